@@ -52,6 +52,16 @@ enum {
 // expression exceeds its limit of backtracking; EINVAL: an unknown flag.
 YOKE_API int yoke_tokenizer_encode(const yoke_tokenizer *, const char *text, size_t bytes, unsigned flags,
 				   int32_t **ids, size_t *count);
+// An interval of a text, bytes from .. to - 1.
+struct yoke_text_span {
+	size_t from, to;
+	int64_t message; // index of the message that it comes from; -1: none
+};
+// The same with YOKE_TOKENIZER_PARSE for a text that is partly written by a user: a special token is
+// ordinary text if any byte of it lies in one of n intervals, which are in order and do not overlap.
+// The members `message` are not used.  EINVAL: intervals out of order, or beyond the text.
+YOKE_API int yoke_tokenizer_encode_spans(const yoke_tokenizer *, const char *text, size_t bytes, unsigned flags,
+					 const struct yoke_text_span *plain, size_t n, int32_t **ids, size_t *count);
 // Decodes ids.  *text is terminated with a NUL that *bytes does not count, and is freed with free().
 // Ids without a token are left out.
 YOKE_API int yoke_tokenizer_decode(const yoke_tokenizer *, const int32_t *ids, size_t count, unsigned flags,
@@ -88,10 +98,13 @@ YOKE_API const char *yoke_tokenizer_template(const yoke_tokenizer *);
 //	yoke_chat_template *t = yoke_chat_template_of(tokenizer);
 //	struct yoke_chat_message m[] = { { "user", "Hello" } };
 //	struct yoke_chat_options o = { sizeof o, .add_generation_prompt = 1 };
-//	yoke_chat_template_render(t, m, 1, &o, &text, &bytes);
+//	yoke_chat_template_encode(t, tokenizer, m, 1, &o, &ids, &n);
 //
-// The text contains special tokens, so encode it with YOKE_TOKENIZER_PARSE and without
-// YOKE_TOKENIZER_ADD.  A special token in the text of a message is encoded as one, too.
+// Special tokens come from the template only: one that a user writes in a message is text.  For that
+// each byte of the rendered text has an origin.  It stays with the bytes through all operations and
+// filters; what is made from a number or a truth value of a message is the template's.  Of a message
+// only the role and names of members count as the template's, if they are plain words (letters, digits,
+// _ and -), since templates make tags of roles; so do the variables of the options, but not the tools.
 typedef struct yoke_chat_template yoke_chat_template;
 
 struct yoke_chat_message {
@@ -122,6 +135,19 @@ YOKE_API int yoke_chat_template_render(const yoke_chat_template *, const struct 
 // The same for messages as a JSON array of objects, which may have more members than role and content.
 YOKE_API int yoke_chat_template_render_json(const yoke_chat_template *, const char *messages, size_t length,
 					    const struct yoke_chat_options *options, char **text, size_t *bytes);
+
+// The same with the intervals of the text that come from messages: *count of them, in order and apart
+// from each other, *spans being freed with free(); message is -1 for those of the tools.  Encode the
+// text with yoke_tokenizer_encode_spans.
+YOKE_API int yoke_chat_template_render_spans(const yoke_chat_template *, const char *messages, size_t length,
+					     const struct yoke_chat_options *options, char **text, size_t *bytes,
+					     struct yoke_text_span **spans, size_t *count);
+// Renders messages and encodes the text.  *ids has *count elements and is freed with free().  Errors as
+// yoke_chat_template_render and yoke_tokenizer_encode.
+YOKE_API int yoke_chat_template_encode(const yoke_chat_template *, const yoke_tokenizer *, const struct yoke_chat_message *,
+				       size_t messages, const struct yoke_chat_options *options, int32_t **ids, size_t *count);
+YOKE_API int yoke_chat_template_encode_json(const yoke_chat_template *, const yoke_tokenizer *, const char *messages, size_t length,
+					    const struct yoke_chat_options *options, int32_t **ids, size_t *count);
 
 #ifdef __cplusplus
 }

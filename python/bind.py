@@ -32,6 +32,10 @@ ABSENT = {
     "chat_template_free": "of C programs; Python has jinja2",
     "chat_template_render": "of C programs; Python has jinja2",
     "chat_template_render_json": "of C programs; Python has jinja2",
+    "chat_template_render_spans": "of C programs; Python has jinja2",
+    "chat_template_encode": "of C programs; Python has jinja2",
+    "chat_template_encode_json": "of C programs; Python has jinja2",
+    "tokenizer_encode_spans": "of C programs; Python has jinja2",
     "op_fail": "an exception is it",
     "loader_errors": "a C function hears of each sample; loader_stats counts them",
 }

@@ -177,6 +177,7 @@ test_programs = \
 	tests/telemetry.t \
 	tests/threads.t \
 	tests/template.t \
+	tests/origin.t \
 	tests/tokenizer.t \
 	tests/train.t \
 	tests/tuning.t \
@@ -309,6 +310,8 @@ tests_bitcast_t_SOURCES = tests/bitcast.c
 tests_scan_map_t_SOURCES = tests/scan_map.c
 tests_template_t_SOURCES = tests/template.c tests/fuzz/targets.c tests/fuzz/targets.h
 tests_template_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
+tests_origin_t_SOURCES = tests/origin.c
+tests_origin_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
 tests_tokenizer_t_SOURCES = tests/tokenizer.c tests/fuzz/targets.c tests/fuzz/targets.h
 tests_tokenizer_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
 tests_images_t_SOURCES = tests/images.c tests/fuzz/targets.c tests/fuzz/targets.h

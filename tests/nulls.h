@@ -601,6 +601,17 @@ static inline struct yoke_chat_message *chat_message(void)
 	m = (struct yoke_chat_message){ "user", "x" };
 	return &m;
 }
+static inline struct yoke_text_span *text_span(void)
+{
+	static struct yoke_text_span s;
+	s = (struct yoke_text_span){ 1, 2, 0 };
+	return &s;
+}
+static inline struct yoke_text_span **text_spans(void)
+{
+	static struct yoke_text_span *s;
+	return &s;
+}
 static inline struct yoke_chat_options *chat_options(void)
 {
 	static struct yoke_chat_options o;

@@ -26,6 +26,10 @@ ARGS = {
     "tokenizer_piece": "tokenizer(), 0, (size_t *)numbers64()", "tokenizer_id": 'tokenizer(), "a", 1',
     "chat_template_parse": '"x", 1, "x"', "chat_template_of": "chat_tokenizer()",
     "chat_template_render": "chat_template(), chat_message(), 1, chat_options(), (char **)pointers(), (size_t *)numbers64()",
+    "chat_template_render_spans": 'chat_template(), "[]", 2, chat_options(), (char **)pointers(), (size_t *)numbers64(), text_spans(), (size_t *)numbers64()',
+    "chat_template_encode": "chat_template(), tokenizer(), chat_message(), 1, chat_options(), (int32_t **)pointers(), (size_t *)numbers64()",
+    "chat_template_encode_json": 'chat_template(), tokenizer(), "[]", 2, chat_options(), (int32_t **)pointers(), (size_t *)numbers64()',
+    "tokenizer_encode_spans": 'tokenizer(), "a b", 3, 0, text_span(), 1, (int32_t **)pointers(), (size_t *)numbers64()',
     "chat_template_render_json": 'chat_template(), "[]", 2, chat_options(), (char **)pointers(), (size_t *)numbers64()',
     "tokenizer_is_special": "tokenizer(), 0", "tokenizer_eos": "tokenizer(), (const int32_t **)pointers()",
     "model_embed": "model(), ids22(), lengths(), embed_options()",
@@ -148,6 +152,8 @@ STRUCTS = {
 # size of a struct that only the library makes.
 OPTIONAL = {
     "generation_new": "options", "generation_free": "generation", "model_embed": "options", "model_embed_texts": "options", "model_open": "options", "model_free": "model", "tokenizer_free": "tokenizer", "chat_template_free": "chat_template", "chat_template_render": "options options.tools options.variables",
+    "chat_template_render_spans": "options options.tools options.variables", "chat_template_encode": "options options.tools options.variables",
+    "chat_template_encode_json": "options options.tools options.variables",
     "chat_template_render_json": "options options.tools options.variables", "model_parameters": "names", "cube_open": "settings", "cube_read": "weight", "dataset_cubes": "label settings",
     "dataset_synthetic": "settings", "dataset_fields": "to", "dataset_read": "dims", "dataset_open": "settings",
     "dataset_subset": "number", "dataset_map": "arg free_fn", "loader_new": "settings", "loader_next": "weight",

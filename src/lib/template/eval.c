@@ -27,7 +27,7 @@ static struct yk_value type_error(struct yk_render *r, const char *op, struct yk
 
 static struct yk_value join_strings(struct yk_render *r, struct yk_value a, struct yk_value b)
 {
-	struct yk_string to = { 0 };
+	struct yk_text to = { 0 };
 	const bool markup = a.markup || b.markup;
 	if (markup) { // Markup escapes what it is added to
 		a = yk_v_escape(r, a);
@@ -35,23 +35,23 @@ static struct yk_value join_strings(struct yk_render *r, struct yk_value a, stru
 	}
 	if (r->failed || !yk_render_charge(r, (a.s->n + b.s->n) / 256))
 		return yk_v_undefined(NULL);
-	yk_string_add(&to, a.s->s, a.s->n);
-	yk_string_add(&to, b.s->s, b.s->n);
-	struct yk_value v = yk_v_taken(r, &to);
+	yk_text_add(&to, a.s, a.s->s, a.s->n);
+	yk_text_add(&to, b.s, b.s->s, b.s->n);
+	struct yk_value v = yk_v_built(r, &to);
 	v.markup = markup;
 	return v;
 }
 
 static struct yk_value repeat(struct yk_render *r, struct yk_value v, int64_t times)
 {
-	struct yk_string to = { 0 };
+	struct yk_text to = { 0 };
 	const size_t n = v.kind == YK_V_STRING ? v.s->n : v.list->n * sizeof(struct yk_value);
 	if (times > 0 && n > 0 && times > YK_RENDER_MEMORY / (int64_t)n)
 		return yk_render_fail(r, YOKE_ERANGE, "a %s is repeated %lld times", yk_v_type(v), (long long)times);
 	if (v.kind == YK_V_STRING) {
 		for (int64_t i = 0; i < times && n && yk_render_charge(r, 1); i++)
-			yk_string_add(&to, v.s->s, v.s->n);
-		struct yk_value s = yk_v_taken(r, &to);
+			yk_text_add(&to, v.s, v.s->s, v.s->n);
+		struct yk_value s = yk_v_built(r, &to);
 		s.markup = v.markup;
 		return s;
 	}
@@ -238,7 +238,7 @@ static struct yk_value element(struct yk_render *r, struct yk_value of, int64_t 
 	const size_t at = yk_chars_offset(of.s, i);
 	if (of.s->n != of.s->chars)
 		yk_render_charge(r, at / 64);
-	return yk_v_string(r, of.s->s + at, yk_char_size(of.s->s[at]));
+	return yk_v_part(r, of.s, of.s->s + at, yk_char_size(of.s->s[at]));
 }
 
 struct yk_value yk_v_attr(struct yk_render *r, struct yk_value of, const char *name, size_t n)
@@ -394,10 +394,10 @@ static struct yk_value collection(struct yk_render *r, struct yk_frame *f, const
 
 static struct yk_value concat(struct yk_render *r, struct yk_frame *f, const struct yk_node *n)
 {
-	struct yk_string to = { 0 };
+	struct yk_text to = { 0 };
 	for (const struct yk_node *x = n->list; x && !r->failed; x = x->next)
 		yk_v_str(r, yk_eval(r, f, x), &to);
-	return yk_v_taken(r, &to);
+	return yk_v_built(r, &to);
 }
 
 static struct yk_value slice(struct yk_render *r, struct yk_frame *f, const struct yk_node *n)

@@ -25,15 +25,6 @@ struct yk_loop {
 	struct yk_value changed; // last arguments of changed()
 };
 
-// Intervals of the output.
-struct yk_spans {
-	struct {
-		size_t from, to;
-	} *at;
-	size_t n, cap;
-	struct yk_string *of; // the output they count in
-};
-
 enum { YK_SIGNAL_NONE, YK_SIGNAL_BREAK, YK_SIGNAL_CONTINUE };
 
 struct yk_frame *yk_frame_new(struct yk_render *, struct yk_frame *up);

@@ -323,15 +323,15 @@ static struct yk_value reverse(struct yk_render *r, struct yk_value v, const str
 {
 	const struct yk_items *l = yk_v_iterate(r, v);
 	struct yk_value list = yk_v_list(r, YK_V_ITERATOR, l ? l->n : 0);
-	struct yk_string to = { 0 };
+	struct yk_text to = { 0 };
 	(void)a;
 	for (size_t i = l ? l->n : 0; i-- > 0 && !r->failed;) {
 		if (v.kind == YK_V_STRING)
-			yk_string_add(&to, l->v[i].s->s, l->v[i].s->n);
+			yk_text_add(&to, l->v[i].s, l->v[i].s->s, l->v[i].s->n);
 		else
 			yk_v_append(r, list, l->v[i]);
 	}
-	return v.kind == YK_V_STRING ? yk_v_taken(r, &to) : list;
+	return v.kind == YK_V_STRING ? yk_v_built(r, &to) : list;
 }
 
 static struct yk_value sum(struct yk_render *r, struct yk_value v, const struct yk_args *a)
@@ -348,15 +348,15 @@ static struct yk_value join(struct yk_render *r, struct yk_value v, const struct
 {
 	const struct yk_items *l = yk_v_iterate(r, v);
 	const struct yk_value path = yk_arg(a, 1, yk_v_none());
-	struct yk_string to = { 0 };
+	struct yk_text to = { 0 };
 	for (size_t i = 0; l && i < l->n && yk_render_charge(r, 1); i++) {
 		if (i && yk_v_given(a->v[0]))
 			yk_v_str(r, a->v[0], &to);
 		yk_v_str(r, path.kind == YK_V_NONE ? l->v[i] : attribute_of(r, l->v[i], path, absent), &to);
-		if ((int64_t)to.n > YK_RENDER_MEMORY)
+		if ((int64_t)to.s.n > YK_RENDER_MEMORY)
 			yk_render_fail(r, YOKE_ERANGE, "join makes more than %lld MiB", (long long)(YK_RENDER_MEMORY >> 20));
 	}
-	return yk_v_taken(r, &to);
+	return yk_v_built(r, &to);
 }
 
 static struct yk_value batch(struct yk_render *r, struct yk_value v, const struct yk_args *a)
@@ -538,18 +538,21 @@ static struct yk_value center(struct yk_render *r, struct yk_value v, const stru
 static struct yk_value title(struct yk_render *r, struct yk_value v, const struct yk_args *a)
 {
 	const struct yk_value s = yk_v_to_string(r, v);
-	struct yk_string to = { 0 };
+	struct yk_text to = { 0 };
 	bool inside = false;
 	(void)a;
 	if (r->failed || !yk_render_charge(r, s.s->n / 64))
 		return s;
 	for (const char *at = s.s->s; at < s.s->s + s.s->n;) {
+		const char *from = at;
+		const size_t begin = to.s.n;
 		const uint32_t c = yk_char_next(&at);
 		const bool between = yk_py_space(c) || (c < 0x80 && strchr("-({[<", (int)c));
-		(inside || between ? yk_char_lower : yk_char_upper)(&to, c);
+		(inside || between ? yk_char_lower : yk_char_upper)(&to.s, c);
+		yk_text_derive(&to, begin, s.s, from);
 		inside = !between;
 	}
-	return yk_v_taken(r, &to);
+	return yk_v_built(r, &to);
 }
 
 static struct yk_value replace(struct yk_render *r, struct yk_value v, const struct yk_args *a)
@@ -563,31 +566,31 @@ static struct yk_value indent(struct yk_render *r, struct yk_value v, const stru
 {
 	const struct yk_value width = yk_arg(a, 0, yk_v_int(4));
 	const bool first_too = yk_arg_truth(a, 1, false), blank = yk_arg_truth(a, 2, false);
-	struct yk_string by = { 0 }, to = { 0 };
+	struct yk_text by = { 0 }, to = { 0 };
 	if (v.kind != YK_V_STRING)
 		return yk_render_fail(r, YOKE_EFORMAT, "indent needs a string, not '%s'", yk_v_type(v));
 	if (width.kind == YK_V_STRING)
-		yk_string_add(&by, width.s->s, width.s->n);
+		yk_text_add(&by, width.s, width.s->s, width.s->n);
 	for (int64_t i = 0; width.kind != YK_V_STRING && i < yk_arg_int(r, a, 0, 4) && yk_render_charge(r, 1); i++)
-		yk_string_add(&by, " ", 1);
+		yk_text_add(&by, NULL, " ", 1);
+	const struct yk_value indentation = yk_v_built(r, &by);
 	// a final newline makes an empty last line count
-	const struct yk_value text = yk_v_binary(r, YK_ADD, yk_v_string(r, v.s->s, v.s->n), yk_v_text(r, "\n"));
+	const struct yk_value text = yk_v_binary(r, YK_ADD, yk_v_part(r, v.s, v.s->s, v.s->n), yk_v_text(r, "\n"));
 	struct yk_value keep = absent;
 	const struct yk_args none = { .v = &keep, .n = 1 };
 	const struct yk_value lines = r->failed ? text : yk_method_find(YK_V_STRING, "splitlines", 10)->call(r, text, &none);
 	for (size_t i = 0; !r->failed && i < lines.list->n; i++) {
 		const struct yk_chars *line = lines.list->v[i].s;
 		if (i)
-			yk_string_add(&to, "\n", 1);
+			yk_text_add(&to, NULL, "\n", 1);
 		if (i == 0 ? first_too : blank || line->n)
-			yk_string_add(&to, by.s ? by.s : "", by.n);
-		yk_string_add(&to, line->s, line->n);
-		yk_render_charge(r, by.n / 64);
-		if ((int64_t)to.n > YK_RENDER_MEMORY)
+			yk_text_add(&to, indentation.s, indentation.s->s, indentation.s->n);
+		yk_text_add(&to, line, line->s, line->n);
+		yk_render_charge(r, indentation.s->n / 64);
+		if ((int64_t)to.s.n > YK_RENDER_MEMORY)
 			yk_render_fail(r, YOKE_ERANGE, "indent makes more than %lld MiB", (long long)(YK_RENDER_MEMORY >> 20));
 	}
-	yk_string_fini(&by);
-	return yk_v_taken(r, &to);
+	return yk_v_built(r, &to);
 }
 
 static struct yk_value truncate(struct yk_render *r, struct yk_value v, const struct yk_args *a)
@@ -599,9 +602,9 @@ static struct yk_value truncate(struct yk_render *r, struct yk_value v, const st
 		return yk_render_fail(r, YOKE_EFORMAT, "truncate: the arguments do not fit");
 	if ((int64_t)v.s->chars <= length_max + leeway)
 		return v;
-	const struct yk_value kept = yk_v_string(r, v.s->s, yk_chars_offset(v.s, length_max - (int64_t)end.s->chars));
+	const struct yk_value kept = yk_v_part(r, v.s, v.s->s, yk_chars_offset(v.s, length_max - (int64_t)end.s->chars));
 	const char *blank = cut || r->failed ? NULL : memrchr(kept.s->s, ' ', kept.s->n);
-	return r->failed ? kept : yk_v_binary(r, YK_ADD, blank ? yk_v_string(r, kept.s->s, (size_t)(blank - kept.s->s)) : kept, end);
+	return r->failed ? kept : yk_v_binary(r, YK_ADD, blank ? yk_v_part(r, kept.s, kept.s->s, (size_t)(blank - kept.s->s)) : kept, end);
 }
 
 static struct yk_value wordcount(struct yk_render *r, struct yk_value v, const struct yk_args *a)
@@ -623,7 +626,7 @@ static struct yk_value urlencode(struct yk_render *r, struct yk_value v, const s
 {
 	static const char hex[] = "0123456789ABCDEF";
 	const struct yk_value s = yk_v_to_string(r, v);
-	struct yk_string to = { 0 };
+	struct yk_text to = { 0 };
 	(void)a;
 	if (v.kind == YK_V_DICT || yk_v_listed(v))
 		return yk_render_fail(r, YOKE_EFORMAT, "urlencode takes a string here, not '%s'", yk_v_type(v));
@@ -631,9 +634,11 @@ static struct yk_value urlencode(struct yk_render *r, struct yk_value v, const s
 		const unsigned char c = (unsigned char)s.s->s[i];
 		const char code[] = { '%', hex[c >> 4], hex[c & 15] };
 		const bool plain = c < 0x80 && c && (((c | 32) >= 'a' && (c | 32) <= 'z') || (c >= '0' && c <= '9') || strchr("_.-~/", c));
-		yk_string_add(&to, plain ? (const char *)&c : code, plain ? 1 : 3);
+		const size_t begin = to.s.n;
+		yk_text_add(&to, NULL, plain ? (const char *)&c : code, plain ? 1 : 3);
+		yk_text_derive(&to, begin, s.s, s.s->s + i);
 	}
-	return yk_v_taken(r, &to);
+	return yk_v_built(r, &to);
 }
 
 static struct yk_value safe(struct yk_render *r, struct yk_value v, const struct yk_args *a)
@@ -680,7 +685,7 @@ static struct yk_value tojson(struct yk_render *r, struct yk_value v, const stru
 {
 	const struct yk_value indent_by = yk_arg(a, 1, yk_v_none()), separators = yk_arg(a, 2, yk_v_none());
 	struct yk_json_style style = { .ascii = yk_arg_truth(a, 0, false), .sorted = yk_arg_truth(a, 3, false), .colon = ": " };
-	struct yk_string to = { 0 };
+	struct yk_text to = { 0 };
 	char blanks[65] = "";
 	if (indent_by.kind == YK_V_STRING) {
 		style.indent = indent_by.s->s;
@@ -700,7 +705,7 @@ static struct yk_value tojson(struct yk_render *r, struct yk_value v, const stru
 		style.colon = l->v[1].s->s;
 	}
 	yk_v_dump(r, v, &style, 0, &to);
-	return yk_v_taken(r, &to);
+	return yk_v_built(r, &to);
 }
 
 const struct yk_function *yk_filter_find(const struct yk_chars *name)

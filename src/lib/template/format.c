@@ -76,8 +76,9 @@ static size_t count_chars(const char *s, size_t n)
 	return chars;
 }
 
-// Adds sign, zeros and text, padded to the width.
-static void put(const struct spec *s, const char *sign, const char *text, size_t n, char align, struct yk_string *to)
+// Adds sign, zeros and text of `of`, padded to the width.
+static void put(const struct spec *s, const char *sign, const struct yk_chars *of, const char *text, size_t n, char align,
+		struct yk_text *to)
 {
 	const size_t chars = strlen(sign) + count_chars(text, n);
 	const size_t more = s->width > 0 && (size_t)s->width > chars ? (size_t)s->width - chars : 0;
@@ -90,14 +91,14 @@ static void put(const struct spec *s, const char *sign, const char *text, size_t
 	else if (align == '^')
 		left = more / 2;
 	if (align == '=')
-		yk_string_add(to, sign, strlen(sign));
+		yk_text_add(to, NULL, sign, strlen(sign));
 	for (size_t i = 0; i < left; i++)
-		yk_string_add(to, fill, strlen(fill));
+		yk_text_add(to, NULL, fill, strlen(fill));
 	if (align != '=')
-		yk_string_add(to, sign, strlen(sign));
-	yk_string_add(to, text, n);
+		yk_text_add(to, NULL, sign, strlen(sign));
+	yk_text_add(to, of, text, n);
 	for (size_t i = left; i < more; i++)
-		yk_string_add(to, fill, strlen(fill));
+		yk_text_add(to, NULL, fill, strlen(fill));
 }
 
 static void group(const char *text, struct yk_string *to)
@@ -111,7 +112,7 @@ static void group(const char *text, struct yk_string *to)
 	yk_string_add(to, text + n, strlen(text + n));
 }
 
-static void put_number(struct yk_render *r, const struct spec *s, bool negative, char *text, struct yk_string *to)
+static void put_number(struct yk_render *r, const struct spec *s, bool negative, char *text, struct yk_text *to)
 {
 	struct yk_string grouped = { 0 };
 	const char sign[2] = { negative ? '-' : s->sign == '+' || s->sign == ' ' ? s->sign : 0, 0 };
@@ -122,11 +123,11 @@ static void put_number(struct yk_render *r, const struct spec *s, bool negative,
 	if (grouped.failed)
 		yk_render_fail(r, YOKE_ENOMEM, "no memory for a number");
 	else
-		put(s, sign, grouped.s ? grouped.s : "", grouped.n, s->zero && !s->align ? '=' : '>', to);
+		put(s, sign, NULL, grouped.s ? grouped.s : "", grouped.n, s->zero && !s->align ? '=' : '>', to);
 	yk_string_fini(&grouped);
 }
 
-static void put_int(struct yk_render *r, const struct spec *s, int64_t i, struct yk_string *to)
+static void put_int(struct yk_render *r, const struct spec *s, int64_t i, struct yk_text *to)
 {
 	const uint64_t u = i < 0 ? -(uint64_t)i : (uint64_t)i;
 	char text[80], bits[70];
@@ -147,7 +148,7 @@ static void put_int(struct yk_render *r, const struct spec *s, int64_t i, struct
 	put_number(r, s, i < 0, text, to);
 }
 
-static void put_float(struct yk_render *r, const struct spec *s, double d, struct yk_string *to)
+static void put_float(struct yk_render *r, const struct spec *s, double d, struct yk_text *to)
 {
 	const char type = s->type;
 	const char form[] = { '%', '.', '*', type ? type : 'g', 0 };
@@ -173,15 +174,15 @@ static void put_float(struct yk_render *r, const struct spec *s, double d, struc
 	yk_string_fini(&shortest);
 }
 
-static void put_text(struct yk_render *r, const struct spec *s, struct yk_value v, struct yk_string *to)
+static void put_text(struct yk_render *r, const struct spec *s, struct yk_value v, struct yk_text *to)
 {
 	const struct yk_value t = yk_v_to_string(r, v);
 	if (r->failed)
 		return;
-	put(s, "", t.s->s, s->precision >= 0 ? yk_chars_offset(t.s, s->precision) : t.s->n, '<', to);
+	put(s, "", t.s, t.s->s, s->precision >= 0 ? yk_chars_offset(t.s, s->precision) : t.s->n, '<', to);
 }
 
-static void put_value(struct yk_render *r, const struct spec *s, struct yk_value v, struct yk_string *to)
+static void put_value(struct yk_render *r, const struct spec *s, struct yk_value v, struct yk_text *to)
 {
 	const bool real = s->type && strchr("fFeEgG", s->type), whole = s->type && strchr("dxXob", s->type);
 	if (s->width > 0)
@@ -236,7 +237,7 @@ static struct yk_value field(struct yk_render *r, const char *at, const char *en
 }
 
 // One replacement field between braces.
-static void replacement(struct yk_render *r, const char *at, const char *end, const struct yk_args *a, size_t *next, struct yk_string *to)
+static void replacement(struct yk_render *r, const char *at, const char *end, const struct yk_args *a, size_t *next, struct yk_text *to)
 {
 	const char *stop = at;
 	struct spec s;
@@ -246,7 +247,7 @@ static void replacement(struct yk_render *r, const char *at, const char *end, co
 	if (r->failed)
 		return;
 	if (stop < end && *stop == '!') {
-		struct yk_string text = { 0 };
+		struct yk_text text = { 0 };
 		const char how = stop + 1 < end ? stop[1] : 0;
 		if (how == 'r')
 			yk_v_repr(r, v, &text);
@@ -254,7 +255,7 @@ static void replacement(struct yk_render *r, const char *at, const char *end, co
 			yk_v_str(r, v, &text);
 		else
 			yk_render_fail(r, YOKE_EFORMAT, "format: unknown conversion");
-		v = yk_v_taken(r, &text);
+		v = yk_v_built(r, &text);
 		stop += 2;
 	}
 	if (stop < end && *stop != ':')
@@ -266,13 +267,13 @@ static void replacement(struct yk_render *r, const char *at, const char *end, co
 }
 
 // A format may contain fields itself, as in "{:{}}".
-static void nested(struct yk_render *r, const char *at, const char *end, const struct yk_args *a, size_t *next, struct yk_string *to)
+static void nested(struct yk_render *r, const char *at, const char *end, const struct yk_args *a, size_t *next, struct yk_text *to)
 {
-	struct yk_string inner = { 0 };
+	struct yk_text inner = { 0 };
 	const char *colon = memchr(at, ':', (size_t)(end - at)), *open;
 	if (!colon || !memchr(colon, '{', (size_t)(end - colon)))
 		return replacement(r, at, end, a, next, to);
-	yk_string_add(&inner, at, (size_t)(colon - at));
+	yk_text_add(&inner, NULL, at, (size_t)(colon - at));
 	const size_t before = *next;
 	if (colon == at)
 		(*next)++; // the outer field takes its argument first
@@ -280,30 +281,30 @@ static void nested(struct yk_render *r, const char *at, const char *end, const s
 		const char *close = memchr(open, '}', (size_t)(end - open));
 		if (!close)
 			break;
-		yk_string_add(&inner, colon, (size_t)(open - colon));
+		yk_text_add(&inner, NULL, colon, (size_t)(open - colon));
 		replacement(r, open + 1, close, a, next, &inner);
 		colon = close + 1;
 	}
-	yk_string_add(&inner, colon, (size_t)(end - colon));
+	yk_text_add(&inner, NULL, colon, (size_t)(end - colon));
 	size_t outer = before;
-	if (!inner.failed && !r->failed)
-		replacement(r, inner.s, inner.s + inner.n, a, &outer, to);
-	yk_string_fini(&inner);
+	if (!inner.s.failed && !r->failed)
+		replacement(r, inner.s.s, inner.s.s + inner.s.n, a, &outer, to);
+	yk_text_fini(&inner);
 }
 
 struct yk_value yk_format_braces(struct yk_render *r, const struct yk_chars *c, const struct yk_args *a)
 {
-	struct yk_string to = { 0 };
+	struct yk_text to = { 0 };
 	const char *end = c->s + c->n;
 	size_t next = 0;
 	for (const char *at = c->s; at < end && yk_render_charge(r, 1);) {
 		const size_t text = strcspn(at, "{}");
-		yk_string_add(&to, at, text);
+		yk_text_add(&to, c, at, text);
 		at += text;
 		if (at == end)
 			break;
 		if (at + 1 < end && at[1] == at[0]) {
-			yk_string_add(&to, at, 1);
+			yk_text_add(&to, c, at, 1);
 			at += 2;
 			continue;
 		}
@@ -320,7 +321,8 @@ struct yk_value yk_format_braces(struct yk_render *r, const struct yk_chars *c, 
 		nested(r, at + 1, close, a, &next, &to);
 		at = close + 1;
 	}
-	return yk_v_taken(r, &to);
+	yk_text_derive(&to, 0, c, NULL); // a format that a message supplies
+	return yk_v_built(r, &to);
 }
 
 // ---- % ----
@@ -333,10 +335,10 @@ static struct yk_value next_value(struct yk_render *r, struct yk_value v, size_t
 	return yk_render_fail(r, YOKE_EFORMAT, "%%: there are too few values for the format");
 }
 
-static void conversion(struct yk_render *r, const struct spec *s, struct yk_value v, struct yk_string *to)
+static void conversion(struct yk_render *r, const struct spec *s, struct yk_value v, struct yk_text *to)
 {
 	struct spec t = *s;
-	struct yk_string text = { 0 };
+	struct yk_text text = { 0 };
 	if (t.align == 0 && t.type == 's')
 		t.align = '>';
 	if (s->type == 'd' && v.kind == YK_V_FLOAT)
@@ -349,7 +351,7 @@ static void conversion(struct yk_render *r, const struct spec *s, struct yk_valu
 		t.align = t.align ? t.align : '>';
 		t.zero = false;
 		t.type = 0;
-		put_text(r, &t, yk_v_taken(r, &text), to);
+		put_text(r, &t, yk_v_built(r, &text), to);
 	} else if (!yk_v_number(v)) {
 		yk_render_fail(r, YOKE_EFORMAT, "%%%c needs a number, not '%s'", s->type, yk_v_type(v));
 	} else {
@@ -359,7 +361,7 @@ static void conversion(struct yk_render *r, const struct spec *s, struct yk_valu
 
 struct yk_value yk_format_percent(struct yk_render *r, const struct yk_chars *c, struct yk_value v)
 {
-	struct yk_string to = { 0 };
+	struct yk_text to = { 0 };
 	const char *end = c->s + c->n;
 	size_t next = 0;
 	bool named = v.kind == YK_V_DICT;
@@ -367,11 +369,11 @@ struct yk_value yk_format_percent(struct yk_render *r, const struct yk_chars *c,
 		struct spec s = { .width = -1, .precision = -1 };
 		struct yk_value x = yk_v_undefined(NULL);
 		if (*at != '%') {
-			yk_string_add(&to, at++, 1);
+			yk_text_add(&to, c, at++, 1);
 			continue;
 		}
 		if (++at < end && *at == '%') {
-			yk_string_add(&to, at++, 1);
+			yk_text_add(&to, c, at++, 1);
 			continue;
 		}
 		const bool key = at < end && *at == '(';
@@ -410,5 +412,6 @@ struct yk_value yk_format_percent(struct yk_render *r, const struct yk_chars *c,
 	}
 	if (!r->failed && !named && next < (v.kind == YK_V_TUPLE ? v.list->n : 1))
 		yk_render_fail(r, YOKE_EFORMAT, "%%: there are more values than the format uses");
-	return yk_v_taken(r, &to);
+	yk_text_derive(&to, 0, c, NULL); // a format that a message supplies
+	return yk_v_built(r, &to);
 }

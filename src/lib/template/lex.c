@@ -82,14 +82,14 @@ static size_t after_end(const struct lexer *x, size_t at, const char *end, bool 
 // Adds the text from x->at to `end`, where a tag with that sign begins.
 static void data(struct lexer *x, size_t end, char sign, bool block)
 {
-	struct yk_chars text = { x->s + x->at, end - x->at, 0 };
+	struct yk_chars text = { x->s + x->at, end - x->at, 0, NULL };
 	size_t from, to = text.n;
 	if (sign == '-') {
 		yk_chars_strip(&text, NULL, false, true, &from, &to);
 	} else if (sign != '+' && block) {
 		const char *line = memrchr(text.s, '\n', text.n);
 		const size_t start = line ? (size_t)(line + 1 - text.s) : 0;
-		const struct yk_chars rest = { text.s + start, text.n - start, 0 };
+		const struct yk_chars rest = { text.s + start, text.n - start, 0, NULL };
 		size_t a, b;
 		yk_chars_strip(&rest, NULL, true, false, &a, &b);
 		if (a == b && (line || x->at == 0 || x->s[x->at - 1] == '\n'))

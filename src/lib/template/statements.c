@@ -60,14 +60,14 @@ static void assign(struct yk_render *r, struct yk_frame *f, const struct yk_node
 // Statements whose output becomes a string.
 static struct yk_value captured(struct yk_render *r, struct yk_frame *f, const struct yk_node *list)
 {
-	struct yk_string text = { 0 }, *outer = r->out;
+	struct yk_text text = { 0 }, *outer = r->out;
 	const int line = r->line;
 	r->out = &text;
 	yk_statements(r, f, list);
 	r->out = outer;
 	if (!r->failed)
 		r->line = line;
-	return yk_v_taken(r, &text);
+	return yk_v_built(r, &text);
 }
 
 // Applies a chain of filters, the innermost of which has no operand, to a value.
@@ -186,7 +186,7 @@ static void for_items(struct yk_render *r, struct yk_frame *f, const struct yk_n
 
 struct yk_value yk_loop_call(struct yk_render *r, const struct yk_loop *loop, struct yk_value items)
 {
-	struct yk_string text = { 0 }, *outer = r->out;
+	struct yk_text text = { 0 }, *outer = r->out;
 	const struct yk_items *l = yk_v_iterate(r, items);
 	if (!loop->node->flag)
 		return yk_render_fail(r, YOKE_EFORMAT, "loop(..) is called in a loop that is not recursive");
@@ -194,7 +194,7 @@ struct yk_value yk_loop_call(struct yk_render *r, const struct yk_loop *loop, st
 	if (l)
 		for_items(r, loop->frame, loop->node, l, loop->depth + 1);
 	r->out = outer;
-	return yk_v_taken(r, &text);
+	return yk_v_built(r, &text);
 }
 
 static struct yk_value loop_cycle(struct yk_render *r, struct yk_value self, const struct yk_args *a)
@@ -249,8 +249,8 @@ static void for_loop(struct yk_render *r, struct yk_frame *f, const struct yk_no
 
 static void generation(struct yk_render *r, struct yk_frame *f, const struct yk_node *n)
 {
-	struct yk_spans *s = r->spans && r->spans->of == r->out ? r->spans : NULL;
-	const size_t from = r->out->n;
+	struct yk_spans *s = r->whole == r->out ? r->generation : NULL;
+	const size_t from = r->out->s.n;
 	const int signal = r->signal;
 	yk_statements(r, yk_frame_new(r, f), n->list);
 	r->signal = signal;
@@ -260,8 +260,7 @@ static void generation(struct yk_render *r, struct yk_frame *f, const struct yk_
 		r->failed = true;
 		return;
 	}
-	s->at[s->n].from = from;
-	s->at[s->n++].to = r->out->n;
+	s->at[s->n++] = (struct yoke_text_span){ .from = from, .to = r->out->s.n, .message = -1 };
 }
 
 static void with(struct yk_render *r, struct yk_frame *f, const struct yk_node *n)
@@ -332,9 +331,9 @@ void yk_statements(struct yk_render *r, struct yk_frame *f, const struct yk_node
 		for (const struct yk_node *n = list; n && r->signal == YK_SIGNAL_NONE && yk_render_charge(r, 1); n = n->next) {
 			r->line = n->line;
 			statement(r, f, n);
-			if (r->out->failed)
+			if (r->out->s.failed)
 				yk_render_fail(r, YOKE_ENOMEM, "no memory for the text");
-			else if (r->out->n > YK_RENDER_OUTPUT)
+			else if (r->out->s.n > YK_RENDER_OUTPUT)
 				yk_render_fail(r, YOKE_ERANGE, "the text has more than %zu bytes", YK_RENDER_OUTPUT);
 		}
 	r->depth--;

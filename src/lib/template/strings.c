@@ -33,17 +33,20 @@ static bool is_large(uint32_t c)
 
 struct yk_value yk_v_case(struct yk_render *r, const struct yk_chars *c, enum yk_letter_case how)
 {
-	struct yk_string to = { 0 };
+	struct yk_text to = { 0 };
 	bool inside = false; // of a word
 	if (!yk_render_charge(r, c->n / 64))
 		return yk_v_undefined(NULL);
 	for (const char *at = c->s; at < c->s + c->n;) {
+		const char *from = at;
+		const size_t begin = to.s.n;
 		const uint32_t x = yk_char_next(&at);
 		const bool large = how == YK_UPPER || ((how == YK_CAPITAL || how == YK_TITLE) && !inside) || (how == YK_SWAP && is_small(x));
-		(large ? yk_char_upper : yk_char_lower)(&to, x);
+		(large ? yk_char_upper : yk_char_lower)(&to.s, x);
+		yk_text_derive(&to, begin, c, from);
 		inside = how != YK_TITLE || is_small(x) || is_large(x);
 	}
-	return yk_v_taken(r, &to);
+	return yk_v_built(r, &to);
 }
 
 bool yk_v_is_case(const struct yk_chars *c, bool upper)
@@ -145,7 +148,7 @@ static struct yk_value strip_sides(struct yk_render *r, struct yk_value v, const
 	if (!yk_render_charge(r, v.s->n / 256))
 		return v;
 	yk_chars_strip(v.s, set, left, right, &from, &to);
-	return from == 0 && to == v.s->n ? v : yk_v_string(r, v.s->s + from, to - from);
+	return from == 0 && to == v.s->n ? v : yk_v_part(r, v.s, v.s->s + from, to - from);
 }
 
 static struct yk_value strip(struct yk_render *r, struct yk_value v, const struct yk_args *a)
@@ -209,42 +212,43 @@ static struct yk_value endswith(struct yk_render *r, struct yk_value v, const st
 static struct yk_value removeprefix(struct yk_render *r, struct yk_value v, const struct yk_args *a)
 {
 	const struct yk_chars *c = yk_arg_chars(r, a, 0);
-	return c && starts(v.s, c) ? yk_v_string(r, v.s->s + c->n, v.s->n - c->n) : v;
+	return c && starts(v.s, c) ? yk_v_part(r, v.s, v.s->s + c->n, v.s->n - c->n) : v;
 }
 
 static struct yk_value removesuffix(struct yk_render *r, struct yk_value v, const struct yk_args *a)
 {
 	const struct yk_chars *c = yk_arg_chars(r, a, 0);
-	return c && ends(v.s, c) ? yk_v_string(r, v.s->s, v.s->n - c->n) : v;
+	return c && ends(v.s, c) ? yk_v_part(r, v.s, v.s->s, v.s->n - c->n) : v;
 }
 
 // ---- padding ----
 
 // `left` and `right` copies of a character around a string.
-static struct yk_value padded(struct yk_render *r, const struct yk_chars *c, int64_t left, int64_t right, const char *fill, size_t n)
+static struct yk_value padded(struct yk_render *r, const struct yk_chars *c, int64_t left, int64_t right, const struct yk_chars *fill)
 {
-	struct yk_string to = { 0 };
+	struct yk_text to = { 0 };
 	if (left > (int64_t)YK_RENDER_OUTPUT || right > (int64_t)YK_RENDER_OUTPUT)
 		return yk_render_fail(r, YOKE_ERANGE, "a string is padded to more than %zu characters", YK_RENDER_OUTPUT);
 	for (int64_t i = 0; i < left; i++)
-		yk_string_add(&to, fill, n);
-	yk_string_add(&to, c->s, c->n);
+		yk_text_add(&to, fill, fill->s, fill->n);
+	yk_text_add(&to, c, c->s, c->n);
 	for (int64_t i = 0; i < right; i++)
-		yk_string_add(&to, fill, n);
-	return yk_v_taken(r, &to);
+		yk_text_add(&to, fill, fill->s, fill->n);
+	return yk_v_built(r, &to);
 }
 
 // align: < > ^ as in formats, or c as str.center
 static struct yk_value justified(struct yk_render *r, struct yk_value v, const struct yk_args *a, char align)
 {
 	const int64_t width = yk_arg_int(r, a, 0, 0), n = (int64_t)v.s->chars, more = width - n;
+	static const struct yk_chars blank = { " ", 1, 1, NULL };
 	const struct yk_chars *fill = yk_arg_chars(r, a, 1);
 	if (r->failed || more <= 0)
 		return v;
 	if (fill && fill->chars != 1)
 		return yk_render_fail(r, YOKE_EFORMAT, "a string is padded with one character, not %zu", fill->chars);
 	const int64_t left = align == '<' ? 0 : align == '>' ? more : more / 2 + (more & width & 1);
-	return padded(r, v.s, left, more - left, fill ? fill->s : " ", fill ? fill->n : 1);
+	return padded(r, v.s, left, more - left, fill ? fill : &blank);
 }
 
 static struct yk_value ljust(struct yk_render *r, struct yk_value v, const struct yk_args *a)
@@ -264,40 +268,41 @@ static struct yk_value center(struct yk_render *r, struct yk_value v, const stru
 
 static struct yk_value zfill(struct yk_render *r, struct yk_value v, const struct yk_args *a)
 {
+	static const struct yk_chars zero = { "0", 1, 1, NULL };
 	const int64_t more = yk_arg_int(r, a, 0, 0) - (int64_t)v.s->chars;
 	if (r->failed || more <= 0)
 		return v;
 	const size_t sign = v.s->n && (v.s->s[0] == '-' || v.s->s[0] == '+');
-	const struct yk_value rest = yk_v_string(r, v.s->s + sign, v.s->n - sign);
-	struct yk_value zeros = r->failed ? rest : padded(r, rest.s, more, 0, "0", 1);
-	return sign && !r->failed ? yk_v_binary(r, YK_ADD, yk_v_string(r, v.s->s, 1), zeros) : zeros;
+	const struct yk_value rest = yk_v_part(r, v.s, v.s->s + sign, v.s->n - sign);
+	struct yk_value zeros = r->failed ? rest : padded(r, rest.s, more, 0, &zero);
+	return sign && !r->failed ? yk_v_binary(r, YK_ADD, yk_v_part(r, v.s, v.s->s, 1), zeros) : zeros;
 }
 
 // ---- search ----
 
 struct yk_value yk_v_replace(struct yk_render *r, const struct yk_chars *c, const struct yk_chars *old, const struct yk_chars *by, int64_t most)
 {
-	struct yk_string to = { 0 };
+	struct yk_text to = { 0 };
 	const char *at = c->s, *end = c->s + c->n;
 	while (most != 0 && yk_render_charge(r, 1)) {
 		const char *hit = old->n ? memmem(at, (size_t)(end - at), old->s, old->n) : at;
 		if (!hit)
 			break;
-		yk_string_add(&to, at, (size_t)(hit - at));
-		yk_string_add(&to, by->s, by->n);
+		yk_text_add(&to, c, at, (size_t)(hit - at));
+		yk_text_add(&to, by, by->s, by->n);
 		at = hit + old->n;
 		most--;
-		if (to.n > (size_t)YK_RENDER_MEMORY)
+		if (to.s.n > (size_t)YK_RENDER_MEMORY)
 			yk_render_fail(r, YOKE_ERANGE, "replace makes more than %lld MiB", (long long)(YK_RENDER_MEMORY >> 20));
 		if (old->n)
 			continue;
 		if (at == end)
 			break;
-		yk_string_add(&to, at, yk_char_size(*at)); // an empty string occurs between all characters
+		yk_text_add(&to, c, at, yk_char_size(*at)); // an empty string occurs between all characters
 		at += yk_char_size(*at);
 	}
-	yk_string_add(&to, at, (size_t)(end - at));
-	return yk_v_taken(r, &to);
+	yk_text_add(&to, c, at, (size_t)(end - at));
+	return yk_v_built(r, &to);
 }
 
 static struct yk_value replace(struct yk_render *r, struct yk_value v, const struct yk_args *a)
@@ -378,16 +383,16 @@ static struct yk_value count_in(struct yk_render *r, struct yk_value v, const st
 
 // ---- division ----
 
-static void add_interval(struct yk_render *r, struct yk_value list, const char *from, const char *to)
+static void add_interval(struct yk_render *r, struct yk_value list, const struct yk_chars *c, const char *from, const char *to)
 {
-	yk_v_append(r, list, yk_v_string(r, from, (size_t)(to - from)));
+	yk_v_append(r, list, yk_v_part(r, c, from, (size_t)(to - from)));
 }
 
 static void split_space(struct yk_render *r, const struct yk_chars *c, int64_t most, struct yk_value list)
 {
 	const char *at = c->s, *end = c->s + c->n;
 	while (!r->failed) {
-		const struct yk_chars rest = { at, (size_t)(end - at), 0 };
+		const struct yk_chars rest = { at, (size_t)(end - at), 0, NULL };
 		size_t from, to;
 		yk_chars_strip(&rest, NULL, true, false, &from, &to);
 		at += from;
@@ -397,11 +402,11 @@ static void split_space(struct yk_render *r, const struct yk_chars *c, int64_t m
 		while (at < end && !yk_py_space(yk_char_next(&next)))
 			at = next;
 		if (most-- == 0) {
-			const struct yk_chars tail = { word, (size_t)(end - word), 0 };
+			const struct yk_chars tail = { word, (size_t)(end - word), 0, NULL };
 			yk_chars_strip(&tail, NULL, false, true, &from, &to);
-			return add_interval(r, list, word, word + to);
+			return add_interval(r, list, c, word, word + to);
 		}
-		add_interval(r, list, word, at);
+		add_interval(r, list, c, word, at);
 	}
 }
 
@@ -425,8 +430,7 @@ static void rsplit_space(struct yk_render *r, const struct yk_chars *c, int64_t 
 		if (!to)
 			break;
 		if (most-- == 0) {
-			yk_chars_strip(&rest, NULL, true, false, &from, &to);
-			add_interval(r, list, rest.s + from, rest.s + rest.n);
+			add_interval(r, list, c, rest.s, rest.s + rest.n);
 			break;
 		}
 		size_t word = rest.n;
@@ -439,7 +443,7 @@ static void rsplit_space(struct yk_render *r, const struct yk_chars *c, int64_t 
 				break;
 			word = before;
 		}
-		add_interval(r, list, rest.s + word, rest.s + rest.n);
+		add_interval(r, list, c, rest.s + word, rest.s + rest.n);
 		rest.n = word;
 	}
 	reverse_list(list);
@@ -450,16 +454,16 @@ static void split_by(struct yk_render *r, const struct yk_chars *c, const struct
 	const char *at = c->s, *end = c->s + c->n, *hit;
 	if (!last) {
 		while (most-- != 0 && !r->failed && (hit = memmem(at, (size_t)(end - at), by->s, by->n)) != NULL) {
-			add_interval(r, list, at, hit);
+			add_interval(r, list, c, at, hit);
 			at = hit + by->n;
 		}
-		return add_interval(r, list, at, end);
+		return add_interval(r, list, c, at, end);
 	}
 	while (most-- != 0 && !r->failed && (hit = last_hit(at, end, by)) != NULL && yk_render_charge(r, (size_t)(end - at) / 256)) {
-		add_interval(r, list, hit + by->n, end);
+		add_interval(r, list, c, hit + by->n, end);
 		end = hit;
 	}
-	add_interval(r, list, at, end);
+	add_interval(r, list, c, at, end);
 	reverse_list(list);
 }
 
@@ -505,11 +509,11 @@ static struct yk_value splitlines(struct yk_render *r, struct yk_value v, const 
 		if (!ends_line(yk_char_next(&next)))
 			continue;
 		next += *at == '\r' && next < end && *next == '\n';
-		add_interval(r, list, line, keep ? next : at);
+		add_interval(r, list, v.s, line, keep ? next : at);
 		line = next;
 	}
 	if (line < end)
-		add_interval(r, list, line, end);
+		add_interval(r, list, v.s, line, end);
 	return list;
 }
 
@@ -524,9 +528,9 @@ static struct yk_value partition_at(struct yk_render *r, struct yk_value v, cons
 	const char *after = hit ? hit + by->n : last ? s : end;
 	if (!hit)
 		hit = after;
-	add_interval(r, list, s, hit);
-	add_interval(r, list, hit, after);
-	add_interval(r, list, after, end);
+	add_interval(r, list, v.s, s, hit);
+	add_interval(r, list, v.s, hit, after);
+	add_interval(r, list, v.s, after, end);
 	return list;
 }
 
@@ -543,7 +547,7 @@ static struct yk_value rpartition(struct yk_render *r, struct yk_value v, const 
 static struct yk_value join(struct yk_render *r, struct yk_value v, const struct yk_args *a)
 {
 	const struct yk_items *l = yk_v_iterate(r, a->v[0]);
-	struct yk_string to = { 0 };
+	struct yk_text to = { 0 };
 	for (size_t i = 0; l && i < l->n && !r->failed; i++) {
 		if (l->v[i].kind != YK_V_STRING)
 			yk_render_fail(r, YOKE_EFORMAT, "join needs strings, not '%s'", yk_v_type(l->v[i]));
@@ -551,7 +555,7 @@ static struct yk_value join(struct yk_render *r, struct yk_value v, const struct
 			yk_v_str(r, v, &to);
 		yk_v_str(r, l->v[i], &to);
 	}
-	return yk_v_taken(r, &to);
+	return yk_v_built(r, &to);
 }
 
 static struct yk_value format(struct yk_render *r, struct yk_value v, const struct yk_args *a)

@@ -118,20 +118,22 @@ static void set_variables(struct yk_render *r, struct yk_frame *f, const yoke_ch
 			set(r, f, token_names[i], yk_v_text(r, t->token[i]));
 	const char *name;
 	json_t *v;
-	set(r, f, "messages", yk_v_json(r, messages));
-	set(r, f, "tools", tools ? yk_v_json(r, tools) : yk_v_none());
+	set(r, f, "messages", yk_v_messages(r, messages));
+	set(r, f, "tools", tools ? yk_v_json(r, tools, -1) : yk_v_none());
 	set(r, f, "documents", yk_v_none());
 	set(r, f, "add_generation_prompt", yk_v_bool(prompt));
 	json_object_foreach((json_t *)(uintptr_t)variables, name, v)
-		set(r, f, name, yk_v_json(r, v));
+		set(r, f, name, yk_v_json(r, v, YK_NO_ORIGIN));
 }
 
 int yk_chat_render(const yoke_chat_template *t, const json_t *messages, const struct yoke_chat_options *options,
-		   struct yk_spans *spans, char **text, size_t *bytes)
+		   struct yk_chat_text *to)
 {
 	struct yoke_chat_options o = { .size = sizeof o };
-	struct yk_string out = { 0 };
-	struct yk_render r = { .name = t->name, .steps = YK_RENDER_STEPS, .memory = YK_RENDER_MEMORY, .out = &out, .spans = spans };
+	struct yk_text out = { 0 };
+	struct yk_spans generation = { 0 };
+	struct yk_render r = { .name = t->name, .steps = YK_RENDER_STEPS, .memory = YK_RENDER_MEMORY, .out = &out, .whole = &out,
+			       .generation = &generation };
 	json_t *tools = NULL, *variables = NULL;
 	int e = options ? yk_sized_take(&o, sizeof o, options, "yoke_chat_template_render", "yoke_chat_options") : 0;
 	if (e == 0)
@@ -142,69 +144,162 @@ int yk_chat_render(const yoke_chat_template *t, const json_t *messages, const st
 		r.now = o.now;
 		r.steps += 64 * (int64_t)json_array_size(messages); // conversion is not the template's
 		struct yk_frame *f = yk_frame_new(&r, NULL);
-		if (spans)
-			spans->of = &out;
 		if (f)
 			set_variables(&r, f, t, messages, tools, variables, o.add_generation_prompt);
 		yk_statements(&r, f, t->root);
-		yk_string_add(&out, "", 1);
-		if (!r.failed && out.failed)
+		yk_string_add(&out.s, "", 1);
+		if (!r.failed && out.s.failed)
 			yk_render_fail(&r, YOKE_ENOMEM, "no memory for the text");
 		e = r.failed ? yk_error_last() : 0;
 	}
 	if (e == 0) {
-		*text = out.s;
-		*bytes = out.n - 1;
-		out = (struct yk_string){ 0 };
+		*to = (struct yk_chat_text){ out.s.s, out.s.n - 1, out.spans, generation };
+	} else {
+		yk_text_fini(&out);
+		free(generation.at);
 	}
-	yk_string_fini(&out);
 	yk_arena_fini(&r.arena);
 	json_decref(tools);
 	json_decref(variables);
 	return e;
 }
 
+void yk_chat_text_fini(struct yk_chat_text *x)
+{
+	free(x->text);
+	free(x->written.at);
+	free(x->generation.at);
+	*x = (struct yk_chat_text){ 0 };
+}
+
+// ---- public functions ----
+
+// Messages as JSON, given as such or as an array.
+static json_t *json_of_text(const char *messages, size_t length)
+{
+	json_t *j = yk_json_parse(messages, length, "messages");
+	if (j && !json_is_array(j)) {
+		yk_fail(YOKE_EFORMAT, "messages: must be a JSON array");
+		json_decref(j);
+		j = NULL;
+	}
+	return j;
+}
+
+static json_t *json_of_array(const struct yoke_chat_message *m, size_t count)
+{
+	json_t *j = json_array();
+	if (!j)
+		yk_fail(YOKE_ENOMEM, "no memory for %zu messages", count);
+	for (size_t i = 0; i < count && j; i++) {
+		json_t *x = m[i].role && m[i].content ? json_pack("{s:s, s:s}", "role", m[i].role, "content", m[i].content) : NULL;
+		if (x && json_array_append_new(j, x) == 0)
+			continue;
+		yk_fail(YOKE_EINVAL, "message %zu: role and content must be UTF-8", i);
+		json_decref(j);
+		j = NULL;
+	}
+	return j;
+}
+
+// Renders messages and releases them; NULL: making them has failed.
+static int render(const yoke_chat_template *t, json_t *messages, const struct yoke_chat_options *o, struct yk_chat_text *to)
+{
+	const int e = messages ? yk_chat_render(t, messages, o, to) : yk_error_last();
+	json_decref(messages);
+	return e;
+}
+
+static int text_of(const yoke_chat_template *t, json_t *messages, const struct yoke_chat_options *o, char **text, size_t *bytes)
+{
+	struct yk_chat_text x = { 0 };
+	const int e = render(t, messages, o, &x);
+	if (e < 0)
+		return e;
+	*text = x.text;
+	*bytes = x.bytes;
+	x.text = NULL;
+	yk_chat_text_fini(&x);
+	return 0;
+}
+
+static int ids_of(const yoke_chat_template *t, const yoke_tokenizer *tokenizer, json_t *messages, const struct yoke_chat_options *o,
+		  int32_t **ids, size_t *n)
+{
+	struct yk_chat_text x = { 0 };
+	int e = render(t, messages, o, &x);
+	if (e == 0)
+		e = yoke_tokenizer_encode_spans(tokenizer, x.text, x.bytes, YOKE_TOKENIZER_PARSE, x.written.at, x.written.n, ids, n);
+	yk_chat_text_fini(&x);
+	return e;
+}
+
+// Refuses NULL among the arguments.
+static int given(const char *call, const yoke_chat_template *t, const void *messages, const void *first, const char *what, const void *bytes)
+{
+	int e = yk_given_as(t, call, "template");
+	if (e == 0)
+		e = yk_given_as(messages, call, "messages");
+	if (e == 0)
+		e = yk_given_as(first, call, what);
+	return e ? e : yk_given_as(bytes, call, "pointer to the length");
+}
+
 int yoke_chat_template_render_json(const yoke_chat_template *t, const char *messages, size_t length,
 				   const struct yoke_chat_options *options, char **text, size_t *bytes)
 {
-	int e = yk_given(t, "template");
-	if (e == 0)
-		e = yk_given(messages, "messages");
-	if (e == 0)
-		e = yk_given(text, "text");
-	if (e == 0)
-		e = yk_given(bytes, "bytes");
-	if (e < 0)
-		return e;
-	json_t *j = yk_json_parse(messages, length, "messages");
-	if (!j)
-		return yk_error_last();
-	e = json_is_array(j) ? yk_chat_render(t, j, options, NULL, text, bytes) :
-			       yk_fail(YOKE_EFORMAT, "messages: must be a JSON array");
-	json_decref(j);
-	return e;
+	const int e = given(__func__, t, messages, text, "text", bytes);
+	return e ? e : text_of(t, json_of_text(messages, length), options, text, bytes);
 }
 
 int yoke_chat_template_render(const yoke_chat_template *t, const struct yoke_chat_message *m, size_t count,
 			      const struct yoke_chat_options *options, char **text, size_t *bytes)
 {
-	int e = yk_given(t, "template");
+	const int e = given(__func__, t, m, text, "text", bytes);
+	return e ? e : text_of(t, json_of_array(m, count), options, text, bytes);
+}
+
+int yoke_chat_template_render_spans(const yoke_chat_template *t, const char *messages, size_t length,
+				    const struct yoke_chat_options *options, char **text, size_t *bytes,
+				    struct yoke_text_span **spans, size_t *count)
+{
+	struct yk_chat_text x = { 0 };
+	int e = given(__func__, t, messages, text, "text", bytes);
 	if (e == 0)
-		e = yk_given(m, "messages");
+		e = yk_given(spans, "spans");
 	if (e == 0)
-		e = yk_given(text, "text");
+		e = yk_given(count, "count");
 	if (e == 0)
-		e = yk_given(bytes, "bytes");
-	if (e < 0)
-		return e;
-	json_t *j = json_array();
-	for (size_t i = 0; i < count && e == 0; i++) {
-		json_t *x = m[i].role && m[i].content ? json_pack("{s:s, s:s}", "role", m[i].role, "content", m[i].content) : NULL;
-		if (!x || json_array_append_new(j, x) < 0)
-			e = yk_fail(YOKE_EINVAL, "message %zu: role and content must be UTF-8", i);
+		e = render(t, json_of_text(messages, length), options, &x);
+	// never NULL, also without any
+	if (e == 0 && yk_grow(&x.written.at, &x.written.cap, x.written.n + 1, sizeof *x.written.at) < 0)
+		e = yk_fail(YOKE_ENOMEM, "no memory for the intervals of a text");
+	if (e == 0) {
+		*text = x.text;
+		*bytes = x.bytes;
+		*spans = x.written.at;
+		*count = x.written.n;
+		x.text = NULL;
+		x.written.at = NULL;
 	}
-	if (e == 0)
-		e = yk_chat_render(t, j, options, NULL, text, bytes);
-	json_decref(j);
+	yk_chat_text_fini(&x);
 	return e;
+}
+
+int yoke_chat_template_encode_json(const yoke_chat_template *t, const yoke_tokenizer *tokenizer, const char *messages, size_t length,
+				   const struct yoke_chat_options *options, int32_t **ids, size_t *count)
+{
+	int e = given(__func__, t, messages, ids, "pointer to the ids", count);
+	if (e == 0)
+		e = yk_given(tokenizer, "tokenizer");
+	return e ? e : ids_of(t, tokenizer, json_of_text(messages, length), options, ids, count);
+}
+
+int yoke_chat_template_encode(const yoke_chat_template *t, const yoke_tokenizer *tokenizer, const struct yoke_chat_message *m,
+			      size_t messages, const struct yoke_chat_options *options, int32_t **ids, size_t *count)
+{
+	int e = given(__func__, t, m, ids, "pointer to the ids", count);
+	if (e == 0)
+		e = yk_given(tokenizer, "tokenizer");
+	return e ? e : ids_of(t, tokenizer, json_of_array(m, messages), options, ids, count);
 }

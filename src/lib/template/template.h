@@ -6,9 +6,14 @@
 #include "template/eval.h"
 #include "yoke-tokenizer.h"
 
-// Renders an array of messages.  spans: NULL, or receives the intervals of the text that the template encloses
-// in generation blocks; the caller frees spans->at.
-int yk_chat_render(const yoke_chat_template *, const json_t *messages, const struct yoke_chat_options *, struct yk_spans *spans,
-		   char **text, size_t *bytes);
+struct yk_chat_text {
+	char *text; // ends with a NUL that `bytes` does not count
+	size_t bytes;
+	struct yk_spans written;    // what comes from messages
+	struct yk_spans generation; // what the template encloses in generation blocks; message: -1
+};
+// Renders an array of messages.  The caller calls yk_chat_text_fini.
+int yk_chat_render(const yoke_chat_template *, const json_t *messages, const struct yoke_chat_options *, struct yk_chat_text *);
+void yk_chat_text_fini(struct yk_chat_text *);
 
 #endif

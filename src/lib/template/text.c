@@ -12,7 +12,7 @@
 #include "template/value.h"
 #include "tokenizer/unicode.h"
 
-static void add(struct yk_string *to, const char *s)
+static void add_to(struct yk_string *to, const char *s)
 {
 	yk_string_add(to, s, strlen(s));
 }
@@ -23,9 +23,9 @@ void yk_float_repr(double d, struct yk_string *to)
 	char s[40], digits[40];
 	int precision = 1, exponent, n = 0;
 	if (isnan(d))
-		return add(to, "nan");
+		return add_to(to, "nan");
 	if (isinf(d))
-		return add(to, d < 0 ? "-inf" : "inf");
+		return add_to(to, d < 0 ? "-inf" : "inf");
 	do
 		yk_snprintf(s, sizeof s, "%.*e", precision - 1, d);
 	while (yk_strtod(s, NULL) != d && ++precision <= 17);
@@ -35,23 +35,28 @@ void yk_float_repr(double d, struct yk_string *to)
 		if (*c >= '0' && *c <= '9')
 			digits[n++] = *c;
 	if (signbit(d))
-		add(to, "-");
+		add_to(to, "-");
 	if (exponent < -4 || exponent >= 16) {
 		yk_string_add(to, digits, 1);
 		if (n > 1) {
-			add(to, ".");
+			add_to(to, ".");
 			yk_string_add(to, digits + 1, (size_t)n - 1);
 		}
 		snprintf(s, sizeof s, "e%c%02d", exponent < 0 ? '-' : '+', abs(exponent));
-		return add(to, s);
+		return add_to(to, s);
 	}
 	if (exponent < 0)
-		add(to, "0.");
+		add_to(to, "0.");
 	for (int i = exponent < 0 ? exponent + 1 : 0; i < n || i <= exponent + 1; i++) {
 		if (i == exponent + 1 && exponent >= 0)
-			add(to, ".");
+			add_to(to, ".");
 		yk_string_add(to, i >= 0 && i < n ? &digits[i] : "0", 1);
 	}
+}
+
+static void add(struct yk_text *to, const char *s)
+{
+	yk_text_add(to, NULL, s, strlen(s));
 }
 
 static bool printable(uint32_t c)
@@ -59,30 +64,32 @@ static bool printable(uint32_t c)
 	return c < 0x7f ? c >= 0x20 : !yk_is_other(c) && (c == ' ' || !yk_py_space(c));
 }
 
-static void quote(const struct yk_chars *c, struct yk_string *to)
+static void quote(const struct yk_chars *c, struct yk_text *to)
 {
 	const char mark = memchr(c->s, '\'', c->n) && !memchr(c->s, '"', c->n) ? '"' : '\'';
 	char s[16];
-	yk_string_add(to, &mark, 1);
+	yk_text_add(to, NULL, &mark, 1);
 	for (const char *at = c->s; at < c->s + c->n;) {
 		const char *from = at;
+		const size_t begin = to->s.n;
 		const uint32_t x = yk_char_next(&at);
 		if (x == (unsigned char)mark || x == '\\') {
 			add(to, "\\");
-			yk_string_add(to, from, 1);
+			yk_text_add(to, c, from, 1);
 		} else if (x == '\n' || x == '\r' || x == '\t') {
 			add(to, x == '\n' ? "\\n" : x == '\r' ? "\\r" : "\\t");
 		} else if (printable(x)) {
-			yk_string_add(to, from, (size_t)(at - from));
+			yk_text_add(to, c, from, (size_t)(at - from));
 		} else {
 			snprintf(s, sizeof s, x < 0x100 ? "\\x%02x" : x < 0x10000 ? "\\u%04x" : "\\U%08x", (unsigned)x);
 			add(to, s);
 		}
+		yk_text_derive(to, begin, c, from);
 	}
-	yk_string_add(to, &mark, 1);
+	yk_text_add(to, NULL, &mark, 1);
 }
 
-static void list_repr(struct yk_render *r, struct yk_value v, struct yk_string *to)
+static void list_repr(struct yk_render *r, struct yk_value v, struct yk_text *to)
 {
 	const bool tuple = v.kind == YK_V_TUPLE;
 	add(to, tuple ? "(" : "[");
@@ -94,7 +101,7 @@ static void list_repr(struct yk_render *r, struct yk_value v, struct yk_string *
 	add(to, tuple ? (v.list->n == 1 ? ",)" : ")") : "]");
 }
 
-static void dict_repr(struct yk_render *r, const struct yk_dict *d, struct yk_string *to)
+static void dict_repr(struct yk_render *r, const struct yk_dict *d, struct yk_text *to)
 {
 	add(to, "{");
 	for (size_t i = 0; i < d->n && !r->failed; i++) {
@@ -108,13 +115,13 @@ static void dict_repr(struct yk_render *r, const struct yk_dict *d, struct yk_st
 }
 
 // Fails if a text becomes longer than a template may need.
-static void check_room(struct yk_render *r, const struct yk_string *to)
+static void check_room(struct yk_render *r, const struct yk_text *to)
 {
-	if ((int64_t)to->n > YK_RENDER_MEMORY)
+	if ((int64_t)to->s.n > YK_RENDER_MEMORY)
 		yk_render_fail(r, YOKE_ERANGE, "the text of a value has more than %lld MiB", (long long)(YK_RENDER_MEMORY >> 20));
 }
 
-void yk_v_repr(struct yk_render *r, struct yk_value v, struct yk_string *to)
+void yk_v_repr(struct yk_render *r, struct yk_value v, struct yk_text *to)
 {
 	if (!yk_render_charge(r, 1) || !yk_render_enter(r))
 		return;
@@ -133,7 +140,7 @@ void yk_v_repr(struct yk_render *r, struct yk_value v, struct yk_string *to)
 	r->depth--;
 }
 
-void yk_v_str(struct yk_render *r, struct yk_value v, struct yk_string *to)
+void yk_v_str(struct yk_render *r, struct yk_value v, struct yk_text *to)
 {
 	char s[64];
 	struct yk_value list = v;
@@ -149,10 +156,10 @@ void yk_v_str(struct yk_render *r, struct yk_value v, struct yk_string *to)
 		snprintf(s, sizeof s, "%lld", (long long)v.i);
 		return add(to, s);
 	case YK_V_FLOAT:
-		return yk_float_repr(v.d, to);
+		return yk_float_repr(v.d, &to->s);
 	case YK_V_STRING:
 		if (yk_render_charge(r, v.s->n / 256))
-			yk_string_add(to, v.s->s, v.s->n);
+			yk_text_add(to, v.s, v.s->s, v.s->n);
 		return;
 	case YK_V_LIST:
 	case YK_V_TUPLE:
@@ -161,7 +168,7 @@ void yk_v_str(struct yk_render *r, struct yk_value v, struct yk_string *to)
 		return dict_repr(r, v.dict, to);
 	case YK_V_VIEW:
 		if (v.list->text) {
-			yk_string_add(to, v.list->text->s, v.list->text->n);
+			yk_text_add(to, NULL, v.list->text->s, v.list->text->n);
 			return;
 		}
 		list.kind = YK_V_LIST;
@@ -180,16 +187,16 @@ void yk_v_str(struct yk_render *r, struct yk_value v, struct yk_string *to)
 
 struct yk_value yk_v_to_string(struct yk_render *r, struct yk_value v)
 {
-	struct yk_string to = { 0 };
+	struct yk_text to = { 0 };
 	if (v.kind == YK_V_STRING || r->failed)
 		return v;
 	yk_v_str(r, v, &to);
-	return yk_v_taken(r, &to);
+	return yk_v_built(r, &to);
 }
 
 // ---- JSON ----
 
-static void dump_string(const struct yk_chars *c, bool ascii, struct yk_string *to)
+static void dump_string(const struct yk_chars *c, bool ascii, struct yk_text *to)
 {
 	static const char *const names[] = { ['\b'] = "\\b", ['\t'] = "\\t", ['\n'] = "\\n", ['\f'] = "\\f", ['\r'] = "\\r",
 					     ['"'] = "\\\"", ['\\'] = "\\\\" };
@@ -197,6 +204,7 @@ static void dump_string(const struct yk_chars *c, bool ascii, struct yk_string *
 	add(to, "\"");
 	for (const char *at = c->s; at < c->s + c->n;) {
 		const char *from = at;
+		const size_t begin = to->s.n;
 		const uint32_t x = yk_char_next(&at);
 		if (x < sizeof names / sizeof *names && names[x]) {
 			add(to, names[x]);
@@ -207,13 +215,14 @@ static void dump_string(const struct yk_chars *c, bool ascii, struct yk_string *
 			snprintf(s, sizeof s, "\\u%04x", (unsigned)x);
 			add(to, s);
 		} else {
-			yk_string_add(to, from, (size_t)(at - from));
+			yk_text_add(to, c, from, (size_t)(at - from));
 		}
+		yk_text_derive(to, begin, c, from);
 	}
 	add(to, "\"");
 }
 
-static void new_line(const struct yk_json_style *y, int level, struct yk_string *to)
+static void new_line(const struct yk_json_style *y, int level, struct yk_text *to)
 {
 	if (!y->indent)
 		return;
@@ -231,7 +240,7 @@ static int by_key(const void *a, const void *b)
 }
 
 // Numbers, none and booleans as json.dumps writes them.
-static bool dump_atom(struct yk_value v, struct yk_string *to)
+static bool dump_atom(struct yk_value v, struct yk_text *to)
 {
 	char s[32];
 	if (v.kind == YK_V_NONE) {
@@ -242,7 +251,7 @@ static bool dump_atom(struct yk_value v, struct yk_string *to)
 		snprintf(s, sizeof s, "%lld", (long long)v.i);
 		add(to, s);
 	} else if (v.kind == YK_V_FLOAT && isfinite(v.d)) {
-		yk_float_repr(v.d, to);
+		yk_float_repr(v.d, &to->s);
 	} else if (v.kind == YK_V_FLOAT) {
 		add(to, isnan(v.d) ? "NaN" : v.d < 0 ? "-Infinity" : "Infinity");
 	} else {
@@ -251,7 +260,7 @@ static bool dump_atom(struct yk_value v, struct yk_string *to)
 	return true;
 }
 
-static void dump_dict(struct yk_render *r, const struct yk_dict *d, const struct yk_json_style *y, int level, struct yk_string *to)
+static void dump_dict(struct yk_render *r, const struct yk_dict *d, const struct yk_json_style *y, int level, struct yk_text *to)
 {
 	struct yk_pair *pair = d->pair;
 	if (y->sorted && d->n > 1) {
@@ -281,7 +290,7 @@ static void dump_dict(struct yk_render *r, const struct yk_dict *d, const struct
 	}
 }
 
-void yk_v_dump(struct yk_render *r, struct yk_value v, const struct yk_json_style *y, int level, struct yk_string *to)
+void yk_v_dump(struct yk_render *r, struct yk_value v, const struct yk_json_style *y, int level, struct yk_text *to)
 {
 	if (!yk_render_charge(r, 1) || dump_atom(v, to))
 		return;

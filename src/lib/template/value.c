@@ -71,7 +71,7 @@ static struct yk_value of_chars(struct yk_render *r, char *s, size_t n)
 	size_t chars = 0;
 	for (size_t i = 0; i < n; i++)
 		chars += ((unsigned char)s[i] & 0xc0) != 0x80;
-	*c = (struct yk_chars){ s, n, chars };
+	*c = (struct yk_chars){ s, n, chars, NULL };
 	return (struct yk_value){ .kind = YK_V_STRING, .s = c };
 }
 
@@ -139,7 +139,22 @@ struct yk_value yk_v_dict(struct yk_render *r)
 	return d ? (struct yk_value){ .kind = YK_V_DICT, .dict = d } : yk_v_undefined(NULL);
 }
 
-struct yk_value yk_v_json(struct yk_render *r, const json_t *j)
+static bool plain_word(const char *s, size_t n)
+{
+	return strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == n;
+}
+
+// A string of a message; all of it comes from there.
+static struct yk_value json_string_of(struct yk_render *r, const char *s, size_t n, int64_t origin)
+{
+	const struct yoke_text_span all = { .from = 0, .to = n, .message = origin };
+	const struct yk_value v = yk_v_string(r, s, n);
+	if (origin != YK_NO_ORIGIN && n)
+		yk_chars_mark(r, v, &all, 1);
+	return v;
+}
+
+struct yk_value yk_v_json(struct yk_render *r, const json_t *j, int64_t origin)
 {
 	struct yk_value v = yk_v_none();
 	if (!yk_render_enter(r)) {
@@ -149,16 +164,16 @@ struct yk_value yk_v_json(struct yk_render *r, const json_t *j)
 		json_t *member;
 		v = yk_v_dict(r);
 		json_object_foreach((json_t *)(uintptr_t)j, key, member) {
-			struct yk_value k = yk_v_text(r, key), x = yk_v_json(r, member);
+			struct yk_value k = json_string_of(r, key, strlen(key), plain_word(key, strlen(key)) ? YK_NO_ORIGIN : origin), x = yk_v_json(r, member, origin);
 			if (!r->failed && grow(r, &v.dict->pair, &v.dict->cap, v.dict->n, sizeof *v.dict->pair))
 				v.dict->pair[v.dict->n++] = (struct yk_pair){ k, x }; // keys of JSON are distinct
 		}
 	} else if (json_is_array(j)) {
 		v = yk_v_list(r, YK_V_LIST, json_array_size(j));
 		for (size_t i = 0; i < json_array_size(j) && !r->failed; i++)
-			yk_v_append(r, v, yk_v_json(r, json_array_get(j, i)));
+			yk_v_append(r, v, yk_v_json(r, json_array_get(j, i), origin));
 	} else if (json_is_string(j)) {
-		v = yk_v_string(r, json_string_value(j), json_string_length(j));
+		v = json_string_of(r, json_string_value(j), json_string_length(j), origin);
 	} else if (json_is_integer(j)) {
 		v = yk_v_int(json_integer_value(j));
 	} else if (json_is_real(j)) {
@@ -168,6 +183,21 @@ struct yk_value yk_v_json(struct yk_render *r, const json_t *j)
 	}
 	r->depth--;
 	return v;
+}
+
+// Roles become parts of tags in many templates, as in "<|" + role + "|>", so that a role that is a plain
+// word counts as the template's.
+struct yk_value yk_v_messages(struct yk_render *r, const json_t *j)
+{
+	struct yk_value list = yk_v_list(r, YK_V_LIST, json_array_size(j));
+	for (size_t i = 0; i < json_array_size(j) && !r->failed; i++) {
+		const struct yk_value v = yk_v_json(r, json_array_get(j, i), (int64_t)i);
+		const struct yk_value *role = v.kind == YK_V_DICT ? yk_dict_get(v.dict, "role", 4) : NULL;
+		if (role && role->kind == YK_V_STRING && plain_word(role->s->s, role->s->n))
+			((struct yk_chars *)(uintptr_t)role->s)->spans = NULL;
+		yk_v_append(r, list, v);
+	}
+	return list;
 }
 
 // ---- questions ----
@@ -319,7 +349,7 @@ static struct yk_items *characters(struct yk_render *r, const struct yk_chars *c
 {
 	struct yk_value list = yk_v_list(r, YK_V_LIST, c->chars);
 	for (size_t i = 0; i < c->n && !r->failed; i += yk_char_size(c->s[i]))
-		yk_v_append(r, list, yk_v_string(r, c->s + i, yk_char_size(c->s[i])));
+		yk_v_append(r, list, yk_v_part(r, c, c->s + i, yk_char_size(c->s[i])));
 	return r->failed ? NULL : list.list;
 }
 
@@ -466,16 +496,18 @@ void yk_chars_strip(const struct yk_chars *c, const struct yk_chars *set, bool l
 struct yk_value yk_v_escape(struct yk_render *r, struct yk_value v)
 {
 	static const char *const names[] = { ['&'] = "&amp;", ['<'] = "&lt;", ['>'] = "&gt;", ['"'] = "&#34;", ['\''] = "&#39;" };
-	struct yk_string to = { 0 };
+	struct yk_text to = { 0 };
 	struct yk_value s = yk_v_to_string(r, v);
 	if (r->failed || s.markup)
 		return s;
 	for (size_t i = 0; i < s.s->n; i++) {
 		const unsigned char c = (unsigned char)s.s->s[i];
 		const char *name = c < sizeof names / sizeof *names ? names[c] : NULL;
-		yk_string_add(&to, name ? name : s.s->s + i, name ? strlen(name) : 1);
+		const size_t begin = to.s.n;
+		yk_text_add(&to, NULL, name ? name : s.s->s + i, name ? strlen(name) : 1);
+		yk_text_derive(&to, begin, s.s, s.s->s + i);
 	}
-	s = yk_v_taken(r, &to);
+	s = yk_v_built(r, &to);
 	s.markup = true;
 	return s;
 }
@@ -513,13 +545,13 @@ struct yk_value yk_v_slice(struct yk_render *r, struct yk_value v, struct yk_val
 {
 	const bool text = v.kind == YK_V_STRING;
 	int64_t start, stop, step, n = text ? (int64_t)v.s->chars : (int64_t)v.list->n;
-	struct yk_string to = { 0 };
+	struct yk_text to = { 0 };
 	yk_slice_indices(r, slice, n, &start, &stop, &step);
 	if (r->failed)
 		return yk_v_undefined(NULL);
 	if (text && step == 1) {
 		const size_t from = yk_chars_offset(v.s, start), end = yk_chars_offset(v.s, stop > start ? stop : start);
-		struct yk_value s = yk_v_string(r, v.s->s + from, end - from);
+		struct yk_value s = yk_v_part(r, v.s, v.s->s + from, end - from);
 		s.markup = v.markup;
 		return s;
 	}
@@ -527,11 +559,11 @@ struct yk_value yk_v_slice(struct yk_render *r, struct yk_value v, struct yk_val
 	struct yk_value list = yk_v_list(r, v.kind == YK_V_TUPLE ? YK_V_TUPLE : YK_V_LIST, 0);
 	for (int64_t i = start; !r->failed && (step > 0 ? i < stop : i > stop);) {
 		if (text)
-			yk_string_add(&to, l->v[i].s->s, l->v[i].s->n);
+			yk_text_add(&to, l->v[i].s, l->v[i].s->s, l->v[i].s->n);
 		else
 			yk_v_append(r, list, l->v[i]);
 		if (!yk_render_charge(r, 1) || __builtin_add_overflow(i, step, &i))
 			break;
 	}
-	return text ? yk_v_taken(r, &to) : list;
+	return text ? yk_v_built(r, &to) : list;
 }

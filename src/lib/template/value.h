@@ -12,6 +12,7 @@
 
 #include "base/arena.h"
 #include "tokenizer/pieces.h"
+#include "yoke-tokenizer.h"
 
 enum yk_value_kind {
 	YK_V_ABSENT, // an argument that was not given
@@ -44,10 +45,30 @@ enum yk_sign {
 
 struct yk_value;
 
+// Intervals of a text, in order and apart from each other.
+struct yk_spans {
+	struct yoke_text_span *at;
+	size_t n, cap;
+};
+
 struct yk_chars {
 	const char *s; // valid UTF-8, terminated with a NUL that n does not count
 	size_t n, chars;
+	const struct yk_spans *spans; // intervals that come from messages; NULL: none
 };
+
+// A text being built.  Bytes that are copied from a string keep their origin.
+struct yk_text {
+	struct yk_string s;
+	struct yk_spans spans;
+};
+
+// Appends n bytes at s, which lie in `of`; of NULL: they are the template's.
+void yk_text_add(struct yk_text *, const struct yk_chars *of, const char *s, size_t n);
+// The bytes from `begin` on were made from the character at `at` of `of`, or from all of it if `at` is
+// NULL: then they come from a message if anything in `of` does.
+void yk_text_derive(struct yk_text *, size_t begin, const struct yk_chars *of, const char *at);
+void yk_text_fini(struct yk_text *);
 
 struct yk_value {
 	enum yk_value_kind kind;
@@ -99,9 +120,10 @@ struct yk_render {
 	int depth;      // of nested calls
 	int64_t now;    // seconds since 1970; 0: the clock's
 	struct yk_frame *globals;
-	struct yk_string *out;
-	struct yk_spans *spans; // NULL, or receives the intervals of generation blocks
-	int signal;             // break or continue
+	struct yk_text *out;         // of the statement
+	struct yk_text *whole;       // the text of the template
+	struct yk_spans *generation; // intervals of `whole` in generation blocks
+	int signal;                  // break or continue
 };
 
 enum { YK_RENDER_DEPTH = 400 };
@@ -140,10 +162,16 @@ static inline struct yk_value yk_v_undefined(const struct yk_chars *name)
 struct yk_value yk_v_string(struct yk_render *, const char *s, size_t n); // copies
 struct yk_value yk_v_text(struct yk_render *, const char *s);             // of a C string
 struct yk_value yk_v_taken(struct yk_render *, struct yk_string *);       // of a growing string, which it releases
+struct yk_value yk_v_built(struct yk_render *, struct yk_text *);         // of a text, which it releases
+struct yk_value yk_v_part(struct yk_render *, const struct yk_chars *, const char *s, size_t n); // an interval of a string
+void yk_chars_mark(struct yk_render *, struct yk_value, const struct yoke_text_span *, size_t n); // of a new string
 struct yk_value yk_v_list(struct yk_render *, enum yk_value_kind, size_t room);
 void yk_v_append(struct yk_render *, struct yk_value list, struct yk_value);
 struct yk_value yk_v_dict(struct yk_render *);
-struct yk_value yk_v_json(struct yk_render *, const json_t *);
+// origin: the index of the message, -1: another text that is not the template's, YK_NO_ORIGIN: the template's.
+enum { YK_NO_ORIGIN = -2 };
+struct yk_value yk_v_json(struct yk_render *, const json_t *, int64_t origin);
+struct yk_value yk_v_messages(struct yk_render *, const json_t *);
 
 bool yk_v_is_string(struct yk_value, const char *s);
 static inline bool yk_v_given(struct yk_value v)
@@ -181,8 +209,8 @@ struct yk_items *yk_v_iterate(struct yk_render *, struct yk_value);
 int64_t yk_v_length(struct yk_render *, struct yk_value);
 const char *yk_v_type(struct yk_value); // Python's name of the type
 // str() and repr(), appended.
-void yk_v_str(struct yk_render *, struct yk_value, struct yk_string *);
-void yk_v_repr(struct yk_render *, struct yk_value, struct yk_string *);
+void yk_v_str(struct yk_render *, struct yk_value, struct yk_text *);
+void yk_v_repr(struct yk_render *, struct yk_value, struct yk_text *);
 struct yk_value yk_v_to_string(struct yk_render *, struct yk_value); // str(); a string stays as it is
 void yk_float_repr(double, struct yk_string *);
 // json.dumps
@@ -191,7 +219,7 @@ struct yk_json_style {
 	const char *indent; // of one level; NULL: all on one line
 	const char *comma, *colon;
 };
-void yk_v_dump(struct yk_render *, struct yk_value, const struct yk_json_style *, int level, struct yk_string *);
+void yk_v_dump(struct yk_render *, struct yk_value, const struct yk_json_style *, int level, struct yk_text *);
 
 // A member of a dict or namespace, or NULL.
 struct yk_value *yk_dict_find(struct yk_render *, const struct yk_dict *, struct yk_value key);

@@ -35,14 +35,22 @@ static bool fits(const struct yk_added_token *t, const char *s, const char *end,
 }
 
 int yk_added_cut(const struct yk_added *a, const struct yk_trie *trie, const char *s, size_t n,
-		 bool parse, int (*fn)(void *, const char *, size_t, int32_t), void *arg)
+		 const struct yk_special_rule *rule,
+		 int (*fn)(void *, const char *, size_t, int32_t), void *arg)
 {
 	const char *end = s + n, *done = s, *at = s;
+	size_t next = 0; // the first interval that ends behind `at`
 	int e = 0;
 
 	while (e == 0 && trie->nodes && at < end) {
 		size_t bytes;
-		const int32_t i = yk_trie_longest(trie, at, end, &bytes);
+		int32_t i = yk_trie_longest(trie, at, end, &bytes);
+		while (next < rule->n && rule->plain[next].to <= (size_t)(at - s))
+			next++;
+		const char *plain = next < rule->n ? s + rule->plain[next].from : end;
+		if (i >= 0 && a->token[i].special && at < plain && plain < at + bytes)
+			i = yk_trie_longest(trie, at, plain,
+					    &bytes); // the text behind it does not extend a token
 		if (i < 0) {
 			at += yk_char_size(*at);
 			continue;
@@ -50,7 +58,9 @@ int yk_added_cut(const struct yk_added *a, const struct yk_trie *trie, const cha
 		const struct yk_added_token *t = &a->token[i];
 		const char *from = at, *to = at + bytes;
 		at = to;
-		if ((t->special && !parse) || !fits(t, s, end, from, to))
+		if (t->special && rule->parse && to > plain && s + rule->plain[next].to < to)
+			at = s + rule->plain[next].to;
+		if ((t->special && (!rule->parse || to > plain)) || !fits(t, s, end, from, to))
 			continue;
 		for (const char *b = from; t->left && b > done && yk_is_space(char_before(s, b));
 		     from = b)
@@ -67,6 +77,19 @@ int yk_added_cut(const struct yk_added *a, const struct yk_trie *trie, const cha
 		done = to;
 	}
 	return e == 0 && done < end ? fn(arg, done, (size_t)(end - done), -1) : e;
+}
+
+bool yk_added_special(const struct yk_added *a, const struct yk_trie *trie, const char *s, size_t n)
+{
+	const char *end = s + n;
+	size_t bytes;
+
+	for (const char *at = s; trie->nodes && at < end; at++) {
+		const int32_t i = yk_trie_longest(trie, at, end, &bytes);
+		if (i >= 0 && a->token[i].special)
+			return true;
+	}
+	return false;
 }
 
 void yk_added_fini(struct yk_added *a)

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "tokenizer/trie.h"
+#include "yoke-tokenizer.h"
 
 struct yk_added_token {
 	int32_t id;
@@ -23,10 +24,20 @@ struct yk_added {
 	struct yk_trie normalized; // sought in the normalized text
 };
 
-// Calls fn for each interval of the text, in order; id < 0: no token.  `parse`: special tokens count.
-// Stops at a nonzero result of fn, which is returned.
+// Which special tokens count.
+struct yk_special_rule {
+	bool parse; // those outside of the intervals; false: none
+	const struct yoke_text_span *plain; // intervals of the text
+	size_t n;
+};
+
+// Calls fn for each interval of the text, in order; id < 0: no token.  Stops at a nonzero result of fn,
+// which is returned.
 int yk_added_cut(const struct yk_added *, const struct yk_trie *, const char *s, size_t n,
-		 bool parse, int (*fn)(void *arg, const char *s, size_t n, int32_t id), void *arg);
+		 const struct yk_special_rule *, int (*fn)(void *arg, const char *s, size_t n, int32_t id),
+		 void *arg);
+// Is there a special token in the text?
+bool yk_added_special(const struct yk_added *, const struct yk_trie *, const char *s, size_t n);
 void yk_added_fini(struct yk_added *);
 
 #endif

@@ -50,8 +50,53 @@ struct encoding {
 	struct yk_encode_cache *w;
 	struct yk_ids *to;
 	const char *text;
-	bool parse, first; // `first`: the segment begins the text
+	struct yk_special_rule rule;
+	bool first; // the segment begins the text
 };
+
+// The intervals of the rule within n bytes at `at` of the text, as intervals of their normal form: the
+// length of the normal form of what is before a boundary is taken for its position.  *to is freed with
+// free().
+static int rule_of(const struct encoding *x, size_t at, size_t n, struct yk_special_rule *rule,
+		   struct yoke_text_span **to)
+{
+	const struct yk_special_rule *all = &x->rule;
+	struct yk_string part = { 0 }, swap = { 0 };
+	size_t first = 0, last = all->n, before = 0;
+	int e = 0;
+
+	while (first < last) { // the first interval that ends behind `at`
+		const size_t middle = first + (last - first) / 2;
+		if (all->plain[middle].to > at)
+			last = middle;
+		else
+			first = middle + 1;
+	}
+	for (last = first; last < all->n && all->plain[last].from < at + n; last++)
+		;
+	*to = NULL;
+	*rule = (struct yk_special_rule){ .parse = all->parse };
+	if (first == last || !yk_added_special(&x->t->added, &x->t->added.normalized,
+					       x->w->normal.s, x->w->normal.n))
+		return 0;
+	struct yoke_text_span *s = calloc(last - first, sizeof *s);
+	if (!s)
+		return yk_fail(YOKE_ENOMEM, "no memory for %zu intervals", last - first);
+	for (size_t i = 0; e == 0 && i < 2 * (last - first); i++) {
+		const struct yoke_text_span *p = &all->plain[first + i / 2];
+		const size_t raw = i % 2 ? p->to : p->from, bytes = raw < at ? 0 : raw - at;
+		e = yk_normalize(&x->t->normalizer, x->text + at, bytes < n ? bytes : n, &part,
+				 &swap);
+		before = part.n > before ? part.n : before;
+		*(i % 2 ? &s[i / 2].to : &s[i / 2].from) = before;
+	}
+	yk_string_fini(&part);
+	yk_string_fini(&swap);
+	*to = s;
+	rule->plain = s;
+	rule->n = last - first;
+	return e;
+}
 
 static int words(void *arg, const char *s, size_t n, int32_t id)
 {
@@ -86,16 +131,22 @@ static int segment(void *arg, const char *s, size_t n, int32_t id)
 		if (normal->failed)
 			return yk_fail(YOKE_ENOMEM, "no memory to normalize %zu bytes", n);
 	} else {
-		const int e = yk_normalize(&x->t->normalizer, s, n, normal, &x->w->swap);
-		if (e < 0)
-			return e;
+		const int wrong = yk_normalize(&x->t->normalizer, s, n, normal, &x->w->swap);
+		if (wrong < 0)
+			return wrong;
 	}
-	return yk_added_cut(&x->t->added, &x->t->added.normalized, normal->s, normal->n, x->parse,
-			    words, x);
+	struct yk_special_rule rule;
+	struct yoke_text_span *plain;
+	int e = rule_of(x, (size_t)(s - x->text), n, &rule, &plain);
+	if (e == 0)
+		e = yk_added_cut(&x->t->added, &x->t->added.normalized, normal->s, normal->n, &rule,
+				 words, x);
+	free(plain);
+	return e;
 }
 
 static int encode(const yoke_tokenizer *t, const char *text, size_t bytes, unsigned flags,
-		  struct yk_ids *ids)
+		  const struct yoke_text_span *plain, size_t n, struct yk_ids *ids)
 {
 	const bool add = flags & YOKE_TOKENIZER_ADD;
 	yoke_tokenizer *shared = (yoke_tokenizer *)t; // only its lock and scratch memory change
@@ -114,8 +165,8 @@ static int encode(const yoke_tokenizer *t, const char *text, size_t bytes, unsig
 				      .w = w,
 				      .to = ids,
 				      .text = text,
-				      .parse = flags & YOKE_TOKENIZER_PARSE };
-		e = yk_added_cut(&t->added, &t->added.raw, text, bytes, x.parse, segment, &x);
+				      .rule = { flags & YOKE_TOKENIZER_PARSE, plain, n } };
+		e = yk_added_cut(&t->added, &t->added.raw, text, bytes, &x.rule, segment, &x);
 	}
 	for (size_t i = 0; e == 0 && add && i < t->after.n; i++)
 		yk_ids_add(ids, t->after.id[i]);
@@ -140,20 +191,34 @@ static int encode(const yoke_tokenizer *t, const char *text, size_t bytes, unsig
 int yoke_tokenizer_encode(const yoke_tokenizer *t, const char *text, size_t bytes, unsigned flags,
 			  int32_t **to, size_t *count)
 {
+	return yoke_tokenizer_encode_spans(t, text, bytes, flags, NULL, 0, to, count);
+}
+
+int yoke_tokenizer_encode_spans(const yoke_tokenizer *t, const char *text, size_t bytes,
+				unsigned flags, const struct yoke_text_span *plain, size_t n,
+				int32_t **to, size_t *count)
+{
 	struct yk_ids ids = { 0 };
 	int e;
 
 	if ((e = yk_given(t, "tokenizer")) || (e = yk_given(to, "pointer to the ids")) ||
 	    (e = yk_given(count, "pointer to the count")) ||
-	    (bytes && (e = yk_given(text, "text"))))
+	    (bytes && (e = yk_given(text, "text"))) || (n && (e = yk_given(plain, "intervals"))))
 		return e;
+	for (size_t i = 0; i < n; i++)
+		if (plain[i].from > plain[i].to || plain[i].to > bytes ||
+		    (i && plain[i].from < plain[i - 1].to))
+			return yk_fail(YOKE_EINVAL,
+				       "tokenizer_encode: interval %zu, bytes %zu .. %zu, is out of order or "
+				       "beyond the %zu bytes of the text",
+				       i, plain[i].from, plain[i].to, bytes);
 	if (flags & ~(unsigned)(YOKE_TOKENIZER_ADD | YOKE_TOKENIZER_PARSE))
 		return yk_fail(YOKE_EINVAL, "tokenizer_encode: unknown flags %#x", flags);
 	const size_t good = yk_utf8_check(text ? text : "", bytes);
 	if (good < bytes)
 		return yk_fail(YOKE_EFORMAT, "tokenizer_encode: the text is not UTF-8 at byte %zu",
 			       good);
-	e = encode(t, text ? text : "", bytes, flags, &ids);
+	e = encode(t, text ? text : "", bytes, flags, plain, n, &ids);
 	if (e < 0) {
 		free(ids.id);
 		return e;
