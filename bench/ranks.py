@@ -300,7 +300,7 @@ def tell(name, size, got, mpi, want):
     text_ = ['auto %.2f us' % med(r['auto'] for r in got), 'in a plan %+.1f us' % med(r['in a plan'] - r['auto'] for r in got),
              '%.2f of the best, %.2f at least' % tuple(f(min(r[n] for n in allowed if n in r) / r['auto'] for r in got) for f in (med, min))]
     if 'by hand' in got[0]:
-        text_.append('%.2f of by hand' % med(r['by hand'] / r['auto'] for r in got))
+        text_.append('%.2f x by hand' % med(r['by hand'] / r['auto'] for r in got))
     for peer in 'openmpi', 'mpich':
         if peer in mpi[0]:
             text_.append('%.2f x %s, %.2f us' % (med(m[peer] / r['auto'] for r, m in zip(got, mpi)), peer, med(m[peer] for m in mpi)))
@@ -314,7 +314,7 @@ def few():
 
 def many():
     for size in 1 << 26, 1 << 20, 1 << 18:
-        sums(size, 3 if size < 1 << 26 else 2, '5 x Open MPI, 0.8 of by hand' if size >= 1 << 20 else '', '%.1f x Open MPI' % (1.5 if size >= 1 << 20 else 1))
+        sums(size, 3 if size < 1 << 26 else 2, '5 x Open MPI, 0.8 x by hand' if size >= 1 << 20 else '', '%.1f x Open MPI' % (1.5 if size >= 1 << 20 else 1))
 
 
 def messages():

@@ -405,7 +405,7 @@ static int say_ratios(const struct bench *b)
 	const bool wide = strstr(b->device->info.driver, "avx512") || strstr(b->device->info.driver, "amx");
 	for (int i = 0; i < b->cells; i++)
 		inverse[i] = b->ratio[1][i] / b->ratio[2][i];
-	printf("\n%-44s %8s %8s %8s   target, by all\n", "ratio of times", "average", "least", "largest");
+	printf("\n%-44s %8s %8s %8s   target, all devices\n", "time ratio", "average", "minimum", "maximum");
 	const struct {
 		const char *title;
 		const double *ratio;
@@ -516,18 +516,18 @@ static int parse(struct bench *b, int argc, char **argv)
 		} else if (!strncmp(argv[i], "rounds=", 7)) {
 			b->each = 0;
 			if (yk_option_number(argv[i] + 7, &b->rounds) < 0 || b->rounds < 1 || b->rounds > MAX_ROUNDS)
-				return usage("'%s': wants a number from 1 to %d", argv[i], MAX_ROUNDS);
+				return usage("'%s': must be a number from 1 to %d", argv[i], MAX_ROUNDS);
 		} else if (!strncmp(argv[i], "warm=", 5)) {
 			if (yk_option_number(argv[i] + 5, &b->warm) < 0 || b->warm > MAX_ROUNDS)
-				return usage("'%s': wants a number from 0 to %d", argv[i], MAX_ROUNDS);
+				return usage("'%s': must be a number from 0 to %d", argv[i], MAX_ROUNDS);
 		} else if (!strncmp(argv[i], "max=", 4)) {
 			if (yk_option_number(argv[i] + 4, &b->most) < 0 || b->most < 1)
-				return usage("'%s': wants a number of elements", argv[i]);
+				return usage("'%s': must be a number of elements", argv[i]);
 		} else {
 			return usage("unknown option '%s'; there are rounds=, warm=, max=, --quick, "
 					"--json and --html", argv[i]);
 		}
-	return b->page && !*b->page ? usage("--html wants a file") : YK_DONE;
+	return b->page && !*b->page ? usage("--html needs a file name") : YK_DONE;
 }
 
 int main(int argc, char **argv)

@@ -13,8 +13,8 @@ easy_text 120 >text
 "$yoke" info >plain 2>&1
 YOKE_FAULT_MULTIPLE=16 "$yoke" info >out 2>&1
 verdict "yoke info shows a device's preferred multiple" "$(grep -q \
-	'^ *products of f32, f64, f16, bf16, .* gain from multiples: m of 16, n of 16, k of 16$' out || cat out)"
-verdict "and nothing for a device without one" "$(grep multiples plain)"
+	'^ *matrix products in f32, f64, f16, bf16, .* m a multiple of 16, n a multiple of 16, k a multiple of 16$' out || cat out)"
+verdict "and nothing for a device without one" "$(grep multiple plain)"
 verdict "as JSON" "$(YOKE_FAULT_MULTIPLE=16 "$yoke" info --json | tr -d ' \n' |
 	grep -q '"multiples":{"f32":\[16,16,16\],' || echo 'not there')"
 verdict "the setting is listed" "$("$yoke" info --env | grep -q '^YOKE_ALIGN  *int  *1 ' || echo 'not there')"

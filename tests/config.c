@@ -91,7 +91,7 @@ static void test_arguments(void)
 	char *twice[] = { "steps=5", "lr=1", "STEPS=9" };
 	yk_config_init(&c, YK_T);
 	refused(&c, yk_config_arguments(&c, 3, twice), YOKE_EINVAL,
-		"'STEPS=9': there is 'steps=5' already");
+		"'STEPS=9' repeats 'steps=5'");
 	char *text[] = { "tokens=5", "It was" };
 	yk_config_fini(&c);
 	yk_config_init(&c, YK_G);

@@ -180,7 +180,7 @@ static void refused(void)
 	ok(json_array_size(list) == 3, "3 device nodes are listed, got %zu", json_array_size(list));
 	ok(is(node(list, "dev/nvidia0"), "state", "opens"), "one can be opened");
 	ok(is(node(list, "dev/kfd"), "state", "denied") && is(node(list, "dev/kfd"), "group", "") &&
-	   advised(advice, "/kfd may be opened by root alone"), "one belongs to root");
+	   advised(advice, "/kfd: assign it to a group"), "one belongs to root");
 	ok(is(node(list, "dev/dri/renderD128"), "state", "denied") && group &&
 	   is(node(list, "dev/dri/renderD128"), "group", group->gr_name), "one belongs to a group: %s",
 	   group ? group->gr_name : "?");

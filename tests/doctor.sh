@@ -36,10 +36,10 @@ says()
 # what the loader could look at
 doctor 0 OPENCL_VENDOR_PATH="$PWD/nowhere"
 says "^  drivers  missing  $PWD/nowhere, from OPENCL_VENDOR_PATH: No such file"
-says "^  $PWD/nowhere is not there: correct or unset OPENCL_VENDOR_PATH"
+says "^  $PWD/nowhere .*: correct or unset OPENCL_VENDOR_PATH"
 doctor 0 OCL_ICD_VENDORS="$PWD/none"
-says "^  drivers  empty  $PWD/none, from OCL_ICD_VENDORS: no file in it ends with .icd"
-says "^  $PWD/none names no OpenCL driver: install"
+says "^  drivers  empty  $PWD/none, from OCL_ICD_VENDORS: .*\.icd"
+says "^  $PWD/none .*: install .*pocl-opencl-icd"
 mkdir broken foreign && echo "$PWD/libnone.so" >broken/b.icd && echo libc.so.6 >foreign/f.icd
 echo 'no library' >libtext.so && mkdir text && echo "$PWD/libtext.so" >text/t.icd
 doctor 0 OCL_ICD_VENDORS="$PWD/broken"
@@ -48,7 +48,7 @@ says "^  $PWD/broken/b.icd: its library $PWD/libnone.so cannot be used"
 doctor 0 OCL_ICD_VENDORS="$PWD/text"
 says "^  driver   fails  $PWD/text/t.icd  .*: \(file too short\|invalid ELF header\)"
 doctor 0 OCL_ICD_VENDORS="$PWD/foreign/f.icd"
-says "^  driver   fails  $PWD/foreign/f.icd  libc.so.6: is no OpenCL driver"
+says "^  driver   fails  $PWD/foreign/f.icd  libc.so.6: .*clIcdGetPlatformIDsKHR"
 if [ -e "$fake" ]; then
 	for flaw in nodevices empty crash hang aliases; do
 		cp "$fake" "libfake_$flaw.so" && mkdir $flaw &&
@@ -70,7 +70,7 @@ if [ -e "$fake" ]; then
 	says "^  driver   works  $PWD/aliases/fake.icd "
 	says "^    platform with 2 devices  Fake B; OpenCL 1.2 fake$"
 	YOKE_BACKEND=cpu OCL_ICD_VENDORS="$PWD/crash" "$yoke" doctor >out 2>&1
-	says "^  driver   not tried  $PWD/crash/fake.icd .*YOKE_BACKEND asks for no other"
+	says "^  driver   not tried  $PWD/crash/fake.icd .*YOKE_BACKEND"
 else
 	skip 'drivers that answer' "no $fake"
 fi
@@ -82,7 +82,7 @@ EOF
 chmod 755 helper
 doctor 0 YOKE_PLUGIN_PROBE="$PWD/helper"
 says "^  loader   missing: cannot open shared object file$"
-says "^  OpenCL has no loader, libOpenCL.so.1: install it"
+says "^  .*OpenCL loader libOpenCL.so.1 .*install ocl-icd-libopencl1"
 doctor 0 YOKE_PLUGIN_PROBE=0
 says "^  loader   not tried: YOKE_PLUGIN_PROBE=0$"
 
@@ -90,7 +90,7 @@ says "^  loader   not tried: YOKE_PLUGIN_PROBE=0$"
 if [ -n "${YOKE_TEST_OPENCL:-}" ]; then
 	doctor 0 YOKE_PLUGIN_PATH="$PWD/none"
 	says '^  yoke_opencl  *not found'
-	says "^  yoke_opencl was built and is in none of the folders searched: set YOKE_PLUGIN_PATH=${YOKE_TEST_OPENCL%/*},"
+	says "^  yoke_opencl was built .*: set YOKE_PLUGIN_PATH=${YOKE_TEST_OPENCL%/*},"
 	doctor 0 YOKE_PLUGIN_PATH="${YOKE_TEST_OPENCL%/*}"
 	says "^  yoke_opencl  *found  *$YOKE_TEST_OPENCL\$"
 	verdict '  and no advice about it' "$(grep 'yoke_opencl was built' out)"
@@ -110,7 +110,7 @@ if [ -n "$libdir" ] && [ -n "$libexecdir" ] && [ -e "$fault" ]; then
 	rm "moved/$libexecdir/yoke/yoke-probe"
 	doctor 0 YOKE_BACKEND=fault,cpu
 	says "^  missing: helper .*/yoke-probe: No such file"
-	says "^  plugins are loaded without a trial.*yoke-probe"
+	says "^  plugins .*yoke-probe.*YOKE_PLUGIN_PROBE"
 	"$yoke" info >out 2>&1
 	says "warn: plugin: $PWD/moved/$libdir/yoke/yoke_fault.so: tried in this process: helper .*/yoke-probe: No such file"
 	yoke=$built
@@ -129,10 +129,10 @@ doctor 0 YOKE_BACKEND=^nothing
 doctor 1 YOKE_DEVICE=pci:0f:00.0
 says "device 'pci:0f:00.0' cannot be used"
 doctor 1 YOKE_PLUGIN_PATH="$PWD/none:$PWD/missing"
-says "^  folder $PWD/missing of YOKE_PLUGIN_PATH: No such file"
+says "^  YOKE_PLUGIN_PATH, folder $PWD/missing: No such file"
 says "^  $PWD/none  *searched, holds no plugin$"
 doctor 1 YOKE_THREADS=many
-says '^  YOKE_THREADS=many has no such value: 0 is used'
+says '^  YOKE_THREADS=many .* default 0 '
 doctor 1 YOKE_CPU_ISA=sse9
 says '^  YOKE_CPU_ISA=sse9: cpu.isa=sse9: '
 doctor 1 YOKE_PLUGIN_PROBE="$PWD/missing"
@@ -163,7 +163,7 @@ if [ -e "${modules##*:}/yoke_fault.so" ]; then
 	export YOKE_PLUGIN_PATH="${modules##*:}" YOKE_BACKEND=fault,cpu YOKE_FAULT_IMPLS_MAX=8
 	doctor 0 YOKE_FAULT_IMPLS=2
 	says '^  fault:0   none, 0 classes  .*/tuning-[0-9a-f]*\.txt$'
-	says '^  fault:0 goes by fixed rules: `yoke tune fault:0` measures'
+	says '^  fault:0 .*`yoke tune fault:0` measures'
 	kept=$(sed -n 's/^  fault:0   none, 0 classes  //p' out)
 	head=$(YOKE_FAULT_IMPLS=2 "$yoke" tune fault >out 2>&1 && sed -n 1p "$kept")
 	verdict "  tuned: $head" "$([ -n "$head" ] || cat out)"
@@ -175,7 +175,7 @@ if [ -e "${modules##*:}/yoke_fault.so" ]; then
 	printf '%s\ncontract.f32.nn.8x8x8x1 first\n' "$head" >"$kept"
 	doctor 0 YOKE_FAULT_IMPLS=2
 	says "^  fault:0   not used, 0 classes  .*$kept:2: it is not NAME="
-	says "^  $kept:2: .*: .yoke tune fault:0. writes the file anew"
+	says "^  $kept:2: .*: .yoke tune fault:0"
 	export YOKE_PLUGIN_PATH="$PWD/plugins"
 	unset YOKE_BACKEND YOKE_FAULT_IMPLS_MAX
 else

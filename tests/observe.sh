@@ -92,7 +92,7 @@ done
 verdict "nothing is left of those" "$([ ! -e "$work/bad" ] || ls "$work/bad")"
 
 verdict "a snapshot is shown" "$("$yoke" info memory "$work/on/memory.json" >"$work/shown" 2>&1 || cat "$work/shown"
-	for words in 'alive at the peak' 'alive at the end' 'arena of an evaluation' ' alloc, '; do
+	for words in 'at the peak' 'at the end' 'arena of an evaluation' ' alloc, '; do
 		grep -q "$words" "$work/shown" || echo "no $words"
 	done)"
 head -c 3000 "$work/on/memory.json" >"$work/short"
@@ -101,10 +101,10 @@ sed 's/"live":{"segments":\[/"live":{"segments":[[99,1],/' "$work/on/memory.json
 echo '{"format":"yoke memory"}' >"$work/empty"
 echo '{}' >"$work/none"
 verdict "a truncated snapshot" "$(says short "$yoke" info memory "$work/short")"
-verdict "a snapshot with an unknown event" "$(says 'not a whole snapshot' "$yoke" info memory "$work/kind")"
-verdict "a snapshot whose events contradict its blocks" "$(says 'do not lead' "$yoke" info memory "$work/live")"
-verdict "a snapshot without tables" "$(says 'not a whole snapshot' "$yoke" info memory "$work/empty")"
-verdict "none" "$(says 'no snapshot' "$yoke" info memory "$work/none")"
+verdict "a snapshot with an unknown event" "$(says kind: "$yoke" info memory "$work/kind")"
+verdict "a snapshot whose events contradict its blocks" "$(says live: "$yoke" info memory "$work/live")"
+verdict "a snapshot without tables" "$(says empty: "$yoke" info memory "$work/empty")"
+verdict "none" "$(says none: "$yoke" info memory "$work/none")"
 verdict "a file that is not there" "$(says nothing "$yoke" info memory "$work/nothing")"
 verdict "YOKE_SYNC=nonsense" "$(YOKE_SYNC=nonsense says 'there are 0, 1 and warn' "$yoke" train data="$work/text" out="$work/x")"
 echo "1..$count"

@@ -510,7 +510,7 @@ int yk_config_arguments(struct yk_config *c, int argc, char *const *argv)
 			continue;
 		}
 		if (given[key])
-			return yk_fail(YOKE_EINVAL, "argument '%s': there is '%s' already; give %s once",
+			return yk_fail(YOKE_EINVAL, "argument '%s' repeats '%s'; give %s once",
 				       argv[i], given[key], yk_config_rows[key].name);
 		given[key] = argv[i];
 		e = yk_config_argument(c, argv[i]);

@@ -24,7 +24,8 @@ static void print(const json_t *o)
 {
 	char steps[64], rounds[64];
 	static const char *const keys[] = { "name", "rate", "spread", "ratio", "peak", "loss", "loss_spread" };
-	static const char *const titles[] = { "", "steps/s", "+-", "of all off", "peak memory", "loss", "+-" };
+	static const char *const titles[] = { "",     "steps/s", "+-", "vs all off", "peak memory",
+					      "loss", "+-" };
 	json_t *list = json_array();
 	const json_t *v;
 	size_t i;
@@ -38,7 +39,7 @@ static void print(const json_t *o)
 					yk_bytes_text(peak, (uint64_t)json_integer_value(json_object_get(v, "peak_bytes"))),
 					"loss", text("%.6g", json_object_get(v, "loss")), "loss_spread",
 					text("%.2g", json_object_get(v, "loss_spread"))));
-	printf("on %s, %s each, %s in turns\n\n", yk_cell(o, "device"),
+	printf("on %s, %s per variant, %s in alternation\n\n", yk_cell(o, "device"),
 	       yk_counted(steps, (long long)json_integer_value(json_object_get(o, "steps")), "step"),
 	       yk_counted(rounds, (long long)json_integer_value(json_object_get(o, "rounds")), "round"));
 	yk_table(list, "", 7, keys, titles);
@@ -65,7 +66,8 @@ int yk_bench_ablate(int argc, char **argv)
 			toggles = argv[i] + 8;
 		else if (!strncmp(argv[i], "rounds=", 7)) {
 			if (yk_option_number(argv[i] + 7, &rounds) < 0 || rounds < 1 || rounds > 31)
-				return yk_usage("bench ablate", "'%s': wants a number from 1 to 31", argv[i]);
+				return yk_usage("bench ablate",
+						"'%s': must be a number from 1 to 31", argv[i]);
 		} else if (!strcmp(argv[i], "--json"))
 			json = true;
 		else
@@ -77,7 +79,8 @@ int yk_bench_ablate(int argc, char **argv)
 		yk_failed("bench ablate");
 		status = YK_USAGE;
 	} else if (!toggles && !(toggles = own_toggles(&c))) {
-		status = yk_usage("bench ablate", "which toggles? as in toggles=recompute=block,precision=bf16-mixed");
+		status = yk_usage("bench ablate", "no toggles; give some, for example "
+						  "toggles=recompute=block,precision=bf16-mixed");
 	} else if (!(o = yk_ablate(&c, toggles, (int)rounds))) {
 		status = yk_failed("bench ablate");
 	} else if (json)

@@ -95,13 +95,14 @@ int yk_limits_measure(struct yk_device *d, bool quick, struct yk_bench_limits *t
 			.flops = yk_limit_flops((int)d->info.units, false),
 			.flops_of = "fp32 multiply-adds in registers",
 			.copy = yk_limit_copy((int)d->info.units),
-			.copy_of = "bytes read and written by a copy between blocks larger than caches",
+			.copy_of = "bytes read and written by a copy between buffers larger than "
+				   "the caches",
 		};
 		return 0;
 	}
 	*to = (struct yk_bench_limits){
 		.flops_of = quick ? "a product of 64 x 64 x 64" : "a product of 4096 x 4096 x 4096",
-		.copy_of = "bytes read and written by its own copy",
+		.copy_of = "bytes read and written by the device's copy command",
 	};
 	e = product_rate(quick, &to->flops);
 	return e < 0 ? e : copy_rate(d, quick, &to->copy);

@@ -149,7 +149,8 @@ static int phases(struct yk_fit_config *c, yoke_pipeline *p, yoke_dataset *set, 
 	const struct yoke_training o = { .size = sizeof o, .train = part[0], .valid = part[1], .loader = c->loader };
 	yoke_stats_reset_peaks();
 	r->began = yk_seconds();
-	int err = part[0] ? yoke_pipeline_fit(p, part[0], c->loader) : yk_fail(YOKE_EINVAL, "data: split: no sample is left to train by");
+	int err = part[0] ? yoke_pipeline_fit(p, part[0], c->loader) :
+			    yk_fail(YOKE_EINVAL, "data: split: leaves no sample for training");
 	if (!err)
 		err = train(p, &o, r);
 	yoke_dataset_free(part[0]);
@@ -254,10 +255,12 @@ static void show(const struct result *r, int n)
 	}
 	for (int i = 0; i < n; i++)
 		s[i] = r[i].wall;
-	line("in all", s, n, r);
+	line("total", s, n, r);
 	for (int i = 0; i < n; i++)
-		printf("%s: %s, %.1f a second, %.2f ms each; peak of the pool %.1f MiB, planned %.1f MiB a step\n", r[i].device,
-		       yk_counted(n_samples, r[i].samples, "sample"), (double)r[i].samples / r[i].wall, 1e3 * r[i].wall / (double)r[i].samples,
+		printf("%s: %s, %.1f samples/s, %.2f ms per sample; peak of the memory pool %.1f "
+		       "MiB, planned %.1f MiB per step\n",
+		       r[i].device, yk_counted(n_samples, r[i].samples, "sample"),
+		       (double)r[i].samples / r[i].wall, 1e3 * r[i].wall / (double)r[i].samples,
 		       (double)r[i].peak / 1048576, (double)r[i].predicted / 1048576);
 }
 
@@ -332,17 +335,25 @@ static int parse(struct bench *b, int argc, char **argv)
 				return yk_usage("bench fit", "scale=%s: must be batch, channels or side", b->scale);
 		} else if (!strncmp(argv[i], "loader_ms=", 10)) {
 			if (yk_option_number(argv[i] + 10, &n) < 0 || n > 100000)
-				return yk_usage("bench fit", "'%s': it is a number of milliseconds up to 100000", argv[i]);
+				return yk_usage(
+					"bench fit",
+					"'%s': must be a number of milliseconds up to 100000",
+					argv[i]);
 			b->loader_ms = (int64_t)n;
 		} else if (!strncmp(argv[i], "count=", 6)) {
 			if (yk_option_number(argv[i] + 6, &n) < 0 || n < 2 || n > 1000000)
-				return yk_usage("bench fit", "'%s': it is a number of cubes from 2 to 1000000", argv[i]);
+				return yk_usage("bench fit",
+						"'%s': must be a number of cubes from 2 to 1000000",
+						argv[i]);
 			b->count = (int64_t)n;
 		} else if (equals && memchr(argv[i], '.', (size_t)(equals - argv[i])) && b->keys < KEYS) {
 			b->key[b->keys++] = argv[i];
 		} else {
-			return yk_usage("bench fit", "'%s': there are workload=small|large|FILE, devices=, loader_ms=, scale=, count=, --json and "
-					"keys of yoke fit", argv[i]);
+			return yk_usage("bench fit",
+					"unknown argument '%s'; the arguments are "
+					"workload=small|large|FILE, devices=, loader_ms=, scale=, "
+					"count=, --json and the keys of yoke fit",
+					argv[i]);
 		}
 	}
 	return YK_DONE;

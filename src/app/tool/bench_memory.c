@@ -23,7 +23,9 @@ static int make_host(struct copy *x, bool pinned)
 	const struct yoke_backend *ops = x->device->ops;
 	if (pinned) {
 		if (ops->segment_new(x->device->index, YOKE_SEGMENT_HOST, x->bytes, &x->pinned) < 0)
-			return yk_fail(YOKE_ENOMEM, "no pinned memory for a copy on %s", x->device->id);
+			return yk_fail(YOKE_ENOMEM,
+				       "cannot allocate pinned memory for a copy on %s",
+				       x->device->id);
 		x->host = ops->segment_host(x->pinned);
 	} else {
 		x->host = malloc(x->bytes);
@@ -53,7 +55,7 @@ int yk_bench_copy_make(struct yk_case *c)
 		if (e == 0)
 			e = x->device->ops->fill(x->queue->handle, x->segment[i], 0, x->bytes, &zero, 1);
 		if (e < 0)
-			yk_fail(e, "no memory on %s for a copy", x->device->id);
+			yk_fail(e, "out of memory on %s for a copy", x->device->id);
 	}
 	if (e == 0)
 		e = yk_queue_wait(x->queue);

@@ -62,7 +62,7 @@ int yk_bench_mpi_rank(int sizes, const uint64_t *bytes)
 	int e = yk_started_find(&p);
 	const struct yk_mpi *m = e > 0 ? yk_mpi_open(&p, &name) : NULL;
 	if (!m)
-		return e ? yk_error_last() : yk_fail(YOKE_EINVAL, "--peer is for ranks that mpirun starts");
+		return e ? yk_error_last() : yk_fail(YOKE_EINVAL, "--peer must run under mpirun");
 	e = m->begin(&rank, &ranks) < 0 ? yk_fail(YOKE_ERANK, "%s", m->error()) : 0;
 	for (int i = 0; e == 0 && i < sizes; i++)
 		e = measure(m, rank == 0, bytes[i] / sizeof(float));

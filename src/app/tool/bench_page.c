@@ -61,15 +61,21 @@ static void plots(FILE *to, const json_t *devices, const json_t *results, const 
 	if (first < 2)
 		return;
 	fprintf(to, "<div class=\"plots\">\n");
-	snprintf(title, sizeof title, "%s: time over size", suite);
+	snprintf(title, sizeof title, "%s: time by size", suite);
 	struct yk_plot p = { .name = title, .title = title, .x_label = "size", .y_label = "seconds", .x = YK_SCALE_LOG2,
 			     .y = YK_SCALE_LOG10, .curves = n, .curve = time, .target = NAN };
 	yk_svg_plot(to, &p);
 	if (n > 1) {
 		char faster[80];
-		snprintf(faster, sizeof faster, "%s: times as fast as %s", suite, ratio[0].name);
-		p = (struct yk_plot){ .name = faster, .title = faster, .x_label = "size", .y_label = "times as fast",
-				      .x = YK_SCALE_LOG2, .curves = n - 1, .curve = ratio + 1, .target = 1 };
+		snprintf(faster, sizeof faster, "%s: speedup over %s", suite, ratio[0].name);
+		p = (struct yk_plot){ .name = faster,
+				      .title = faster,
+				      .x_label = "size",
+				      .y_label = "speedup",
+				      .x = YK_SCALE_LOG2,
+				      .curves = n - 1,
+				      .curve = ratio + 1,
+				      .target = 1 };
 		yk_svg_plot(to, &p);
 	}
 	fprintf(to, "</div>\n");
@@ -106,8 +112,11 @@ static void page(FILE *to, const json_t *devices, const json_t *ratios, const js
 {
 	static const char *const device[] = { "device", "name", "units", "flops_per_s", "copy_bytes_per_s" };
 	static const char *const device_title[] = { "device", "name", "units", "peak, FLOP/s", "copy, bytes/s" };
-	static const char *const ratio[] = { "name", "average", "least", "largest", "target", "met" };
-	static const char *const ratio_title[] = { "ratio of times", "average", "least", "largest", "target, by all", "met" };
+	static const char *const ratio[] = { "name",    "average", "minimum",
+					     "maximum", "target",  "met" };
+	static const char *const ratio_title[] = {
+		"time ratio", "average", "minimum", "maximum", "target, all devices", "met"
+	};
 	const char *suite = "";
 	const json_t *r;
 	size_t i;

@@ -172,8 +172,11 @@ static int measure_ways(yoke_group *world, void *arg)
 					      .dtype = yoke_f32, .tensors = 1, .count = &b->n };
 		yk_task_name(&m.task[i], NULL);
 	}
-	int e = !m.x ? yoke_error_code() : m.in && m.out ? 0 :
-		yk_fail(YOKE_ENOMEM, "no memory for two arrays of %lld elements a rank", (long long)b->n);
+	int e = !m.x          ? yoke_error_code() :
+		m.in && m.out ? 0 :
+				yk_fail(YOKE_ENOMEM,
+					"out of memory for two arrays of %lld elements per rank",
+					(long long)b->n);
 	const int ways = on_host() ? b->ways - COPIES : b->ways;
 	for (int k = -WARM; k < SAMPLES && e == 0; k++)
 		for (int i = 0; i < ways && e == 0; i++)
@@ -309,21 +312,30 @@ static int parse(struct bench *b, int argc, char **argv)
 			b->peer = true;
 		} else if (!strncmp(argv[i], "ranks=", 6)) {
 			if (yk_option_number(argv[i] + 6, &n) < 0 || n < 2 || n > YK_MAX_RANKS)
-				return yk_usage("bench ranks", "'%s': it is a number from 2 to %d", argv[i], YK_MAX_RANKS);
+				return yk_usage("bench ranks",
+						"'%s': must be a number from 2 to %d", argv[i],
+						YK_MAX_RANKS);
 			b->ranks = (int)n;
 		} else if (!strncmp(argv[i], "max=", 4)) {
 			if (yk_option_number(argv[i] + 4, &n) < 0 || n < MIN_SIZE || n > LIMIT)
-				return yk_usage("bench ranks", "'%s': it is a number of bytes from %d to %llu", argv[i], MIN_SIZE,
-						(unsigned long long)LIMIT);
+				return yk_usage("bench ranks",
+						"'%s': must be a number of bytes from %d to %llu",
+						argv[i], MIN_SIZE, (unsigned long long)LIMIT);
 			usual_sizes(b, n);
 		} else if (!strncmp(argv[i], "bytes=", 6)) {
 			if (parse_sizes(b, argv[i] + 6) < 0)
-				return yk_usage("bench ranks", "'%s': it is numbers of bytes from %d to %llu, multiples of %zu, at most %d of them",
-						argv[i], MIN_SIZE, (unsigned long long)LIMIT, sizeof(float), YK_BENCH_SIZES);
+				return yk_usage("bench ranks",
+						"'%s': must be a list of byte counts from %d to "
+						"%llu, multiples of %zu, with at most %d entries",
+						argv[i], MIN_SIZE, (unsigned long long)LIMIT,
+						sizeof(float), YK_BENCH_SIZES);
 		} else if (!strcmp(argv[i], "spawn=process") || !strcmp(argv[i], "spawn=thread")) {
 			b->processes = argv[i][6] == 'p';
 		} else {
-			return yk_usage("bench ranks", "'%s': there are ranks=, spawn=, max=, bytes= and --json", argv[i]);
+			return yk_usage("bench ranks",
+					"unknown argument '%s'; the arguments are ranks=, spawn=, "
+					"max=, bytes= and --json",
+					argv[i]);
 		}
 	}
 	return YK_DONE;
@@ -338,7 +350,7 @@ static int table(struct bench *b)
 	if (first)
 		printf("all_reduce sum f32, %d ranks, %s\n%12s  %-9s %15s %14s %14s %s\n", b->ranks,
 		       b->processes ? "processes" : "threads", "bytes", "by", "time", "algbw", "busbw",
-		       b->processes ? "" : "of by hand");
+		       b->processes ? "" : "vs by hand");
 	for (int i = 0; e == 0 && i < b->sizes; i++)
 		e = measure(b, b->bytes[i]);
 	if (e == 0 && json)

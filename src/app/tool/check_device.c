@@ -39,25 +39,31 @@ int yk_check_device(int argc, char **argv)
 			if (!*value)
 				return yk_usage(
 					"check device",
-					"--ops wants a list, as map,contract.f32");
+					"--ops needs a list, for example --ops=map,contract.f32");
 		} else if ((value = yk_option("--seed", argc, argv, &i))) {
 			if (yk_option_number(value, &o.seed) < 0)
 				return yk_usage("check device",
-						"--seed wants a number, got '%s'", value);
+						"--seed must be a number, got '%s'", value);
 		} else if ((value = yk_option("--shard", argc, argv, &i))) {
 			if (parse_every(value, &o.shard, &o.shards) < 0)
-				return yk_usage("check device", "--shard wants K/N with K below N, as 0/4, got '%s'", value);
+				return yk_usage("check device",
+						"--shard must be K/N with K below N, for example "
+						"0/4, got '%s'",
+						value);
 		} else if ((value = yk_option("--pass", argc, argv, &i))) {
 			if (parse_every(value, &o.pass, &o.passes) < 0)
-				return yk_usage("check device", "--pass wants K/N with K below N, as 0/4, got '%s'", value);
+				return yk_usage("check device",
+						"--pass must be K/N with K below N, for example "
+						"0/4, got '%s'",
+						value);
 		} else if (argv[i][0] == '-') {
-			return yk_usage(
-				"check device",
-				"unknown option '%s'; there are --ops, --seed, --quick, --shard, --pass, "
-				"--skipped and --bits",
-				argv[i]);
+			return yk_usage("check device",
+					"unknown option '%s'; the options are --ops, --seed, "
+					"--quick, --shard, --pass, "
+					"--skipped and --bits",
+					argv[i]);
 		} else if (name) {
-			return yk_usage("check device", "one device at a time: '%s' or '%s'",
+			return yk_usage("check device", "two devices, '%s' and '%s'; name one",
 					name, argv[i]);
 		} else {
 			name = argv[i];

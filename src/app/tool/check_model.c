@@ -92,8 +92,11 @@ static int device_steps(struct yk_self *s, struct yk_trainer *t)
 		e = yk_self_steps(t, 1, &loss[i]);
 		off = fmax(off, e == 0 ? fabs(loss[i] / s->loss[i] - 1) : 0);
 	}
-	return e < 0 ? e : yk_self_say(s, off <= NEAR_DEVICE, "%s: loss %.6f, then %.6f; %.2g off those of the CPU, of %.2g", s->device,
-			       loss[0], loss[1], off, NEAR_DEVICE);
+	return e < 0 ? e :
+		       yk_self_say(s, off <= NEAR_DEVICE,
+				   "%s: loss %.6f, then %.6f; relative difference from the CPU "
+				   "%.2g, at most %.2g allowed",
+				   s->device, loss[0], loss[1], off, NEAR_DEVICE);
 }
 
 // ---- gradients ----
@@ -119,7 +122,9 @@ static int values_read(const struct yk_parameters *ps, yoke_tensor *const *from,
 		v->at[i] = malloc(yoke_bytes(ps->var[i]));
 		e = v->at[i] ? yoke_read(from[i], v->at[i], yoke_bytes(ps->var[i])) : YOKE_ENOMEM;
 	}
-	return e == YOKE_ENOMEM && !yoke_error_code() ? yk_fail(e, "selftest: no memory for gradients") : e;
+	return e == YOKE_ENOMEM && !yoke_error_code() ?
+		       yk_fail(e, "selftest: out of memory for gradients") :
+		       e;
 }
 
 static yoke_tensor *windows(const struct yk_trainer *t)
@@ -145,7 +150,8 @@ static int loss_at(struct yk_trainer *t, const struct values *p, const struct va
 		float *x = malloc((size_t)n * sizeof *x);
 		for (int64_t k = 0; x && k < n; k++)
 			x[k] = (float)((double)p->at[i][k] + step_of * (double)g->at[i][k]);
-		e = x ? yoke_put(ps->var[i], x, (size_t)n * sizeof *x) : yk_fail(YOKE_ENOMEM, "selftest: no memory");
+		e = x ? yoke_put(ps->var[i], x, (size_t)n * sizeof *x) :
+			yk_fail(YOKE_ENOMEM, "selftest: out of memory");
 		free(x);
 	}
 	yoke_scope *scope = yoke_scope_begin("selftest");
@@ -192,8 +198,11 @@ static int cpu_gradients(struct yk_self *s, struct yk_trainer *t)
 	double slope = NAN;
 	int e = slope_of(t, &s->slope, &slope);
 	const double off = fabs(slope / s->slope - 1);
-	return e < 0 ? e : yk_self_say(s, off <= NEAR_SLOPE, "norm %.6f, slope of the loss along it %.6f; %.2g off, of %.2g", s->slope, slope,
-			       off, NEAR_SLOPE);
+	return e < 0 ? e :
+		       yk_self_say(s, off <= NEAR_SLOPE,
+				   "gradient norm %.6f, finite difference of the loss along the "
+				   "gradient %.6f; relative difference %.2g, at most %.2g allowed",
+				   s->slope, slope, off, NEAR_SLOPE);
 }
 
 static int device_gradients(struct yk_self *s, struct yk_trainer *t)
@@ -201,8 +210,11 @@ static int device_gradients(struct yk_self *s, struct yk_trainer *t)
 	double norm = NAN, slope = NAN;
 	int e = slope_of(t, &norm, &slope);
 	const double off = fabs(norm / s->slope - 1);
-	return e < 0 ? e : yk_self_say(s, off <= NEAR_DEVICE && fabs(slope / norm - 1) <= NEAR_SLOPE,
-			       "%s: norm %.6f, slope %.6f; %.2g off that of the CPU, of %.2g", s->device, norm, slope, off, NEAR_DEVICE);
+	return e < 0 ? e :
+		       yk_self_say(s, off <= NEAR_DEVICE && fabs(slope / norm - 1) <= NEAR_SLOPE,
+				   "%s: gradient norm %.6f, finite difference %.6f; relative "
+				   "difference from the CPU %.2g, at most %.2g allowed",
+				   s->device, norm, slope, off, NEAR_DEVICE);
 }
 
 // ---- plans, profile, time ----
@@ -220,8 +232,11 @@ static int plans(struct yk_self *s, struct yk_trainer *t)
 		made[i] = stats.plan_misses - before;
 		before = stats.plan_misses;
 	}
-	return e < 0 ? e : yk_self_say(s, made[1] + made[2] == 0, "%" PRIu64 " made for the first step, %" PRIu64 " for the second, %" PRIu64
-			       " for the third", made[0], made[1], made[2]);
+	return e < 0 ? e :
+		       yk_self_say(s, made[1] + made[2] == 0,
+				   "%" PRIu64 " plans compiled in the first step, %" PRIu64
+				   " in the second, %" PRIu64 " in the third",
+				   made[0], made[1], made[2]);
 }
 
 static int profile(struct yk_self *s, struct yk_trainer *t)
@@ -259,7 +274,8 @@ static int timing(struct yk_self *s, struct yk_trainer *t)
 	if (e < 0)
 		return e;
 	double median = yk_median(TIMED, took, &spread);
-	return yk_self_say(s, true, "%.3f ms a step, +- %.3f ms, on %s", 1e3 * median, 1e3 * spread, s->device);
+	return yk_self_say(s, true, "%.3f ms per step, +- %.3f ms, on %s", 1e3 * median,
+			   1e3 * spread, s->device);
 }
 
 // The sections in the order of their execution.
@@ -270,19 +286,19 @@ static const struct section {
 	int (*alone)(struct yk_self *); // replaces `run` for models with resolvents
 } sections[] = {
 	{ "two steps on the CPU", true, cpu_steps, NULL },
-	{ "gradients on the CPU, beside differences", true, cpu_gradients, NULL },
+	{ "gradients on the CPU, against finite differences", true, cpu_gradients, NULL },
 	{ "two steps on the device", false, device_steps, NULL },
 	{ "gradients on the device", false, device_gradients, NULL },
-	{ "plans are found again", false, plans, NULL },
-	{ "a profile", false, profile, NULL },
+	{ "plans are reused", false, plans, NULL },
+	{ "profile", false, profile, NULL },
 	{ "timing", false, timing, NULL },
-	{ "kernels beside f64", false, NULL, yk_self_kernels },
+	{ "kernels against f64", false, NULL, yk_self_kernels },
 	{ "tiers", false, NULL, yk_self_tiers },
 	{ "mixed precision", false, NULL, yk_self_mixed },
 	{ "accumulation", false, NULL, yk_self_accumulation },
 	{ "offloaded optimizer", false, NULL, yk_self_offload },
 	{ "shrinking batch", false, NULL, yk_self_shrinking },
-	{ "the whole loop", false, NULL, yk_self_loop },
+	{ "training loop", false, NULL, yk_self_loop },
 };
 
 static void selftest(struct yk_config *c, bool *well)
@@ -309,7 +325,9 @@ static void selftest(struct yk_config *c, bool *well)
 		fflush(stdout);
 		*well &= s.verdict != YK_SELF_FAIL;
 	}
-	printf("%s\n", *well ? "all is well" : "something is wrong: yoke check device says which op, yoke doctor what there is");
+	printf("%s\n", *well ? "all tests passed" :
+			       "some tests failed: `yoke check device` finds the faulty op, `yoke "
+			       "doctor` lists devices and drivers");
 }
 
 // Creates a training text if none is given, just long enough for a few windows.
@@ -324,7 +342,7 @@ static int text_make(const struct yk_config *c, char path[4096])
 		fprintf(f, "%s%c", (const char *[]){ "a", "short", "text", "of", "few", "words" }[i * 7919 % 6], i % 9 ? ' ' : '\n');
 	if (f && fclose(f) == 0)
 		return 0;
-	return yk_fail(YOKE_EIO, "selftest: '%s' cannot be written", path);
+	return yk_fail(YOKE_EIO, "selftest: cannot create '%s'", path);
 }
 
 // Applies the given keys, with small sizes as defaults. Disables options that would cause unrelated

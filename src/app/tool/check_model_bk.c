@@ -154,15 +154,17 @@ static int kernels(struct yk_self *s, struct rows *b)
 		e = grouped_error(&grouped);
 	if (e < 0)
 		return e;
-	return yk_self_say(s, value <= 1e-6 && gradient <= 2e-5 && grouped <= 1 ? YK_SELF_PASS : YK_SELF_FAIL,
-			   "%s: resolvent off %.2g of 1e-06, its gradient %.2g of 2e-05, products of groups %.2g of the tolerance",
-			   s->device, value, gradient, grouped);
+	return yk_self_say(
+		s, value <= 1e-6 && gradient <= 2e-5 && grouped <= 1 ? YK_SELF_PASS : YK_SELF_FAIL,
+		"%s: errors: resolvent %.2g, at most 1e-06; its gradient %.2g, at most 2e-05; "
+		"grouped matrix products %.2g of the tolerance",
+		s->device, value, gradient, grouped);
 }
 
 int yk_self_kernels(struct yk_self *s)
 {
 	struct rows *b = calloc(1, sizeof *b);
-	int e = b ? in_context(s, b, kernels) : yk_fail(YOKE_ENOMEM, "selftest: no memory");
+	int e = b ? in_context(s, b, kernels) : yk_fail(YOKE_ENOMEM, "selftest: out of memory");
 	free(b);
 	return e;
 }
@@ -199,7 +201,7 @@ static int tier(struct yk_self *s, struct rows *b)
 int yk_self_tiers(struct yk_self *s)
 {
 	struct rows *b = calloc(1, sizeof *b);
-	int e = b ? 0 : yk_fail(YOKE_ENOMEM, "selftest: no memory");
+	int e = b ? 0 : yk_fail(YOKE_ENOMEM, "selftest: out of memory");
 	for (size_t i = 0; i < sizeof tiers / sizeof *tiers && e == 0; i++) {
 		b->good |= i == 0;
 		b->tier = (int)i;
@@ -222,7 +224,8 @@ static int overflow(struct yk_trainer *t, double *before, double *behind)
 	struct yoke_scaler_stats stats = { .size = sizeof stats };
 	float *held = malloc(bytes), *bad = malloc(bytes);
 	double loss;
-	int e = held && bad ? yoke_read(w, held, bytes) : yk_fail(YOKE_ENOMEM, "selftest: no memory");
+	int e = held && bad ? yoke_read(w, held, bytes) :
+			      yk_fail(YOKE_ENOMEM, "selftest: out of memory");
 	if (e == 0)
 		e = yoke_scaler_stats(t->replica.scaler, &stats);
 	*before = stats.scale;
@@ -257,7 +260,7 @@ static int mixed(struct yk_self *s, struct yk_trainer *t)
 	char folder[4096];
 	double loss[2], before = 0, behind = 0;
 	if (!t->replica.scaler)
-		return yk_self_say(s, YK_SELF_FAIL, "the loss has no scale");
+		return yk_self_say(s, YK_SELF_FAIL, "the trainer has no loss scaler");
 	int e = yk_self_steps(t, 2, loss);
 	if (e == 0)
 		e = overflow(t, &before, &behind);
@@ -265,7 +268,7 @@ static int mixed(struct yk_self *s, struct yk_trainer *t)
 		return e;
 	snprintf(folder, sizeof folder - 40, "%s/yoke-selftest-XXXXXX", tmp && *tmp ? tmp : "/tmp");
 	if (!mkdtemp(folder))
-		return yk_fail(YOKE_EIO, "selftest: '%s' cannot be made", folder);
+		return yk_fail(YOKE_EIO, "selftest: cannot create '%s'", folder);
 	e = yk_trainer_save(t, folder);
 	if (e == 0)
 		e = yoke_scaler_save(t->replica.scaler, &was);
@@ -287,8 +290,11 @@ static int mixed(struct yk_self *s, struct yk_trainer *t)
 		return e;
 	const bool kept = !memcmp(&was, &is, sizeof was), good = t->skipped == 1 && behind < before && kept && loss[1] < 1.1 * loss[0];
 	return yk_self_say(s, good ? YK_SELF_PASS : YK_SELF_FAIL,
-			   "%s: loss %.4f, then %.4f; an overflow skipped %" PRId64 " step and took the scale from %g to %g; a checkpoint "
-			   "%s it", s->device, loss[0], loss[1], t->skipped, before, behind, kept ? "keeps" : "does not keep");
+			   "%s: loss %.4f, then %.4f; an overflow skipped %" PRId64
+			   " step and reduced the scale from %g to %g; a checkpoint "
+			   "%s the scaler's state",
+			   s->device, loss[0], loss[1], t->skipped, before, behind,
+			   kept ? "preserves" : "does not preserve");
 }
 
 int yk_self_mixed(struct yk_self *s)
@@ -387,13 +393,20 @@ int yk_self_offload(struct yk_self *s)
 	for (int i = 0; i < 4; i++)
 		off = fmax(off, fabs(left.loss[i] / here.loss[i] - 1));
 	if (off > NEAR)
-		return yk_self_say(s, YK_SELF_FAIL, "losses are %.2g off those of a state on the device, of %.2g", off, NEAR);
+		return yk_self_say(s, YK_SELF_FAIL,
+				   "losses differ by %.2g from those with the optimizer state on "
+				   "the device, at most %.2g allowed",
+				   off, NEAR);
 	if (left.shared)
-		return yk_self_say(s, YK_SELF_SKIP, "%s: its memory is the host's, so nothing is spared; losses %.2g off", s->device, off);
+		return yk_self_say(s, YK_SELF_SKIP,
+				   "%s: the device shares the host's memory, so offloading saves "
+				   "nothing; losses differ by %.2g",
+				   s->device, off);
 	const double lower = ((double)here.peak - (double)left.peak) / (double)left.parameters;
 	return yk_self_say(s, lower >= 7.5 ? YK_SELF_PASS : YK_SELF_FAIL,
-			   "%s: losses %.2g off; the peak is lower by %.2f bytes a parameter, of 8; %.3f ms a step for copies of %" PRIu64
-			   " bytes", s->device, off, lower, 1e3 * left.seconds, left.bytes);
+			   "%s: losses differ by %.2g; the peak is lower by %.2f of 8 bytes per "
+			   "parameter; %.3f ms per step for copies of %" PRIu64 " bytes",
+			   s->device, off, lower, 1e3 * left.seconds, left.bytes);
 }
 
 // ---- a batch that no longer fits ----
@@ -461,9 +474,11 @@ static int shrinking(struct yk_self *s, struct yk_trainer *t)
 	if (e < 0)
 		return e;
 	const bool good = micro[0] == 32 && micro[1] == 16 && micro[2] == 8 && off <= 5 * NEAR && strstr(why, "batch");
-	return yk_self_say(s, good ? YK_SELF_PASS : YK_SELF_FAIL,
-			   "batches of %" PRId64 ", %" PRId64 ", %" PRId64 ", each window once: losses %.2g off; below one: %.200s", micro[0],
-			   micro[1], micro[2], off, why);
+	return yk_self_say(
+		s, good ? YK_SELF_PASS : YK_SELF_FAIL,
+		"batches of %" PRId64 ", %" PRId64 ", %" PRId64
+		", each window used once: losses differ by %.2g; below one window: %.200s",
+		micro[0], micro[1], micro[2], off, why);
 }
 
 int yk_self_shrinking(struct yk_self *s)

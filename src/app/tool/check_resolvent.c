@@ -80,7 +80,10 @@ static int argument(struct asked *a, const char *text)
 			*real[i - sizeof whole / sizeof *whole] = v;
 		return 0;
 	}
-	return yk_fail(YOKE_EINVAL, "argument '%s': the keys are samples batch n eta tier sweeps seed tolerance", text);
+	return yk_fail(YOKE_EINVAL,
+		       "unknown argument '%s'; the keys are samples batch n eta tier sweeps seed "
+		       "tolerance",
+		       text);
 }
 
 // ---- the runs ----
@@ -129,7 +132,8 @@ static int side_make(struct side *s, const struct asked *a, int dtype, int tier,
 	s->value = malloc(2 * all + 1);
 	s->slope = malloc(all + 1);
 	if (s->a && s->z && s->g && (!s->value || !s->slope))
-		return yk_fail(YOKE_ENOMEM, "no host memory for %lld rows of %lld elements", (long long)a->batch, (long long)a->n);
+		return yk_fail(YOKE_ENOMEM, "out of host memory for %lld rows of %lld elements",
+			       (long long)a->batch, (long long)a->n);
 	return yoke_error_code();
 }
 
@@ -150,7 +154,8 @@ static int put(yoke_tensor *t, const double *x)
 	float *f = malloc((size_t)n * sizeof *f + 1);
 	for (int64_t i = 0; f && i < n; i++)
 		f[i] = (float)x[i];
-	int e = f ? yoke_put(t, f, yoke_bytes(t)) : yk_fail(YOKE_ENOMEM, "no host memory for %lld numbers", (long long)n);
+	int e = f ? yoke_put(t, f, yoke_bytes(t)) :
+		    yk_fail(YOKE_ENOMEM, "out of host memory for %lld numbers", (long long)n);
 	free(f);
 	return e;
 }
@@ -219,7 +224,7 @@ static int run(const struct asked *a, struct outcome *o)
 	struct draw d = { (uint64_t)a->seed };
 	struct yoke_stats before = { .size = sizeof before }, after = before;
 	double *x = malloc(3 * n * sizeof *x), *times = malloc(3 * (size_t)a->samples * sizeof *times);
-	int e = x && times ? 0 : yk_fail(YOKE_ENOMEM, "no host memory for %zu numbers", n);
+	int e = x && times ? 0 : yk_fail(YOKE_ENOMEM, "out of host memory for %zu numbers", n);
 	if (e == 0)
 		e = side_make(&side[0], a, tier == YOKE_TIER_F64 ? yoke_f64 : yoke_f32, tier,
 			      !strcmp(a->tier, "bf16") ? yoke_bf16 : yoke_f16);
@@ -270,7 +275,7 @@ static json_t *described(const struct errors *e)
 static void line(const char *what, const struct errors *e)
 {
 	const double mean = e->sum / (double)e->count;
-	printf("%-10s  mean %.2e  deviation %.2e  largest %.2e  relative %.2e\n", what, mean,
+	printf("%-10s  mean %.2e  deviation %.2e  max %.2e  relative %.2e\n", what, mean,
 	       sqrt(fmax(0, e->square / (double)e->count - mean * mean)), e->most, e->relative);
 }
 
@@ -280,15 +285,19 @@ static void print(const struct asked *a, const struct outcome *o, bool good)
 	const bool half = !strcmp(a->tier, "f16") || !strcmp(a->tier, "bf16");
 	printf("on %s, %s of %s of %lld, eta %g\n", yk_current()->device->id, yk_counted(batches, a->samples, "batch"),
 	       yk_counted(rows, a->batch, "row"), (long long)a->n, a->eta);
-	printf("tier %s%s, against f64\n\n", a->tier, half ? ", emulated: rounded behind each operation in f32" : "");
+	printf("tier %s%s, against f64\n\n", a->tier,
+	       half ? ", emulated: computed in f32 and rounded after each operation" : "");
 	line("values", &o->value);
 	line("gradients", &o->gradient);
 	if (half)
-		printf("bound       largest %.2e, tolerance %g; %llu of %llu rows computed again in f32\n", o->bound, a->tolerance,
-		       (unsigned long long)o->promoted, (unsigned long long)o->rows);
-	printf("a batch     %.1f us, f32 %.1f us, f64 %.1f us\n", 1e6 * o->seconds[0], 1e6 * o->seconds[1], 1e6 * o->seconds[2]);
-	printf("\n%s %s: errors of values, and of gradients beside the largest, are %s %g\n", a->tier, good ? "PASS" : "FAIL",
-	       good ? "at most" : "not all within", BOUND);
+		printf("bound       max %.2e, tolerance %g; %llu of %llu rows recomputed in f32\n",
+		       o->bound, a->tolerance, (unsigned long long)o->promoted,
+		       (unsigned long long)o->rows);
+	printf("per batch   %.1f us, f32 %.1f us, f64 %.1f us\n", 1e6 * o->seconds[0],
+	       1e6 * o->seconds[1], 1e6 * o->seconds[2]);
+	printf("\n%s %s: relative errors of values, and errors of gradients relative to the "
+	       "largest gradient, are %s %g\n",
+	       a->tier, good ? "PASS" : "FAIL", good ? "at most" : "not all within", BOUND);
 }
 
 static void print_json(const struct asked *a, const struct outcome *o, bool good)

@@ -57,21 +57,26 @@ static int parse(struct bench *b, int argc, char **argv)
 	for (int i = 1; i < argc; i++) {
 		const char *twice = yk_option_twice(argv, i);
 		if (twice)
-			return yk_usage("bench", "argument '%s': there is '%s' already", argv[i], twice);
+			return yk_usage("bench", "argument '%s' repeats '%s'; give it once",
+					argv[i], twice);
 		if (!strcmp(argv[i], "--json")) {
 			b->json = true;
 		} else if ((value = yk_option("--html", argc, argv, &i))) {
 			if (!*value)
-				return yk_usage("bench", "--html wants a file");
+				return yk_usage("bench", "--html needs a file name");
 			b->page = value;
 		} else if (!strcmp(argv[i], "--quick")) {
 			b->quick = true;
 		} else if (!strncmp(argv[i], "devices=", 8)) {
 			b->list = argv[i] + 8;
 			if (!*b->list)
-				return yk_usage("bench", "devices= wants a list, as cpu,opencl");
+				return yk_usage(
+					"bench",
+					"devices= needs a list, for example devices=cpu,opencl");
 		} else if (argv[i][0] == '-' || strchr(argv[i], '=')) {
-			return yk_usage("bench", "unknown option '%s'; there are devices=, --quick, --json and --html",
+			return yk_usage("bench",
+					"unknown option '%s'; the options are devices=, --quick, "
+					"--json and --html",
 					argv[i]);
 		} else {
 			for (k = 0; k < n && strcmp(argv[i], names[k]); k++)
@@ -115,12 +120,13 @@ static int open_device(struct bench *b, const char *name)
 	struct on *x = &b->on[b->n];
 
 	if (b->n == MAX_DEVICES)
-		return yk_fail(YOKE_EINVAL, "devices=%s: %d at most", b->list, MAX_DEVICES);
+		return yk_fail(YOKE_EINVAL, "devices=%s: more than %d devices", b->list,
+			       MAX_DEVICES);
 	if (!(x->device = yk_option_device(name)))
 		return yoke_error_code();
 	for (int i = 0; i < b->n; i++)
 		if (b->on[i].device == x->device)
-			return yk_fail(YOKE_EINVAL, "devices=%s: %s stands there twice", b->list,
+			return yk_fail(YOKE_EINVAL, "devices=%s: %s is listed twice", b->list,
 				       x->device->id);
 	x->context = yoke_context_new(name ? x->device->backend->table.name : NULL);
 	if (!x->context)
@@ -174,15 +180,17 @@ static void print_head(const struct bench *b)
 	for (int i = 0; i < b->n; i++) {
 		const struct on *x = &b->on[i];
 		char units[64];
-		printf("%s, %s, %s, and its limits, measured now:\n", x->device->id, x->device->info.name,
-		       yk_counted(units, x->device->info.units, "unit"));
+		printf("%s, %s, %s; limits measured in this run:\n", x->device->id,
+		       x->device->info.name, yk_counted(units, x->device->info.units, "unit"));
 		printf("  peak %10.1f GFLOP/s  %s\n", 1e-9 * x->limits.flops, x->limits.flops_of);
 		printf("  copy %10.2f GB/s     %s\n", 1e-9 * x->limits.copy, x->limits.copy_of);
 	}
 	if (b->quick)
-		printf("--quick: no extent is above %d, whatever the case is named; the figures mean nothing.\n", (int)QUICK);
-	printf("Above 100 %% of the copy is what caches serve.%s\n\n",
-	       b->n > 1 ? "  The limit of GFLOP/s is the peak, of GB/s the copy." : "");
+		printf("--quick: all extents are reduced to at most %d, so the figures are "
+		       "meaningless.\n",
+		       (int)QUICK);
+	printf("Rates above 100 %% of the copy come from caches.%s\n\n",
+	       b->n > 1 ? "  GFLOP/s are compared with the peak, GB/s with the copy." : "");
 	if (b->n == 1) {
 		printf("%-10s %-32s %12s %8s %16s %8s %12s %8s\n", "suite", "case", "median",
 		       "spread", "arithmetic", "of peak", "memory", "of copy");
@@ -297,7 +305,8 @@ static int measure(struct bench *b, struct yk_case *c, const char **full)
 		if (c->fits(c))
 			continue;
 		*full = c->suite;
-		printf("%-10s %-32s does not fit on %s, as is predicted\n", c->suite, c->name, b->on[i].device->id);
+		printf("%-10s %-32s is predicted not to fit on %s\n", c->suite, c->name,
+		       b->on[i].device->id);
 		return 0;
 	}
 	for (int i = 0; i < b->n; i++) {

@@ -185,8 +185,10 @@ static int convert(int argc, char **argv, const char *settings)
 	struct whole w;
 	bool overwrite = false;
 	if (argc < 4 || !convert_words(argc - 4, argv + 4, &want, &overwrite))
-		return yk_usage(name, "convert takes FROM, TO and type=, interleave=bsq|bil|bip, order=big|little, bands=, variable=, item=, "
-				"stack=, overwrite=1");
+		return yk_usage(
+			name, "convert needs FROM and TO, and accepts type=, "
+			      "interleave=bsq|bil|bip, order=big|little, bands=, variable=, item=, "
+			      "stack=, overwrite=1");
 	int err = load(&w, argv[2], settings);
 	if (!err)
 		err = check_target(argv[3], argv[2], w.info.data, overwrite);
@@ -243,7 +245,8 @@ static int make(int argc, char **argv)
 	struct yk_file_list files = { .path = NULL }, none = { .path = NULL };
 	bool overwrite = false;
 	if (argc < 3)
-		return yk_usage(name, "make takes a folder, and count= lines= samples= bands= seed= overwrite=1");
+		return yk_usage(name, "make needs a folder, and accepts count= lines= samples= "
+				      "bands= seed= overwrite=1");
 	for (int i = 3; i < argc && at < sizeof settings; i++)
 		if (!strcmp(argv[i], "overwrite=1"))
 			overwrite = true;
@@ -287,6 +290,8 @@ int yk_cmd_cubes(int argc, char **argv)
 	else if (argc > 2 && !strcmp(verb, "check"))
 		status = check(argc - 2, argv + 2, settings) ? YK_FAILED : YK_DONE;
 	else
-		return yk_usage(name, "takes info or check and cubes, convert FROM TO, or make FOLDER");
+		return yk_usage(
+			name,
+			"needs one of: info CUBE .., check CUBE .., convert FROM TO, make FOLDER");
 	return status;
 }

@@ -18,8 +18,9 @@ static int serve(const struct yk_dashboard *d)
 static int serve(const struct yk_dashboard *d)
 {
 	(void)d;
-	return yk_fail(YOKE_EUNSUPPORTED, "this yoke was built without libmicrohttpd, which serves the page; `yoke report` "
-		       "and `yoke dashboard terminal` do without");
+	return yk_fail(YOKE_EUNSUPPORTED,
+		       "this yoke was built without libmicrohttpd, which serves the page; use "
+		       "`yoke report` or `yoke dashboard terminal`");
 }
 #endif
 
@@ -31,10 +32,13 @@ int yk_cmd_dashboard(int argc, char **argv)
 	for (int i = 1; i < argc; i++) {
 		const char *twice = yk_option_twice(argv, i);
 		if (twice)
-			return yk_usage("dashboard", "argument '%s': there is '%s' already", argv[i], twice);
+			return yk_usage("dashboard", "argument '%s' repeats '%s'; give it once",
+					argv[i], twice);
 		if (!strncmp(argv[i], "port=", 5)) {
 			if (yk_option_number(argv[i] + 5, &port) < 0 || port > 65535)
-				return yk_usage("dashboard", "'%s': wants a number up to 65535; 0: any that is free",
+				return yk_usage("dashboard",
+						"'%s': must be a port number up to 65535, or 0 for "
+						"any free port",
 						argv[i]);
 			d.port = (int)port;
 		} else if (!strncmp(argv[i], "bind=", 5)) {
@@ -44,15 +48,19 @@ int yk_cmd_dashboard(int argc, char **argv)
 		} else if (!strcmp(argv[i], "--until-eof")) {
 			d.until_eof = true;
 		} else if (argv[i][0] == '-' || ((value = strchr(argv[i], '=')) && !strchr(argv[i], '/'))) {
-			return yk_usage("dashboard", "unknown argument '%s'; there are port=, bind=, token_file= and "
-					"--until-eof", argv[i]);
+			return yk_usage("dashboard",
+					"unknown argument '%s'; the arguments are port=, bind=, "
+					"token_file= and --until-eof",
+					argv[i]);
 		} else if (d.n == YK_LIVE_RUNS) {
-			return yk_usage("dashboard", "'%s': %d runs at most", argv[i], YK_LIVE_RUNS);
+			return yk_usage("dashboard", "'%s': more than %d runs", argv[i],
+					YK_LIVE_RUNS);
 		} else {
 			d.folder[d.n++] = argv[i];
 		}
 	}
 	if (!d.n)
-		return yk_usage("dashboard", "of which run? name the folder that out= is");
+		return yk_usage("dashboard",
+				"no run given; name the folder of a run, the out= of `yoke train`");
 	return serve(&d) < 0 ? yk_failed("dashboard") : YK_DONE;
 }

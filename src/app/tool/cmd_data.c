@@ -161,8 +161,10 @@ static int bench(yoke_dataset *d, double seconds)
 	for (int workers = 0; e == 0 && (workers < 2 || workers <= cpus); workers = workers ? 2 * workers : 1)
 		e = bench_row(d, workers, seconds, rows);
 	if (e == 0) {
-		printf("batches of %d, %g s each; MB/s as samples are in memory; reading: the share of the threads' time in it,\n"
-		       "near 100 %% where more threads may help\n", BENCH_BATCH, seconds);
+		printf("batches of %d; each row is measured for %g s; MB/s counts samples as they are in "
+		       "memory;\nreading: share of the threads' time spent reading; near 100 %%, "
+		       "more threads may help\n",
+		       BENCH_BATCH, seconds);
 		yk_table(rows, "", 4, keys, keys);
 	}
 	json_decref(rows);
@@ -215,7 +217,8 @@ static int open_source(int argc, char **argv, double *seconds, yoke_dataset **to
 		has_context |= !strncmp(argv[i], "context=", 8);
 		at += (size_t)snprintf(settings + at, sizeof settings - at, "%s ", argv[i]);
 		if (at >= sizeof settings - 32)
-			return yk_usage("data", "more than %zu bytes of settings", sizeof settings - 32);
+			return yk_usage("data", "the settings are longer than %zu bytes",
+					sizeof settings - 32);
 	}
 	if (look_at_tokens(argv[2], &tokens, &context)) {
 		if (!strcmp(argv[1], "info"))
@@ -238,7 +241,7 @@ int yk_cmd_data(int argc, char **argv)
 	while (verb < 3 && argc > 1 && strcmp(argv[1], verbs[verb]))
 		verb++;
 	if (argc < 3 || verb == 3)
-		return yk_usage("data", "takes info, check, bench or prepare, and a file");
+		return yk_usage("data", "needs info, check, bench or prepare, and a file");
 	int status = open_source(argc, argv, &seconds, &d);
 	if (status != YK_DONE)
 		return status;

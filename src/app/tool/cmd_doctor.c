@@ -44,7 +44,7 @@ static void print_choice(const json_t *o)
 {
 	const json_t *choice = json_object_get(o, "choice"), *asked = json_object_get(o, "asked");
 
-	printf("  asked for  YOKE_BACKEND=%s YOKE_DEVICE=%s\n", yk_cell(asked, "backend"),
+	printf("  requested  YOKE_BACKEND=%s YOKE_DEVICE=%s\n", yk_cell(asked, "backend"),
 	       yk_cell(asked, "device"));
 	if (*yk_cell(choice, "device") != '-')
 		printf("  chosen     %s\n", yk_cell(choice, "device"));
@@ -139,10 +139,13 @@ static void print(const json_t *o)
 	section(o, "plugins", "plugins", 2, file);
 	if (json_array_size(json_object_get(o, "built")))
 		section(o, "built", "modules built with this command", 3, module);
-	title("helper that loads each plugin first, in a process of its own");
+	title("helper that test-loads each plugin in a separate process");
 	printf("  %s%s%s\n", yk_cell(h, "state"), also(h, "path", "  ", a), also(h, "why", ": ", b));
-	section(o, "quirks", "quirks of devices, from quirks.conf", 5, quirk);
-	section(o, "quarantine", "not used, since they failed the self-test; `yoke check device DEVICE` shows more", 5, wrong);
+	section(o, "quirks", "device quirks, from quirks.conf", 5, quirk);
+	section(o, "quarantine",
+		"kernels not used because they failed the self-test; see `yoke check device "
+		"DEVICE`",
+		5, wrong);
 	title("OpenCL");
 	print_opencl(json_object_get(o, "opencl"));
 	title("threads");
@@ -152,9 +155,9 @@ static void print(const json_t *o)
 	yk_launcher_print(json_object_get(o, "ranks"));
 	title("caches");
 	print_caches(json_object_get(o, "caches"));
-	title("tuning, by yoke tune");
+	title("tuning measured by yoke tune");
 	print_tuning(json_object_get(o, "tuning"));
-	print_lines("cannot be used as asked", json_object_get(o, "problems"));
+	print_lines("requested but unusable", json_object_get(o, "problems"));
 	print_lines("advice", json_object_get(o, "advice"));
 }
 
@@ -168,9 +171,11 @@ int yk_cmd_doctor(int argc, char **argv)
 		if (!strcmp(argv[i], "--json"))
 			json = true;
 		else if (argv[i][0] == '-')
-			return yk_usage("doctor", "unknown argument '%s'; there is --json", argv[i]);
+			return yk_usage("doctor",
+					"unknown argument '%s'; the only option is --json",
+					argv[i]);
 		else if (n == 2)
-			return yk_usage("doctor", "'%s': one run, or two to be compared", argv[i]);
+			return yk_usage("doctor", "'%s': give one run, or two to compare", argv[i]);
 		else
 			folder[n++] = argv[i];
 	}

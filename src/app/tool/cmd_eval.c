@@ -57,8 +57,10 @@ static struct yk_data *own_data(const struct yk_opened *o, const struct yk_confi
 	*spec = yk_config_data(trained, spec->context);
 	spec->valid_given = false;
 	if (!(spec->valid > 0)) {
-		yk_fail(YOKE_EINVAL, "%s: was trained with valid=0, without a validation part; name "
-			"text with data=", o->folder);
+		yk_fail(YOKE_EINVAL,
+			"%s: was trained with valid=0, so there is no validation split; give text "
+			"with data=",
+			o->folder);
 		return NULL;
 	}
 	struct yk_data *data = yk_data_new(paths, o->model.tokenizer, spec);
@@ -66,15 +68,17 @@ static struct yk_data *own_data(const struct yk_opened *o, const struct yk_confi
 		int e = yoke_error_code();
 		snprintf(why, sizeof why, "%s", yoke_error());
 		yoke_error_clear();
-		yk_fail(e, "%s: the text it was trained on cannot be used: %s; name some with data=",
+		yk_fail(e, "%s: the training text cannot be used: %s; give text with data=",
 			o->folder, why);
 		return NULL;
 	}
 	yk_sources_differ(o->model.checkpoint.sources, yk_data_sources(data), why, sizeof why);
 	if (o->model.checkpoint.text && o->model.checkpoint.text != yk_data_fingerprint(data))
-		yk_warn("eval", "%s: %s has changed since it was trained%s%s; the part at its end may be "
-			"known to it", o->folder, paths, *why ? ": " : "", why);
-	printf("data           %s, the validation part\n", paths);
+		yk_warn("eval",
+			"%s: %s has changed since the training%s%s; its validation split may "
+			"contain text that the model was trained on",
+			o->folder, paths, *why ? ": " : "", why);
+	printf("data           %s, validation split\n", paths);
 	return data;
 }
 
@@ -89,7 +93,9 @@ static struct yk_data *open_data(const struct yk_opened *o)
 	if (*yk_config_str(&o->config, YK_KEY_data))
 		return yk_data_new(yk_config_str(&o->config, YK_KEY_data), o->model.tokenizer, &spec);
 	if (o->model.pretrained) {
-		yk_fail(YOKE_EINVAL, "%s: is a pretrained model; name text with data=", o->folder);
+		yk_fail(YOKE_EINVAL,
+			"%s: is a pretrained model, without training text; give text with data=",
+			o->folder);
 		return NULL;
 	}
 	if (yk_config_init(&trained, YK_T) < 0)

@@ -120,7 +120,8 @@ static void on_signal(void *arg, int signal, bool again)
 {
 	(void)arg;
 	fprintf(stderr, "%s%s%s\n", isatty(STDERR_FILENO) ? "\n" : "", yk_stop_name(signal),
-		again ? " again: ended at once" : ": finishes the batch and saves; once more ends at once");
+		again ? " again: exits now" :
+			": finishing the batch and saving; a second signal exits at once");
 }
 
 // Keeps the last line of each stage, for the final output.
@@ -235,15 +236,18 @@ static int choose_parts(struct fitting *f)
 	if (err)
 		return err;
 	if (!f->by->set && trains(f->p))
-		return yk_fail(YOKE_EINVAL, "data: split: no sample is left to train by; give a larger first share, or trainer.max_epochs=0 to fit "
-			       "the nodes by the others");
+		return yk_fail(
+			YOKE_EINVAL,
+			"data: split: leaves no sample for training; increase its first number, or "
+			"set trainer.max_epochs=0 to fit the nodes to the other samples");
 	for (int i = 1; i < 3 && !f->by->set; i++)
 		f->by = &f->part[i];
 	const bool none = f->p->plan.metrics && !f->part[1].set && !f->part[2].set;
 	if (none && !trains(f->p))
 		f->valid = f->by;
 	else if (none)
-		yk_warn("fit", "metrics: data.split leaves no cube for a validation, so that there are none");
+		yk_warn("fit",
+			"metrics: not computed, because data.split leaves no cube for validation");
 	return 0;
 }
 
@@ -303,10 +307,11 @@ static int run_parts(struct fitting *f, yoke_run *run, struct watch *w)
 	int err = phases(f, recorded ? run : NULL, w);
 	const int64_t skipped = yoke_dataset_cubes_skipped(f->c->files ? f->c->files : f->c->set);
 	if (skipped)
-		printf("skipped     %" PRId64 " pixels that are not finite\n", skipped);
+		printf("skipped     %" PRId64 " pixels with non-finite values\n", skipped);
 	print_lines(w);
 	if (!err && f->p->plan.metrics && (f->by != &f->part[0] || f->valid == f->by))
-		printf("            metrics are of the cubes that the nodes are fitted by\n");
+		printf("            the metrics are computed on the cubes to which the nodes are "
+		       "fitted\n");
 	return !err && has_maps(f->p) ? write_maps(f->c, f->p, run, f->out, f->part) : err;
 }
 
@@ -318,7 +323,7 @@ static int finish(struct fitting *f, yoke_run *run, int signal)
 	yk_out_path(path, f->out, states);
 	yk_file_sweep(path);
 	if (signal)
-		printf("%s: saved in %s; resume=1 goes on\n", yk_stop_name(signal), f->out);
+		printf("%s: saved in %s; resume=1 continues\n", yk_stop_name(signal), f->out);
 	else if ((err = yoke_pipeline_save(f->p, path)) == 0)
 		yoke_run_artifact(run, path);
 	return err;
@@ -410,7 +415,8 @@ int yk_cmd_fit(int argc, char **argv)
 	const char *out = NULL, *resume = "0", *overwrite = "0";
 	const struct own own[] = { { "out", &out }, { "resume", &resume }, { "overwrite", &overwrite } };
 	if (argc < 2)
-		return yk_usage("fit", "takes a file with a pipeline, out=FOLDER, and keys over the file's");
+		return yk_usage("fit", "needs a pipeline file and out=FOLDER; further keys "
+				       "override those of the file");
 	int err = yk_fit_config_load(&c, argv[1]);
 	if (!err)
 		err = arguments(&c, argc, argv, own, 3);
@@ -456,9 +462,14 @@ static int check_bands(const struct applying *a, const yoke_pipeline *p)
 	int err = yk_set_fields(a->c->set, "apply", &f, &bands);
 	if (!err)
 		yk_fit_varying_begin(&f);
-	return err || bands == p->channels ? err :
-		yk_fail(YOKE_ESHAPE, "%s has %" PRId64 " bands, the pipeline of %s is fitted to %" PRId64 "; bands= may select these",
-			a->c->file ? a->c->file[0] : "data.synthetic", bands, a->run, p->channels);
+	return err || bands == p->channels ?
+		       err :
+		       yk_fail(YOKE_ESHAPE,
+			       "%s has %" PRId64
+			       " bands, but the pipeline of %s is fitted to %" PRId64
+			       "; bands= can select the matching ones",
+			       a->c->file ? a->c->file[0] : "data.synthetic", bands, a->run,
+			       p->channels);
 }
 
 static int apply(struct applying *a, const char *config)
@@ -495,7 +506,8 @@ int yk_cmd_apply(int argc, char **argv)
 	const struct own own[] = { { "out", &a.out }, { "nodes", &a.nodes }, { "format", &a.format }, { "overwrite", &overwrite } };
 	char path[PATH];
 	if (argc < 2)
-		return yk_usage("apply", "takes the folder of a run, out=FOLDER, data.cubes=, nodes=NAME,..");
+		return yk_usage("apply", "needs the folder of a run and out=FOLDER; it accepts "
+					 "data.cubes=, nodes=NAME,..");
 	a.run = argv[1];
 	yk_out_path(path, argv[1], configuration);
 	int err = yk_fit_config_load(&c, path);

@@ -168,7 +168,7 @@ static int generate_lines(const struct yk_opened *o, int64_t before, int n, cons
 	for (int i = 0; i < n && e == 0; i++) {
 		to.to[i] = open_memstream(&text[i], &bytes[i]);
 		e = to.to[i] ? prompt_tokens(o, line[i].at, line[i].bytes, &tokens[i]) :
-			       yk_fail(YOKE_ENOMEM, "prompts: no memory for a text");
+			       yk_fail(YOKE_ENOMEM, "prompts: out of memory for a prompt");
 		if (e == 0)
 			e = write_text(to.to[i], line[i].at, line[i].bytes);
 	}
@@ -176,7 +176,7 @@ static int generate_lines(const struct yk_opened *o, int64_t before, int n, cons
 		e = go_on(o, n, tokens, &to);
 	for (int i = 0; i < n; i++) {
 		if (to.to[i] && fclose(to.to[i]) && e == 0)
-			e = yk_fail(YOKE_ENOMEM, "prompts: no memory for a text");
+			e = yk_fail(YOKE_ENOMEM, "prompts: out of memory for a prompt");
 		snprintf(title, sizeof title, "%s==> %" PRId64 " <==\n", before + i > 0 ? "\n" : "",
 			 before + i + 1);
 		if (e == 0)
@@ -201,7 +201,8 @@ static int generate_several(const struct yk_opened *o)
 	char *text = NULL;
 	int e = read_prompts(path, "prompts; end them", &text, &left.bytes);
 	if (e == 0 && left.bytes == 0)
-		e = yk_fail(YOKE_EINVAL, "prompts=%s: is empty; give a prompt a line", path);
+		e = yk_fail(YOKE_EINVAL, "prompts=%s: the file is empty; give one prompt per line",
+			    path);
 	left.at = text;
 	for (; e == 0 && (n = take_lines(&left, most, line)) > 0; done += n)
 		e = generate_lines(o, done, n, line);

@@ -26,7 +26,7 @@ static void overview(FILE *to)
 	fputs("usage: yoke command [arguments]\n\n", to);
 	for (const struct yk_command *c = yk_commands; c->name; c++)
 		fprintf(to, "  %-*s  %s\n", width, c->name, c->summary);
-	fputs("\n`yoke help command` or `yoke command --help` has the arguments, and more.\n"
+	fputs("\n`yoke help command` or `yoke command --help` shows the arguments of a command.\n"
 	      "Exit status: 0 done, 1 failed, 2 usage.\n",
 	      to);
 }
@@ -98,7 +98,7 @@ static void optimizers(FILE *to)
 
 	for (int i = 0; yoke_optim_kind(i); i++)
 		width = wider(width, yoke_optim_kind(i));
-	fputs("\noptimizers (their keys, with what auto stands for; clip is 1):\n", to);
+	fputs("\noptimizers (their keys, with the values that auto selects; clip is 1):\n", to);
 	for (int i = 0; yoke_optim_kind(i); i++) {
 		yk_optim_text(yoke_optim_kind(i), text, sizeof text);
 		fprintf(to, "  %-*s  %s\n", width, yoke_optim_kind(i), text);
@@ -150,7 +150,9 @@ int yk_cmd_help(int argc, char **argv)
 	}
 	const bool all = argc == next + 1 && !strcmp(argv[next], "all");
 	if (argc > next && !all)
-		return yk_usage("help", "'%s': takes one command, then its subject, or `all` after train", argv[next]);
+		return yk_usage("help",
+				"'%s': help takes one command and its subject, or `train all`",
+				argv[next]);
 	if (all && !c->keys)
 		return yk_usage("help", "%s has no list of keys, so it does not take `all`", c->name);
 	yk_help(stdout, c, all);

@@ -115,10 +115,11 @@ static void print_dtypes(const json_t *list)
 	for (int k = 0; k < DTYPES; k++)
 		keys[k + 1] = dtype_names[k];
 	if (!list) {
-		printf("\n`yoke info --dtypes` tests what the chosen device computes in each dtype\n");
+		printf("\n`yoke info --dtypes` tests which ops the selected device supports in "
+		       "each dtype\n");
 		return;
 	}
-	printf("\nwhat the chosen device computes, by a test of each\n");
+	printf("\nops that the selected device supports, tested now\n");
 	yk_table(list, "  ", DTYPES + 1, keys, keys);
 }
 
@@ -157,13 +158,13 @@ static void print_hardware(const json_t *h)
 	if (cache > 0)
 		printf(", %.1f MiB of cache", cache);
 	if (number(h, "memory_bits") > 0)
-		printf(", memory of %.0f bits", number(h, "memory_bits"));
+		printf(", %.0f-bit memory", number(h, "memory_bits"));
 	if (memory_clock > 0)
 		printf(" at %.2f GHz", memory_clock);
-	printf("; matrix units %s%s\n", matrix && *matrix ? "take " : "none", matrix ? matrix : "");
+	printf("; matrix units: %s%s\n", matrix && *matrix ? "" : "none", matrix ? matrix : "");
 }
 
-// Prints e.g. "products of f16, bf16 gain from multiples: m of 8, n of 8, k of 16".
+// Prints e.g. "products of f16, bf16 are fastest with m a multiple of 8, ...".
 static void print_multiples(const json_t *device)
 {
 	json_t *all = json_object_get(device, "multiples"), *m, *o;
@@ -177,12 +178,14 @@ static void print_multiples(const json_t *device)
 				continue;
 			if (!dtypes && strcmp(dtype, other))
 				break;
-			printf("%s%s", dtypes++ ? ", " : "              products of ", other);
+			printf("%s%s", dtypes++ ? ", " : "              matrix products in ",
+			       other);
 		}
 		for (size_t k = 0, n = 0; k < 3 && dtypes; k++) {
 			json_int_t x = json_integer_value(json_array_get(m, k));
 			if (x > 1)
-				printf("%s %s of %lld", n++ ? "," : " gain from multiples:", name[k], (long long)x);
+				printf("%s %s a multiple of %lld", n++ ? "," : " are fastest with",
+				       name[k], (long long)x);
 		}
 		if (dtypes)
 			printf("\n");
@@ -204,20 +207,20 @@ static void print_telemetry(const json_t *t)
 	const char *id;
 
 	printf("\ntelemetry\n  host        this process %.0f MiB", number(h, "rss") / (1 << 20));
-	print_known(h, "memory_available", "of the memory free", 1.0 / (1 << 20), "MiB");
-	print_known(h, "memory_limit", "limit of the control group", 1.0 / (1 << 20), "MiB");
+	print_known(h, "memory_available", "available memory", 1.0 / (1 << 20), "MiB");
+	print_known(h, "memory_limit", "cgroup limit", 1.0 / (1 << 20), "MiB");
 	print_known(h, "cpu_limit", "limit", 1, "processors");
-	print_known(h, "temp_c", "heat", 1, "C");
+	print_known(h, "temp_c", "temperature", 1, "C");
 	print_known(h, "clock_hz", "clock", 1e-9, "GHz");
 	if (*yk_cell(h, "energy_why") != '-')
 		printf("; energy n/a: %s", yk_cell(h, "energy_why"));
 	printf("\n");
 	json_object_foreach (json_object_get(t, "devices"), id, d) {
-		printf("  %-10s  it says", id);
+		printf("  %-10s  reported", id);
 		print_known(d, "util", "busy", 100, "%");
 		print_known(d, "mem_used", "memory", 1.0 / (1 << 20), "MiB");
 		print_known(d, "mem_total", "of", 1.0 / (1 << 20), "MiB");
-		print_known(d, "temp_c", "heat", 1, "C");
+		print_known(d, "temp_c", "temperature", 1, "C");
 		print_known(d, "power_w", "power", 1, "W");
 		print_known(d, "power_limit_w", "limit", 1, "W");
 		print_known(d, "clock_hz", "clock", 1e-9, "GHz");
@@ -334,8 +337,8 @@ int yk_cmd_info(int argc, char **argv)
 			model = argv[i];
 		else
 			return yk_usage("info",
-					"unknown argument '%s'; there are --env [all], --dtypes, "
-					"--json and the path of a model",
+					"unknown argument '%s'; the arguments are --env [all], "
+					"--dtypes, --json and the path of a model",
 					argv[i]);
 	}
 	if (model && (env || dtypes))

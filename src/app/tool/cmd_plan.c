@@ -55,17 +55,20 @@ static void print(const struct yk_trainer *t, int64_t batch, const struct yk_mem
 		uint64_t bytes;
 	} rows[] = {
 		{ "parameters", n->weights },      { "gradients", n->gradients },
-		{ "optimizer state", n->states },  { "sums", n->sums },
+		{ "optimizer state", n->states },  { "gradient sums", n->sums },
 		{ "activations", n->activations }, { "workspace", n->workspace },
 		{ "peak, forward", n->forward },   { "peak, backward", n->backward },
 		{ "peak, step", n->step },         { "peak, validation", n->validation },
 		{ "peak of the run", n->peak },    { "room", room },
 	};
 	if (yk_config_int(t->replica.config, YK_KEY_ranks) > 1)
-		printf("of a rank, of %" PRId64 " with tensor=%" PRId64 " zero=%" PRId64, yk_config_int(t->replica.config, YK_KEY_ranks),
-		       yk_config_int(t->replica.config, YK_KEY_tensor), yk_config_int(t->replica.config, YK_KEY_zero));
+		printf("per rank, one of %" PRId64 " with tensor=%" PRId64 " zero=%" PRId64,
+		       yk_config_int(t->replica.config, YK_KEY_ranks),
+		       yk_config_int(t->replica.config, YK_KEY_tensor),
+		       yk_config_int(t->replica.config, YK_KEY_zero));
 	if (yk_config_int(t->replica.config, YK_KEY_stages) > 1)
-		printf(" stages=%" PRId64 ", stage %" PRId64 ", which needs most", yk_config_int(t->replica.config, YK_KEY_stages), stage);
+		printf(" stages=%" PRId64 ", stage %" PRId64 ", the largest",
+		       yk_config_int(t->replica.config, YK_KEY_stages), stage);
 	if (yk_config_int(t->replica.config, YK_KEY_ranks) > 1)
 		printf(": ");
 	printf("%" PRId64 " parameters; batches of %" PRId64 " x %" PRId64
@@ -199,8 +202,8 @@ static void print_enough(const struct yk_trainer *t, int64_t batch, uint64_t pea
 	char text[32];
 
 	if (room)
-		printf("memory=%" PRIu64 "M, %s, would suffice for batch=%" PRId64 "\n", room / MIB, yk_bytes_text(text, room),
-		       batch);
+		printf("memory=%" PRIu64 "M, %s, would be enough for batch=%" PRId64 "\n",
+		       room / MIB, yk_bytes_text(text, room), batch);
 }
 
 // Prints the largest batch that fits, and the memory that larger ones need.

@@ -81,23 +81,28 @@ int yk_cmd_report(int argc, char **argv)
 			value = "-";
 		if (value) {
 			if (to.file[form] || !*value)
-				return yk_usage("report", "'%s': give %s FILE, once", argument, option[form]);
+				return yk_usage("report", "'%s': give %s FILE once", argument,
+						option[form]);
 			to.file[form] = value;
 			forms++;
 			printed += !strcmp(value, "-");
 		} else if (argument[0] == '-') {
-			return yk_usage("report", "unknown option '%s'; there are --html FILE, --md FILE, --csv FILE and --json",
+			return yk_usage("report",
+					"unknown option '%s'; the options are --html FILE, --md "
+					"FILE, --csv FILE and --json",
 					argument);
 		} else if (n == MAX_RUNS) {
-			return yk_usage("report", "'%s': %d runs at most", argument, MAX_RUNS);
+			return yk_usage("report", "'%s': more than %d runs", argument, MAX_RUNS);
 		} else {
 			folder[n++] = argument;
 		}
 	}
 	if (!n)
-		return yk_usage("report", "no run given: name the folder that out= was");
+		return yk_usage("report",
+				"no run given; name the folder of a run, the out= of `yoke train`");
 	if (printed > 1)
-		return yk_usage("report", "only one format can go to standard output; give the others a file, as --html FILE");
+		return yk_usage("report", "only one format can go to standard output; write the "
+					  "others to files, for example --html FILE");
 	if (!forms)
 		to.file[MARKDOWN] = "-";
 	const int e = report(n, folder, &to);

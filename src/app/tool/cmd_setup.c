@@ -51,8 +51,10 @@ static void write_keys(FILE *to, const char *path)
 		unsigned commands, without;
 		const char *title;
 	} part[] = { { YK_T, 0, "train" }, { YK_G, YK_T, "generate" }, { YK_E, YK_T | YK_G, "eval" } };
-	fprintf(to, "# Keys of yoke with their defaults: take the '#' from those you set, DATA first, then\n"
-		    "#\n#\tyoke train %s\n#\n# Arguments win over this file: yoke train %s steps=100\n",
+	fprintf(to,
+		"# All keys with their defaults. Remove the '#' from the lines that you change, "
+		"DATA first, then run\n#\n#\tyoke train %s\n#\n# Arguments override this file: "
+		"yoke train %s steps=100\n",
 		path, path);
 	for (size_t i = 0; i < sizeof part / sizeof *part; i++) {
 		bool titled = false;
@@ -73,7 +75,7 @@ static int setup(const char *path)
 	char *word = yk_shell_word(path);
 	int fd = word ? open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666) : -1;
 	if (!word)
-		return yk_fail(YOKE_ENOMEM, "%s: no memory for its name", path);
+		return yk_fail(YOKE_ENOMEM, "%s: out of memory for its name", path);
 	FILE *f = fd >= 0 ? fdopen(fd, "w") : NULL;
 	int e = 0, reason = errno;
 	if (f) {
@@ -84,7 +86,7 @@ static int setup(const char *path)
 			unlink(path); // only the file that was created here
 		}
 	} else if (reason == EEXIST) {
-		e = yk_fail(YOKE_EPERM, "%s: is there already and not written over; name another file",
+		e = yk_fail(YOKE_EPERM, "%s: exists and is not overwritten; name another file",
 			    path);
 	} else {
 		e = yk_fail(YOKE_EIO, "%s: %s", path, strerror(reason));
@@ -92,7 +94,7 @@ static int setup(const char *path)
 	if (fd >= 0 && !f)
 		close(fd);
 	if (e == 0)
-		printf("wrote %s: set DATA in it, then: yoke train %s\n", path, word);
+		printf("wrote %s; set DATA in it, then run: yoke train %s\n", path, word);
 	free(word);
 	return e;
 }
@@ -100,7 +102,7 @@ static int setup(const char *path)
 int yk_cmd_setup(int argc, char **argv)
 {
 	if (argc > 2 || (argc == 2 && (!*argv[1] || argv[1][0] == '-')))
-		return yk_usage("setup", "one file at most, to be written");
+		return yk_usage("setup", "give at most one file name");
 	if (setup(argc == 2 ? argv[1] : "config.env") < 0)
 		return yk_failed("setup");
 	return YK_DONE;

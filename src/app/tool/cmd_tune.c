@@ -20,8 +20,8 @@
 #include "tool/tune_model.h"
 
 YK_PARAM(limit_setting, "tune.limit", YK_INT, "180",
-	 "seconds that measuring a class of ops, with the building of its kernels, may take before "
-	 "it counts as hung",
+	 "seconds after which the measurement of a class of ops, including the compilation of its "
+	 "kernels, is ended as hung",
 	 .least = 1, .most = 1000000);
 
 enum { IMPLS = 32, WORD = 64 };
@@ -82,7 +82,7 @@ static bool hear(struct results *r, char *answer, char last[WORD])
 		} else if (sscanf(line, "wrong %63s %n", name, &n) == 1 && n &&
 			   (x = result_of(r, name))) {
 			x->bad = "wrong";
-			fprintf(stderr, "yoke tune: %s is wrong: %s\n", name, line + n);
+			fprintf(stderr, "yoke tune: %s gives wrong results: %s\n", name, line + n);
 		} else if (sscanf(line, "time %63s %lf", name, &t) == 2 && t >= 1 && t < 1e18 &&
 			   (x = result_of(r, name))) {
 			x->nanoseconds = t;
@@ -110,7 +110,8 @@ static int measure(const struct yk_device *d, const char *name, double until, st
 
 	*r = (struct results){ .n = 0 };
 	if (!program(path))
-		return yk_fail(YOKE_EIO, "this program cannot be found for a second process");
+		return yk_fail(YOKE_EIO,
+			       "cannot find the path of this program, which a child process runs");
 	for (int tries = 0; tries <= IMPLS; tries++) {
 		int64_t limit = yk_param_int(&limit_setting), left = seconds_left(until);
 		if (!left)
@@ -118,7 +119,7 @@ static int measure(const struct yk_device *d, const char *name, double until, st
 		int told = yk_child_watch(argv, left < limit ? left : limit, limit_setting.name, answer,
 					  sizeof answer, outcome, sizeof outcome);
 		if (told < 0)
-			return yk_fail(YOKE_EIO, "no second process: %s", outcome);
+			return yk_fail(YOKE_EIO, "cannot start a child process: %s", outcome);
 		if (hear(r, answer, last))
 			return 0;
 		if (left <= limit && !seconds_left(until))
@@ -132,7 +133,7 @@ static int measure(const struct yk_device *d, const char *name, double until, st
 		size_t n = strlen(without);
 		snprintf(without + n, sizeof without - n, "%s%s", n ? "," : "", last);
 	}
-	return yk_fail(YOKE_EDEVICE, "measuring %s does not come to its end", name);
+	return yk_fail(YOKE_EDEVICE, "the measurement of %s does not end", name);
 }
 
 // ---- results ----
@@ -214,7 +215,8 @@ static int list(struct yk_device *d, const char *model, double until, const stru
 	int err = 0;
 
 	if (model) {
-		printf("%s: looking for what %s runs; compiles kernels\n", d->id, model);
+		printf("%s: collecting the matrix products of %s; this compiles kernels\n", d->id,
+		       model);
 		fflush(stdout);
 		err = yk_tune_model(d, model, until, &used);
 	}
@@ -268,9 +270,10 @@ static void show_rest(const struct todo *t, size_t i, double spent, int64_t left
 	if (i == t->n || (!terminal && spent - *said < SAY_EVERY))
 		return;
 	*said = spent;
-	fprintf(stderr, "%s%zu of %s, about %s to go%s%s", terminal ? "\r" : "", i, yk_counted(classes, (long long)t->n, "class"),
-		duration(left < s ? (double)left : s, text), left < s ? ", not all of them" : "",
-		terminal ? "\033[K" : "\n");
+	fprintf(stderr, "%s%zu of %s, about %s left%s%s", terminal ? "\r" : "", i,
+		yk_counted(classes, (long long)t->n, "class"),
+		duration(left < s ? (double)left : s, text),
+		left < s ? ", which is too short for all" : "", terminal ? "\033[K" : "\n");
 }
 
 static void clear_rest(void)
@@ -289,16 +292,19 @@ static void show_todo(const struct yk_device *d, const char *model, int64_t left
 	char text[2][32];
 
 	if (t->cut)
-		printf("%s: the time ended before all that %s runs was found\n", d->id, model);
+		printf("%s: the time limit expired before all matrix products of %s were found\n",
+		       d->id, model);
 	else if (!t->n && t->before)
-		printf("%s: %s%s%s%s %s measured before: nothing to measure; %s\n", d->id, t->before == 1 ? "" : "all ",
-		       yk_counted(classes, (long long)t->before, "class"), of, whose, t->before == 1 ? "was" : "were", file);
+		printf("%s: %s%s%s%s %s measured earlier; nothing to measure; %s\n", d->id,
+		       t->before == 1 ? "" : "all ",
+		       yk_counted(classes, (long long)t->before, "class"), of, whose,
+		       t->before == 1 ? "was" : "were", file);
 	else if (!t->n)
-		printf("%s has one implementation of every class%s%s: nothing to measure\n", d->id, of,
-		       whose);
+		printf("%s has only one implementation of each class%s%s; nothing to measure\n",
+		       d->id, of, whose);
 	else
 		printf("%s: %s to measure%s%s, about %s%s%s\n", d->id, yk_counted(classes, (long long)t->n, "class"), of, whose,
-		       duration(s, text[0]), (double)left < s ? ", of which it gets " : "",
+		       duration(s, text[0]), (double)left < s ? ", limited to " : "",
 		       (double)left < s ? duration((double)left, text[1]) : "");
 	fflush(stdout);
 }
@@ -334,7 +340,7 @@ static int tune(struct yk_device *d, const char *model, uint64_t budget)
 		now += !err;
 	}
 	if (err >= 0 && todo.n)
-		printf("%s: %s measured now, %zu before, %zu to go; %s; %s\n", d->id,
+		printf("%s: %s measured now, %zu earlier, %zu left; %s; %s\n", d->id,
 		       yk_counted(classes, (long long)now, "class"), todo.before, todo.n - i, duration(yk_seconds() - began, text), t.path);
 	yk_tuning_fini(&t);
 	return err < 0 ? err : 0;
@@ -347,7 +353,10 @@ static int only(struct yk_device *d, const char *name, const char *without)
 	struct yk_tuning_class c;
 
 	if (!yk_tuning_class_parse(name, &c))
-		return yk_usage("tune", "'%s' is no class, as contract.f32.nn.384x384x384x1 is, of a dtype, transpositions and M x N x K x matrices",
+		return yk_usage("tune",
+				"'%s' is not a class; a class is "
+				"contract.DTYPE.TRANSPOSITIONS.MxNxKxBATCH, for example "
+				"contract.f32.nn.384x384x384x1",
 				name);
 	alarm((unsigned)yk_param_int(&limit_setting) + 5);
 	return yk_tune_class(d, &c, without, stdout) < 0 ? yk_failed("tune") :
@@ -376,27 +385,34 @@ int yk_cmd_tune(int argc, char **argv)
 	for (int i = 1; i < argc; i++) {
 		const char *twice = yk_option_twice(argv, i);
 		if (twice)
-			return yk_usage("tune", "argument '%s': there is '%s' already", argv[i], twice);
+			return yk_usage("tune", "argument '%s' repeats '%s'; give it once", argv[i],
+					twice);
 		if ((value = yk_option("--budget", argc, argv, &i))) {
 			if (yk_option_number(value, &budget) < 0)
-				return yk_usage("tune", "--budget wants seconds, got '%s'", value);
+				return yk_usage("tune",
+						"--budget must be a number of seconds, got '%s'",
+						value);
 		} else if ((value = yk_option("minutes", argc, argv, &i))) {
 			if (minutes(value, &budget) < 0)
-				return yk_usage("tune", "minutes wants a number above 0, got '%s'", value);
+				return yk_usage("tune",
+						"minutes must be a number above 0, got '%s'",
+						value);
 		} else if ((value = yk_option("model", argc, argv, &i))) {
 			if (!*value)
-				return yk_usage("tune", "model wants the folder of a model");
+				return yk_usage("tune", "model= needs the folder of a model");
 			model = value;
 		} else if ((value = yk_option("--only", argc, argv, &i))) {
 			class_name = value;
 		} else if ((value = yk_option("--without", argc, argv, &i))) {
 			without = value;
 		} else if (argv[i][0] == '-' || strchr(argv[i], '=')) {
-			return yk_usage("tune",
-					"unknown option '%s'; there are model=, minutes=, --budget, "
-					"--only and --without", argv[i]);
+			return yk_usage(
+				"tune",
+				"unknown option '%s'; the options are model=, minutes=, --budget, "
+				"--only and --without",
+				argv[i]);
 		} else if (name) {
-			return yk_usage("tune", "one device at a time: '%s' or '%s'", name,
+			return yk_usage("tune", "two devices, '%s' and '%s'; name one", name,
 					argv[i]);
 		} else {
 			name = argv[i];

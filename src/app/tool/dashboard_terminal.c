@@ -39,7 +39,7 @@ static int print(struct yk_top *t, bool json)
 	char *text = o ? json_dumps(o, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) : NULL;
 	json_decref(o);
 	if (!text)
-		return yk_fail(YOKE_ENOMEM, "no memory for the runs");
+		return yk_fail(YOKE_ENOMEM, "out of memory for the runs");
 	puts(text);
 	free(text);
 	return 0;
@@ -57,9 +57,12 @@ int yk_dashboard_terminal(int argc, char **argv)
 		else if (!strcmp(argv[i], "--json"))
 			json = true;
 		else if (argv[i][0] == '-')
-			return yk_usage("dashboard terminal", "unknown option '%s'; there are --once and --json", argv[i]);
+			return yk_usage("dashboard terminal",
+					"unknown option '%s'; the options are --once and --json",
+					argv[i]);
 		else if (n == YK_LIVE_RUNS)
-			return yk_usage("dashboard terminal", "'%s': %d runs at most", argv[i], YK_LIVE_RUNS);
+			return yk_usage("dashboard terminal", "'%s': more than %d runs", argv[i],
+					YK_LIVE_RUNS);
 		else
 			folder[n++] = argv[i];
 	}

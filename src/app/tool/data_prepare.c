@@ -59,7 +59,9 @@ static int take(struct yk_prepare *p, char *word)
 		if (*end || end == value || !(p->valid >= 0 && p->valid <= 0.9))
 			return yk_usage("data", "valid=%s: must be a number from 0 to 0.9", value);
 	} else {
-		return yk_usage("data", "prepare has no key '%.*s'; there are out, tokenizer, valid, context, field, workers",
+		return yk_usage("data",
+				"prepare has no key '%.*s'; its keys are out, tokenizer, valid, "
+				"context, field, workers",
 				(int)n, word);
 	}
 	return YK_DONE;
@@ -69,12 +71,12 @@ static void say(const struct yk_prepare *p, const struct yk_prepared *d)
 {
 	char files[64];
 	if (d->reused)
-		printf("%s is as its text is: nothing to do\n", p->out);
+		printf("%s is up to date with its text: nothing to do\n", p->out);
 	printf("tokens       %" PRId64 " of %" PRId64 " different, %" PRId64 " to train, %" PRId64 " to validate\n"
 	       "documents    %" PRId64 "\n", d->tokens, d->vocab, d->train, d->tokens - d->train, d->documents);
 	if (!d->reused)
 		printf("text         %" PRIu64 " bytes in %s%s\n", d->bytes, yk_counted(files, d->files, "file"),
-		       d->skipped ? "; some were passed over, empty or no text" : "");
+		       d->skipped ? "; others were skipped, being empty or not text" : "");
 	printf("next: yoke train data=%s\n", p->out);
 }
 
@@ -89,7 +91,7 @@ int yk_data_prepare(int argc, char **argv)
 			return status;
 	}
 	if (!p.out && strchr(p.paths, ','))
-		return yk_usage("data", "of several texts: give out=, the name of the token file");
+		return yk_usage("data", "several texts: name the token file with out=");
 	char *out = p.out ? NULL : default_out(p.paths);
 	p.out = p.out ? p.out : out;
 	int e = p.out ? yk_stop_begin(&stop, NULL, NULL) : yk_fail(YOKE_ENOMEM, "no memory for a path");

@@ -54,7 +54,8 @@ static void look_at(struct yk_param *p, void *problems)
 	if (!asked || !*asked)
 		return;
 	if (p->origin == YK_DEFAULT) {
-		yk_doctor_say(problems, "%s=%s has no such value: %s is used", variable, asked, p->def);
+		yk_doctor_say(problems, "%s=%s is not a valid value; the default %s is used",
+			      variable, asked, p->def);
 		return;
 	}
 	for (struct yk_backend *b = yk_backends("cpu"); b; b = b->next)
@@ -95,7 +96,8 @@ static json_t *asked(json_t *problems)
 	free(names);
 	for (const struct yk_plugin_outcome *o = yk_plugin_outcomes(); o; o = o->next)
 		if (o->asked && o->code < 0)
-			yk_doctor_say(problems, "folder %s of YOKE_PLUGIN_PATH: %s", o->path, o->text);
+			yk_doctor_say(problems, "YOKE_PLUGIN_PATH, folder %s: %s", o->path,
+				      o->text);
 	asked_otherwise(problems);
 	return json_pack("{s:s, s:s}", "backend", backend, "device", device);
 }
@@ -107,8 +109,11 @@ static json_t *helper(json_t *advice)
 	const enum yk_helper state = yk_child_helper(path, why, sizeof why);
 
 	if (state == YK_HELPER_MISSING)
-		yk_doctor_say(advice, "plugins are loaded without a trial, so that a driver that crashes ends every "
-			      "command: install yoke-probe anew, or name it in YOKE_PLUGIN_PROBE (%s)", why);
+		yk_doctor_say(advice,
+			      "plugins are loaded without a test in a separate process, so a "
+			      "crashing driver ends every command: reinstall yoke-probe, or set "
+			      "YOKE_PLUGIN_PROBE to its path (%s)",
+			      why);
 	static const char *const names[] = { [YK_HELPER_FOUND] = "found", [YK_HELPER_OFF] = "off",
 					     [YK_HELPER_MISSING] = "missing" };
 	return json_pack("{s:s, s:s, s:s}", "state", names[state], "path", state == YK_HELPER_FOUND ? path : "", "why",
@@ -148,12 +153,16 @@ static json_t *built(json_t *advice)
 			    !strcmp(file + 1 + n, ".so"))
 				found = o->path;
 		if (!*found && in_build(*m, path))
-			yk_doctor_say(advice, "%.*s was built and is in none of the folders searched: set "
-				      "YOKE_PLUGIN_PATH=%.*s, or run make install", (int)n, name,
-				      (int)(strrchr(path, '/') - path), path);
+			yk_doctor_say(advice,
+				      "%.*s was built but is in none of the searched folders: set "
+				      "YOKE_PLUGIN_PATH=%.*s, or run make install",
+				      (int)n, name, (int)(strrchr(path, '/') - path), path);
 		else if (!*found)
-			yk_doctor_say(advice, "%.*s was built with this command and is in none of the folders searched: run "
-				      "make install again, or name its folder in YOKE_PLUGIN_PATH", (int)n, name);
+			yk_doctor_say(advice,
+				      "%.*s was built with this command but is in none of the "
+				      "searched folders: run make install again, or add its folder "
+				      "to YOKE_PLUGIN_PATH",
+				      (int)n, name);
 		char *word = strndup(name, n);
 		json_array_append_new(list, json_pack("{s:s, s:s, s:s}", "name", word ? word : "", "state",
 						      *found ? "found" : "not found", "path", found));
@@ -166,10 +175,13 @@ static void advise_plugins(json_t *advice)
 {
 	for (const struct yk_plugin_outcome *o = yk_plugin_outcomes(); o; o = o->next)
 		if (!o->folder && o->code == YOKE_EABI)
-			yk_doctor_say(advice, "%s: install the one that was built with this yoke", o->path);
+			yk_doctor_say(advice, "%s: install the plugin of this version of yoke",
+				      o->path);
 		else if (!o->folder && o->code < 0 && strstr(o->text, "when it was tried"))
-			yk_doctor_say(advice, "%s: a driver behind it fails; the drivers below say which. "
-				      "Update or remove that one", o->path);
+			yk_doctor_say(advice,
+				      "%s: one of its drivers fails; the list of drivers shows "
+				      "which. Update or remove that driver",
+				      o->path);
 }
 
 static bool has_gpu(const json_t *devices)

@@ -63,9 +63,10 @@ static json_t *vendor(size_t k)
 		return NULL;
 	files = bytes = 0;
 	nftw(path, count, 16, FTW_PHYS);
-	return json_pack("{s:s, s:s, s:s, s:s, s:I, s:I}", "name", vendors[k].name, "path", path, "state",
-			 files == MAX_FILES ? "kept by the driver, counted in part" : "kept by the driver",
-			 "why", "", "files", files, "bytes", bytes);
+	return json_pack(
+		"{s:s, s:s, s:s, s:s, s:I, s:I}", "name", vendors[k].name, "path", path, "state",
+		files == MAX_FILES ? "kept by the driver, partly counted" : "kept by the driver",
+		"why", "", "files", files, "bytes", bytes);
 }
 
 json_t *yk_doctor_caches(json_t *problems, json_t *advice)
@@ -80,8 +81,8 @@ json_t *yk_doctor_caches(json_t *problems, json_t *advice)
 	if (s.asked && !s.usable)
 		yk_doctor_say(problems, "cache %s cannot be used: %s", s.path, s.why);
 	else if (!s.usable && *s.path)
-		yk_doctor_say(advice, "%s: %s; until then kernels are compiled by each process", s.path,
-			      s.why);
+		yk_doctor_say(advice, "%s: %s; without the cache each process compiles its kernels",
+			      s.path, s.why);
 	for (size_t k = 0; k < sizeof vendors / sizeof *vendors; k++)
 		if ((o = vendor(k)))
 			json_array_append_new(list, o);
@@ -115,10 +116,12 @@ json_t *yk_doctor_tuning(json_t *advice)
 		const char *state = json_string_value(json_object_get(o, "state")),
 			   *why = json_string_value(json_object_get(o, "why"));
 		if (!strcmp(state, "not used") && yk_tuning_applied())
-			yk_doctor_say(advice, "%s: `yoke tune %s` writes the file anew", why, d->id);
+			yk_doctor_say(advice, "%s: `yoke tune %s` rewrites the file", why, d->id);
 		else if (d == chosen && !strcmp(state, "none") && strcmp(d->ops->name, "cpu"))
-			yk_doctor_say(advice, "%s goes by fixed rules: `yoke tune %s` measures which of its "
-				      "kernels are best, and keeps that", d->id, d->id);
+			yk_doctor_say(advice,
+				      "%s selects kernels by fixed rules: `yoke tune %s` measures "
+				      "which kernels are fastest and stores the result",
+				      d->id, d->id);
 		json_array_append_new(list, o);
 	}
 	return list;

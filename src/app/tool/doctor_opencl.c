@@ -42,8 +42,8 @@ static json_t *loader(const char *helper, char *answer, json_t *advice)
 					 "name", field[2], "why", "");
 		snprintf(outcome, sizeof outcome, "%s", field[1]);
 	}
-	yk_doctor_say(advice, "OpenCL has no loader, libOpenCL.so.1: install it "
-			      "(ocl-icd-libopencl1, or your system's package of that kind)");
+	yk_doctor_say(advice, "the OpenCL loader libOpenCL.so.1 is missing: install "
+			      "ocl-icd-libopencl1, or your system's equivalent");
 	return json_pack("{s:s, s:s, s:s, s:s}", "state", "missing", "path", "", "name", "", "why",
 			 outcome);
 }
@@ -64,19 +64,25 @@ static json_t *vendors(const struct yk_icds *icds, json_t *advice)
 	case YK_ICD_FOUND:
 		break;
 	case YK_ICD_EMPTY:
-		why = "no file in it ends with .icd";
-		yk_doctor_say(advice, "%s names no OpenCL driver: install the one of your GPU's vendor, "
-			      "or pocl-opencl-icd for processors", icds->path);
+		why = "it contains no .icd file";
+		yk_doctor_say(advice,
+			      "%s lists no OpenCL driver: install your GPU vendor's, or "
+			      "pocl-opencl-icd for CPUs",
+			      icds->path);
 		break;
 	case YK_ICD_MISSING:
 		why = strerror(icds->error);
-		yk_doctor_say(advice, *icds->from ? "%s is not there: correct or unset %s" :
-			      "%s is not there: no OpenCL driver is installed%s; take the one of your "
-			      "GPU's vendor, or pocl-opencl-icd for processors", icds->path, icds->from);
+		yk_doctor_say(advice,
+			      *icds->from ?
+				      "%s does not exist: correct or unset %s" :
+				      "%s does not exist: no OpenCL driver is installed%s; install "
+				      "your GPU vendor's, or pocl-opencl-icd for CPUs",
+			      icds->path, icds->from);
 		break;
 	case YK_ICD_UNREADABLE:
 		why = strerror(icds->error);
-		yk_doctor_say(advice, "%s cannot be read by this user: chmod go+rX it", icds->path);
+		yk_doctor_say(advice, "%s is not readable by this user: run chmod go+rX on it",
+			      icds->path);
 		break;
 	}
 	return json_pack("{s:s, s:s, s:s, s:s}", "path", icds->path, "from", icds->from, "state",
@@ -132,7 +138,8 @@ static json_t *driver(const struct yk_icd *icd, const char *helper, char *answer
 		yk_doctor_say(advice, "%s: reinstall its package or remove it", name);
 	} else if (icd->flaw) {
 		snprintf(why, sizeof why, "the file %s", icd->flaw);
-		yk_doctor_say(advice, "%s: write the library's name into it anew, as one line of plain text", name);
+		yk_doctor_say(advice,
+			      "%s: replace its contents with the library's name on one line", name);
 	} else {
 		char outcome[256];
 		int told = yk_child_run(helper, "--icd", icd->library, answer, MAX_ANSWER, outcome,
@@ -169,24 +176,32 @@ json_t *yk_doctor_nodes(const char *dev, bool has_gpu, json_t *advice)
 						      node[i].group, "state", state, "why",
 						      node[i].error ? strerror(node[i].error) : ""));
 		if (node[i].error == EACCES && *node[i].group)
-			yk_doctor_say(advice, "the GPU's nodes belong to group %s: "
-				      "usermod -aG %s USER, then log in again", node[i].group, node[i].group);
+			yk_doctor_say(advice,
+				      "the GPU's device nodes belong to group %s: run usermod -aG "
+				      "%s USER, then log in again",
+				      node[i].group, node[i].group);
 		else if (node[i].error == EACCES)
-			yk_doctor_say(advice, "%s may be opened by root alone: give it to a group (udev) "
-				      "and join that", node[i].path);
+			yk_doctor_say(advice,
+				      "only root may open %s: assign it to a group (udev rule) and "
+				      "join that group",
+				      node[i].path);
 		else if (node[i].error == EPERM)
-			yk_doctor_say(advice, "%s is forbidden by a container: start it with that device",
+			yk_doctor_say(advice,
+				      "%s is not accessible in this container: start the container "
+				      "with that device",
 				      node[i].path);
 	}
 	if (open && open == n && !has_gpu)
-		yk_doctor_say(advice, "there is a GPU behind %s and no driver for it that yoke could use: "
-			      "install its OpenCL driver", node[0].path);
+		yk_doctor_say(advice,
+			      "%s belongs to a GPU without a driver that yoke can use: install its "
+			      "OpenCL driver",
+			      node[0].path);
 	return list;
 }
 
 json_t *yk_doctor_opencl(bool meet, bool has_gpu, json_t *advice)
 {
-	char helper[PATH_MAX], why[400] = "YOKE_BACKEND asks for no other backend than the CPU's";
+	char helper[PATH_MAX], why[400] = "YOKE_BACKEND requests only the CPU backend";
 	char *answer = malloc(MAX_ANSWER);
 	struct yk_icds icds;
 	json_t *o = json_object(), *drivers = json_array();

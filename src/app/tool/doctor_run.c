@@ -30,7 +30,7 @@ static void print_one(const json_t *o)
 	}
 	printf("  change    %s\n", yk_cell(o, "change"));
 	if (json_is_number(gain))
-		printf("  gain      %.3g times as fast at best\n", json_number_value(gain));
+		printf("  gain      at most %.3g times as fast\n", json_number_value(gain));
 	if (*yk_cell(o, "needs") != '-')
 		printf("  needs     %s\n", yk_cell(o, "needs"));
 }
@@ -42,7 +42,7 @@ static void print(const json_t *list, int runs)
 	int told = 0;
 	json_array_foreach (list, i, o)
 		print_one(o);
-	printf(json_array_size(list) ? "\nnot found:" : "nothing found of:");
+	printf(json_array_size(list) ? "\nnot found:" : "none found of:");
 	for (int k = 0; yk_condition_names[k]; k++) {
 		bool found = runs < 2 && !strcmp(yk_condition_names[k], "inconsistent");
 		json_array_foreach (list, i, o)
@@ -64,7 +64,7 @@ int yk_doctor_runs(int n, const char *const *folder, bool json)
 		yk_view_names(n, v);
 		list = yk_conditions(v[0], v[1], yk_unix_seconds());
 		if (!list)
-			e = yk_fail(YOKE_ENOMEM, "no memory for the examination");
+			e = yk_fail(YOKE_ENOMEM, "out of memory for the diagnosis");
 	}
 	if (list && json) {
 		json_t *o = json_pack("{s:O}", "conditions", list);

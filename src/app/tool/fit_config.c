@@ -58,7 +58,10 @@ static int substitute(json_t *tree)
 	int err = 0;
 	if (json_is_string(tree) && strstr(json_string_value(tree), "${")) {
 		char *text = substituted(json_string_value(tree));
-		err = !text ? yk_error_last() : json_string_set(tree, text) ? yk_fail(YOKE_EFORMAT, "what ${..} stands for is not UTF-8") : 0;
+		err = !text ? yk_error_last() :
+		      json_string_set(tree, text) ?
+			      yk_fail(YOKE_EFORMAT, "the value of a ${..} is not UTF-8") :
+			      0;
 		free(text);
 	}
 	json_array_foreach(tree, i, one)
@@ -189,7 +192,7 @@ int yk_fit_config_set(struct yk_fit_config *c, const char *argument)
 		err = in ? 0 : yk_error_last();
 	}
 	if (!err && (!json_is_object(in) || !*name))
-		err = yk_fail(YOKE_EINVAL, "'%s': there is no place of that name", argument);
+		err = yk_fail(YOKE_EINVAL, "'%s': no such path in the configuration", argument);
 	if (!err && in == json_object_get(c->root, "trainer")) { // wins over the key's other name in the file
 		const char *key;
 		json_t *one;
@@ -241,7 +244,10 @@ static int take_split(const struct yk_fit_key *k, const char *where, const json_
 		sum += d->split[i] >= 0 ? d->split[i] : NAN;
 	}
 	if (json_array_size(value) != 3 || !(fabs(sum - 1) < 1e-6))
-		return yk_fail(YOKE_EINVAL, "%s: %s: must be three shares from 0 on that sum to 1, as [0.8, 0.2, 0]", where, k->name);
+		return yk_fail(YOKE_EINVAL,
+			       "%s: %s: must be three fractions of at least 0 that sum to 1, for "
+			       "example [0.8, 0.2, 0]",
+			       where, k->name);
 	return 0;
 }
 
@@ -262,7 +268,9 @@ static int take_cache(const struct yk_fit_key *k, const char *where, const json_
 	if (json_is_integer(value) && json_integer_value(value) > 0)
 		d->cache = json_integer_value(value);
 	else if (!text || (yk_parse_word(value, "none all") < 0 && (yk_parse_bytes(text, &d->cache) < 0 || d->cache < 1)))
-		return yk_fail(YOKE_EINVAL, "%s: %s must be none, all, or bytes, as 2G", where, k->name);
+		return yk_fail(YOKE_EINVAL,
+			       "%s: %s must be none, all, or a number of bytes, for example 2G",
+			       where, k->name);
 	return 0;
 }
 
@@ -304,8 +312,8 @@ static int files(const char *key, const char *pattern, glob_t *to)
 {
 	const int e = *pattern ? glob(pattern, 0, NULL, to) : 0;
 	if (e == GLOB_NOMATCH)
-		return yk_fail(YOKE_ENOENT, "data: %s: nothing is named %s", key, pattern);
-	return e ? yk_fail(YOKE_EIO, "data: %s: %s cannot be looked for", key, pattern) : 0;
+		return yk_fail(YOKE_ENOENT, "data: %s: no file matches %s", key, pattern);
+	return e ? yk_fail(YOKE_EIO, "data: %s: cannot expand %s", key, pattern) : 0;
 }
 
 // Adds a cube of a data set, and all of its files, to the list of files that are read.
@@ -389,7 +397,10 @@ static int name_cubes(struct yk_fit_config *c)
 	while (again && !err) {
 		again = false;
 		if (rounds++ > 3 * FOLDERS)
-			err = yk_fail(YOKE_EINVAL, "data: cubes: results of %s and others would have one name", c->file[0]);
+			err = yk_fail(YOKE_EINVAL,
+				      "data: cubes: the results of %s and of another cube would "
+				      "have the same name",
+				      c->file[0]);
 		for (size_t i = 0; i < n && !err; i++) {
 			char *name = name_with(c->file[i], folders[i]);
 			free(c->name[i]);
@@ -426,9 +437,11 @@ static int open_cubes(struct yk_fit_config *c, const struct data_keys *k)
 	if (!err && (err = files("labels", k->labels, &label)) == 0)
 		err = files("masks", k->masks, &mask);
 	if (!err && *k->labels && label.gl_pathc != path.gl_pathc)
-		err = yk_fail(YOKE_EINVAL, "data: %zu cubes and %zu labels", path.gl_pathc, label.gl_pathc);
+		err = yk_fail(YOKE_EINVAL, "data: %zu cubes but %zu labels", path.gl_pathc,
+			      label.gl_pathc);
 	if (!err && *k->masks && mask.gl_pathc != path.gl_pathc)
-		err = yk_fail(YOKE_EINVAL, "data: %zu cubes and %zu masks", path.gl_pathc, mask.gl_pathc);
+		err = yk_fail(YOKE_EINVAL, "data: %zu cubes but %zu masks", path.gl_pathc,
+			      mask.gl_pathc);
 	snprintf(c->settings, sizeof c->settings, *k->variable ? "bands=%s variable=%s" : "bands=%s", k->bands, k->variable);
 	snprintf(settings, sizeof settings, "%s nonfinite=%s", c->settings, k->nonfinite ? "skip" : "error");
 	if (!err) {
@@ -466,12 +479,13 @@ int yk_fit_config_data(struct yk_fit_config *c)
 	json_t *data = json_object_get(c->root, "data");
 	struct data_keys k = { .batch = 1 };
 	if (!json_is_object(data))
-		return yk_fail(YOKE_EINVAL, "data: is not there; give data.cubes= or data.synthetic=");
+		return yk_fail(YOKE_EINVAL,
+			       "data: is missing; give data.cubes= or data.synthetic=");
 	int err = yk_fit_keys(data, "data", data_keys, sizeof data_keys / sizeof *data_keys, &k);
 	if (err)
 		return err;
 	if (!*k.cubes == !*k.synthetic)
-		return yk_fail(YOKE_EINVAL, "data: give either cubes or synthetic");
+		return yk_fail(YOKE_EINVAL, "data: has both cubes and synthetic; give one");
 	memcpy(c->split, k.split, sizeof c->split);
 	const int n = snprintf(c->loader, sizeof c->loader, "batch=%" PRId64, k.batch);
 	if (k.workers >= 0)

@@ -152,7 +152,9 @@ static int begin_files(struct result *r)
 	for (int k = 0; k < r->formats && !err; k++) {
 		path_of(r, k, path);
 		if (picture(r, k) && r->channels != 1)
-			err = yk_fail(YOKE_EINVAL, "%s: a picture is of one channel, the node has %lld", path, (long long)r->channels);
+			err = yk_fail(YOKE_EINVAL,
+				      "%s: a picture shows one channel, but the node has %lld",
+				      path, (long long)r->channels);
 		else if (picture(r, k))
 			r->score = malloc((size_t)(r->scene->lines * r->scene->samples + 1) * sizeof *r->score);
 		else if ((err = yk_cube_begin(&r->writer[k], path, &i)) == 0)
@@ -280,7 +282,11 @@ static int write_node(struct result *r, int (*made)(void *arg, const char *path)
 		err = write_once(r, y, block, made, arg);
 	}
 	free(y);
-	return !err && r->clash ? yk_fail(YOKE_ERANGE, "%s: results hold every value that could say a pixel has none", r->stem) : err;
+	return !err && r->clash ? yk_fail(YOKE_ERANGE,
+					  "%s: the results contain every candidate for the value "
+					  "that marks ignored pixels",
+					  r->stem) :
+				  err;
 }
 
 int yk_fit_maps(const struct yk_fit_config *c, yoke_pipeline *p, int64_t sample, const char *folder, const char *nodes,

@@ -136,18 +136,26 @@ static int check_same(const char *path, const struct identity *from, size_t n, b
 	if (file_identity(path, &key))
 		same = bsearch(&key, from, n, sizeof key, by_identity);
 	if (same)
-		return yk_fail(YOKE_EINVAL, "out: %s is %s, which is read; choose another name or folder", path, same->path);
+		return yk_fail(YOKE_EINVAL,
+			       "out: %s is the input file %s; choose another name or folder", path,
+			       same->path);
 	if (stems && stem_identity(path, &key))
 		same = bsearch(&key, from, n, sizeof key, by_identity);
-	return !same ? 0 : yk_fail(YOKE_EINVAL, "out: %s would lie beside %s, which is read, as if both were of one cube; choose another name or "
-				   "folder", path, same->path);
+	return !same ? 0 :
+		       yk_fail(YOKE_EINVAL,
+			       "out: %s would share its name with the input file %s, so that both "
+			       "would look like one cube; choose another name or folder",
+			       path, same->path);
 }
 
 static int check_new(const char *path, bool overwrite)
 {
 	char bare[PATH];
 	if (bare_data(path, bare))
-		return yk_fail(YOKE_EINVAL, "out: the file %s would be taken for the data of %s; choose another folder", bare, path);
+		return yk_fail(YOKE_EINVAL,
+			       "out: the existing file %s would be read as the data of %s; choose "
+			       "another folder",
+			       bare, path);
 	return overwrite || !exists(path) ? 0 : yk_fail(YOKE_EINVAL, "out: %s exists; overwrite=1 replaces it", path);
 }
 
@@ -170,7 +178,10 @@ static int check_names(const struct yk_file_list *to)
 	qsort(sorted, to->n, sizeof *sorted, by_name);
 	for (size_t i = 1; i < to->n && !err; i++)
 		if (!strcmp(sorted[i - 1], sorted[i]))
-			err = yk_fail(YOKE_EINVAL, "out: two results would be named %s; write them in two calls", sorted[i]);
+			err = yk_fail(YOKE_EINVAL,
+				      "out: two results would be named %s; write them with "
+				      "separate commands",
+				      sorted[i]);
 	free(sorted);
 	return err;
 }
@@ -221,14 +232,21 @@ int yk_out_run(const char *folder, const char *configuration, bool resume, bool 
 		return 0;
 	yk_out_path(path, folder, "pipeline.json");
 	if (file_identity(path, &ours) && file_identity(configuration, &theirs) && !by_identity(&ours, &theirs))
-		return yk_fail(YOKE_EINVAL, "out=%s: its pipeline.json is the file that is read; choose another folder%s", folder,
-			       resume ? ", since there is no checkpoint to resume from" : "");
+		return yk_fail(
+			YOKE_EINVAL,
+			"out=%s: its pipeline.json is the input file; choose another folder%s",
+			folder, resume ? ", because there is no checkpoint to resume from" : "");
 	if (resume && !overwrite && has(folder, "pipeline.safetensors"))
-		return yk_fail(YOKE_EINVAL, "out=%s: holds a run without a checkpoint to resume from; overwrite=1 replaces it", folder);
+		return yk_fail(YOKE_EINVAL,
+			       "out=%s: contains a run without a checkpoint to resume from; "
+			       "overwrite=1 replaces it",
+			       folder);
 	for (size_t i = 0; i < sizeof run_files / sizeof *run_files && !resume && !overwrite; i++)
 		if (has(folder, run_files[i]))
-			return yk_fail(YOKE_EINVAL, "out=%s: holds a run already (%s); resume=1 goes on with it, overwrite=1 replaces it", folder,
-				       run_files[i]);
+			return yk_fail(YOKE_EINVAL,
+				       "out=%s: already contains a run (%s); resume=1 continues "
+				       "it, overwrite=1 replaces it",
+				       folder, run_files[i]);
 	return 0;
 }
 

@@ -38,7 +38,8 @@ struct view {
 
 static int bad(const struct view *v, const char *what)
 {
-	return yk_fail(YOKE_EFORMAT, "%s: %s: not a whole snapshot of memory; make it again", v->path, what);
+	return yk_fail(YOKE_EFORMAT, "%s: %s: the memory snapshot is damaged; write it again",
+		       v->path, what);
 }
 
 static bool number(const json_t *list, size_t i, uint64_t *to)
@@ -260,7 +261,8 @@ static void print_head(const struct view *v)
 			printf(", %llu %s", (unsigned long long)v->kind[k], yk_moment_name[k]);
 	const json_int_t lost = json_integer_value(json_object_get(f, "overflowed"));
 	if (lost > 0)
-		printf("; %lld earlier %s not kept", (long long)lost, lost == 1 ? "one is" : "ones are");
+		printf("; %lld earlier %s dropped", (long long)lost,
+		       lost == 1 ? "event was" : "events were");
 	printf("\n");
 }
 
@@ -272,8 +274,10 @@ static int show(struct view *v)
 	const char *format = json_string_value(json_object_get(v->file, "format"));
 	size_t i;
 	if (!format || strcmp(format, "yoke memory"))
-		return yk_fail(YOKE_EFORMAT, "%s: no snapshot of memory: yoke_memory_snapshot and memory_history=1 of yoke train "
-			       "make one", v->path);
+		return yk_fail(YOKE_EFORMAT,
+			       "%s: is not a memory snapshot; yoke_memory_snapshot or "
+			       "memory_history=1 of yoke train writes one",
+			       v->path);
 	v->whos = json_array_size(who);
 	json_array_foreach (who, i, x)
 		if (!json_is_string(json_object_get(x, "op")))
@@ -284,16 +288,16 @@ static int show(struct view *v)
 	if (e == 0)
 		e = load_table(v, "live", &live, &bytes);
 	if (e == 0 && !same_table(&live, &v->now))
-		e = bad(v, "its events do not lead to what is live");
+		e = bad(v, "its events do not lead to its list of live blocks");
 	if (e == 0)
 		e = replay_to_peak(v);
 	if (e == 0) {
 		print_head(v);
 		print_timeline(v);
-		e = print_holders(v, "alive at the peak", &v->at_peak);
+		e = print_holders(v, "live at the peak", &v->at_peak);
 	}
 	if (e == 0)
-		e = print_holders(v, "alive at the end", &v->now);
+		e = print_holders(v, "live at the end", &v->now);
 	yk_held_fini(&live);
 	return e;
 }
@@ -301,7 +305,7 @@ static int show(struct view *v)
 int yk_info_memory(int argc, char **argv)
 {
 	if (argc != 2)
-		return yk_usage("info memory", "it takes the file of one snapshot");
+		return yk_usage("info memory", "needs the file of one snapshot");
 	struct view v = { .path = argv[1], .file = yk_json_load(argv[1]) };
 	int e = v.file ? show(&v) : yoke_error_code();
 	yk_held_fini(&v.now);

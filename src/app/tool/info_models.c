@@ -104,7 +104,7 @@ static json_t *describe(const char *folder, time_t saved)
 		json_t *shape = yk_model_describe(m, &s);
 		if (!o || json_object_update(o, shape) || set_real(o, "loss", loss) ||
 		    set_real(o, "val_loss", val_loss) || set_real(o, "perplexity", exp(val_loss)))
-			yk_fail(YOKE_EINVAL, "%s: no memory, or its name is not UTF-8", folder);
+			yk_fail(YOKE_EINVAL, "%s: out of memory, or its name is not UTF-8", folder);
 		json_decref(shape);
 	}
 	yk_checkpoint_fini(&ck);
@@ -230,8 +230,10 @@ int yk_info_models(int argc, char **argv)
 		if (!strcmp(argv[i], "--json"))
 			json = true;
 		else if (folder || argv[i][0] == '-' || !*argv[i])
-			return yk_usage("info models", "unknown argument '%s'; there are a folder and --json",
-					argv[i]);
+			return yk_usage(
+				"info models",
+				"unknown argument '%s'; give a folder and, optionally, --json",
+				argv[i]);
 		else
 			folder = argv[i];
 	}

@@ -44,9 +44,10 @@ void yk_launcher_print(const json_t *o)
 		       (long long)json_integer_value(json_object_get(o, "ranks")),
 		       (long long)json_integer_value(json_object_get(o, "here")));
 	else
-		printf("  launcher    none: alone, or with ranks= of its own\n");
+		printf("  launcher    none: one process, or the processes that ranks= starts\n");
 	json_array_foreach (list, i, m)
 		printf("  module      %s  %s\n", yk_cell(m, "name"), yk_cell(m, "path"));
 	if (!json_array_size(list))
-		printf("  module      none of MPI: ranks= works, and a launcher on one machine, but not several machines\n");
+		printf("  module      no MPI library: ranks= and launchers work on one machine, "
+		       "but not across machines\n");
 }

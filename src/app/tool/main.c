@@ -48,7 +48,7 @@ int yk_usage(const char *command, const char *fmt, ...)
 
 int yk_failed(const char *command)
 {
-	say(command, *yoke_error() ? yoke_error() : "failed without a reason");
+	say(command, *yoke_error() ? yoke_error() : "failed without an error message");
 	return YK_FAILED;
 }
 

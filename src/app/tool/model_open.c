@@ -39,7 +39,7 @@ int yk_with_model(unsigned command, int argc, char **argv, int (*fn)(const struc
 	const char *name = argv[0];
 	int status = YK_DONE;
 	if (argc < 2 || !*argv[1] || strchr(argv[1], '='))
-		return yk_usage(name, "no model given: its folder comes before the keys");
+		return yk_usage(name, "no model given; put its folder before the keys");
 	o.folder = argv[1];
 	if (yk_config_init(&o.config, command) < 0)
 		return yk_failed(name);

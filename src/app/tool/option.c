@@ -77,13 +77,14 @@ FILE *yk_json_only(void)
 	if (fd >= 0 && dup2(STDERR_FILENO, STDOUT_FILENO) >= 0)
 		to = fdopen(fd, "w");
 	if (!to)
-		yk_fail(YOKE_EIO, "standard output for the JSON: %s", strerror(errno));
+		yk_fail(YOKE_EIO, "cannot reserve standard output for JSON: %s", strerror(errno));
 	return to;
 }
 
 int yk_json_end(FILE *to, json_t *o)
 {
-	int e = o ? 0 : yk_fail(YOKE_ENOMEM, "no memory for the results, or a name that is not UTF-8");
+	int e = o ? 0 :
+		    yk_fail(YOKE_ENOMEM, "out of memory for the results, or a name is not UTF-8");
 	errno = 0;
 	if (e == 0 && (json_dumpf(o, to, JSON_INDENT(2)) < 0 || fputc('\n', to) == EOF))
 		e = YOKE_EIO;

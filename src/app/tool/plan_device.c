@@ -39,7 +39,8 @@ static int rule_key(struct yk_device_choice_ask *a, const char *argument)
 			continue;
 		*keys[i].to = strtod(eq + 1, &end);
 		if (end == eq + 1 || *end || !(*keys[i].to >= 0))
-			return yk_usage("plan device", "'%s': wants a number from 0 on", argument);
+			return yk_usage("plan device", "'%s': must be a number of at least 0",
+					argument);
 		return YK_DONE;
 	}
 	for (int i = 0; i < 2; i++)
@@ -130,25 +131,32 @@ static void print(const json_t *o)
 	const char *hint = json_string_value(json_object_get(rule, "hint"));
 	char rounds[64];
 	size_t i;
-	printf("rule: %s%s, since %s%s%s\n", json_string_value(json_object_get(rule, "which")),
+	printf("rule: %s%s: %s%s%s\n", json_string_value(json_object_get(rule, "which")),
 	       json_is_true(json_object_get(rule, "strongly")) ? ", strongly" : "",
 	       json_string_value(json_object_get(rule, "why")), *hint ? "; " : "", hint);
 	json_array_foreach (json_object_get(o, "tiers"), i, x)
-		printf("%s: %s, %.0f GB/s, %.2f TFLOP/s: %.1f to %.1f times a CPU is to be expected from batch %d on\n",
-		       json_string_value(json_object_get(x, "device")), json_string_value(json_object_get(x, "tier")),
-		       json_number_value(json_object_get(x, "gb_per_s")), json_number_value(json_object_get(x, "tflop_per_s")),
-		       json_number_value(json_object_get(x, "least")), json_number_value(json_object_get(x, "most")),
+		printf("%s: %s, %.0f GB/s, %.2f TFLOP/s: expected %.1f to %.1f times as fast as a "
+		       "CPU from batch %d\n",
+		       json_string_value(json_object_get(x, "device")),
+		       json_string_value(json_object_get(x, "tier")),
+		       json_number_value(json_object_get(x, "gb_per_s")),
+		       json_number_value(json_object_get(x, "tflop_per_s")),
+		       json_number_value(json_object_get(x, "least")),
+		       json_number_value(json_object_get(x, "most")),
 		       (int)json_integer_value(json_object_get(x, "batch")));
 	if (!t)
 		return;
-	printf("measured, batches of %lld, %s in turns:\n", (long long)json_integer_value(json_object_get(t, "batch")),
-	       yk_counted(rounds, (long long)json_integer_value(json_object_get(t, "rounds")), "round"));
+	printf("measured with batches of %lld, %s in alternation:\n",
+	       (long long)json_integer_value(json_object_get(t, "batch")),
+	       yk_counted(rounds, (long long)json_integer_value(json_object_get(t, "rounds")),
+			  "round"));
 	json_array_foreach (json_object_get(t, "devices"), i, x) {
 		const char *why = json_string_value(json_object_get(x, "why"));
 		if (*why)
 			printf("  %-12s %s\n", json_string_value(json_object_get(x, "device")), why);
 		else
-			printf("  %-12s %9.3f ms a step, +- %.3f ms\n", json_string_value(json_object_get(x, "device")),
+			printf("  %-12s %9.3f ms per step, +- %.3f ms\n",
+			       json_string_value(json_object_get(x, "device")),
 			       1e3 * json_number_value(json_object_get(x, "step_s")),
 			       1e3 * json_number_value(json_object_get(x, "spread_s")));
 	}
@@ -159,10 +167,11 @@ static void print(const json_t *o)
 	else if (*json_string_value(json_object_get(t, "best")))
 		printf("%s is the only one\n", json_string_value(json_object_get(t, "best")));
 	else
-		printf("one round is too few for a verdict, and it took too long for a second: try a smaller batch or context\n");
+		printf("undecided: one round is too few and there was no time for a second; try a "
+		       "smaller batch or context\n");
 	x = json_object_get(t, "crosses");
 	if (json_is_number(x))
-		printf("they are equally fast at batches of about %.0f\n", json_number_value(x));
+		printf("both are equally fast at batches of about %.0f\n", json_number_value(x));
 }
 
 static int advise(const struct yk_config *c, struct yk_device_choice_ask *a, bool measures, bool json)
@@ -185,10 +194,11 @@ static int advise(const struct yk_config *c, struct yk_device_choice_ask *a, boo
 		if (e == 0)
 			json_object_set_new(o, "times", times_json(&t));
 		if (e == 0 && t.best < 0)
-			e = yk_fail(YOKE_ENODEV, "%s", t.devices ? t.device[0].why : "there is no device");
+			e = yk_fail(YOKE_ENODEV, "%s",
+				    t.devices ? t.device[0].why : "no device found");
 	}
 	if (!o)
-		e = yk_fail(YOKE_ENOMEM, "no memory for the advice");
+		e = yk_fail(YOKE_ENOMEM, "out of memory for the advice");
 	if (e == 0 && json) {
 		yk_print_json(o);
 	} else if (e == 0) {
@@ -211,14 +221,18 @@ int yk_plan_device(int argc, char **argv)
 		else if (!strcmp(argv[i], "--measure"))
 			measures = true;
 		else if (argv[i][0] == '-')
-			return yk_usage("plan device", "unknown option '%s'; there are --json and --measure", argv[i]);
+			return yk_usage("plan device",
+					"unknown option '%s'; the options are --json and --measure",
+					argv[i]);
 		else
 			argv[1 + n++] = argv[i];
 	}
 	for (int i = 0; i < n; i++) // a file or data: arguments of yoke train
 		configured |= !strchr(argv[1 + i], '=') || !strncmp(argv[1 + i], "data=", 5);
 	if (!n)
-		return yk_usage("plan device", "of what? a configuration of `yoke train`, or samples=, batch=, parameters= and the like");
+		return yk_usage("plan device",
+				"no workload given; give a configuration of `yoke train`, or "
+				"numbers such as samples=, batch= and parameters=");
 	for (int i = 0; i < n && !configured; i++)
 		if (!strchr(argv[1 + i], '=') || (status = rule_key(&a, argv[1 + i])) != YK_DONE)
 			return status;

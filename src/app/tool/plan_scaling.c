@@ -53,33 +53,47 @@ static int parse(struct yk_simulation *s, int argc, char **argv)
 		bool known = false;
 		uint64_t n;
 		if (twice)
-			return yk_usage("plan scaling", "argument '%s': there is '%s' already", argv[i], twice);
+			return yk_usage("plan scaling", "argument '%s' repeats '%s'; give it once",
+					argv[i], twice);
 		for (size_t k = 0; k < sizeof number / sizeof *number; k++)
 			if ((value = yk_option(number[k].name, argc, argv, &i))) {
 				known = true;
 				if (seconds(value, number[k].to) < 0)
-					return yk_usage("plan scaling", "%s wants seconds, as 2e-6, got '%s'", number[k].name, value);
+					return yk_usage("plan scaling",
+							"%s must be a number of seconds, for "
+							"example 2e-6, got '%s'",
+							number[k].name, value);
 			}
 		if (known)
 			continue;
 		if ((value = yk_option("ranks", argc, argv, &i))) {
 			if (span(value, s) < 0)
-				return yk_usage("plan scaling", "ranks wants a number from 2 to %d, or two, as 8..%d, got '%s'", LIMIT,
-						LIMIT, value);
+				return yk_usage("plan scaling",
+						"ranks must be a number from 2 to %d, or a range "
+						"such as 8..%d, got '%s'",
+						LIMIT, LIMIT, value);
 		} else if ((value = yk_option("group", argc, argv, &i))) {
 			if (yk_option_number(value, &n) < 0 || n < 1 || n > LIMIT)
-				return yk_usage("plan scaling", "group wants the ranks of a machine, got '%s'", value);
+				return yk_usage(
+					"plan scaling",
+					"group must be the number of ranks per machine, got '%s'",
+					value);
 			s->m.node = (uint32_t)n;
 		} else if ((value = yk_option("bytes", argc, argv, &i))) {
 			if (yk_option_number(value, &s->bytes) < 0 || s->bytes < 1 || s->bytes > (uint64_t)1 << 50)
-				return yk_usage("plan scaling", "bytes wants a number, got '%s'", value);
+				return yk_usage("plan scaling", "bytes must be a number, got '%s'",
+						value);
 		} else if ((value = yk_option("algorithm", argc, argv, &i))) {
 			s->algorithm = value;
 		} else if (!s->run && *argv[i] != '-' && !strchr(argv[i], '=')) {
 			s->run = argv[i];
 		} else {
-			return yk_usage("plan scaling", "'%s': there are a run's folder, ranks=, group=, bytes=, algorithm=, alpha1=, beta1=, alpha2=, "
-					"beta2= and gamma=", argv[i]);
+			return yk_usage(
+				"plan scaling",
+				"unknown argument '%s'; the arguments are a run's folder, ranks=, "
+				"group=, bytes=, algorithm=, alpha1=, beta1=, alpha2=, "
+				"beta2= and gamma=",
+				argv[i]);
 		}
 	}
 	return YK_DONE;
@@ -138,14 +152,19 @@ int yk_plan_scaling(int argc, char **argv)
 		*want[i] = *want[i] < 0 ? have[i] : *want[i];
 	const bool one = s.m.node >= s.last, apart = s.m.node == 1;
 	if (s.m.gamma < 0 || (!apart && (s.m.alpha1 < 0 || s.m.beta1 < 0)) || (!one && (s.m.alpha2 < 0 || s.m.beta2 < 0)))
-		return yk_usage("plan scaling", "of %s nothing is known: give alpha%d=, beta%d= and gamma=, or measure by `%s`",
-				!one && s.m.alpha2 < 0 ? "messages between machines" : "messages within a machine",
+		return yk_usage("plan scaling",
+				"the cost of %s is unknown: give alpha%d=, beta%d= and gamma=, or "
+				"measure it with `%s`",
+				!one && s.m.alpha2 < 0 ? "messages between machines" :
+							 "messages within a machine",
 				!one && s.m.alpha2 < 0 ? 2 : 1, !one && s.m.alpha2 < 0 ? 2 : 1,
-				!one && s.m.alpha2 < 0 ? "mpirun -n 2 yoke tune ranks" : "yoke tune ranks");
+				!one && s.m.alpha2 < 0 ? "mpirun -n 2 yoke tune ranks" :
+							 "yoke tune ranks");
 	if (s.run)
-		printf("data ranks, %u a machine; ", s.m.node);
+		printf("data-parallel ranks, %u per machine; ", s.m.node);
 	else
-		printf("all_reduce sum of %s, %s a machine; ", yk_counted(text[0], (long long)s.bytes, "byte"),
+		printf("all_reduce sum of %s, %s per machine; ",
+		       yk_counted(text[0], (long long)s.bytes, "byte"),
 		       yk_counted(text[1], s.m.node, "rank"));
 	if (!apart)
 		printf("within: %.3g s + %.3g s/byte; ", s.m.alpha1, s.m.beta1);

@@ -66,7 +66,9 @@ static int read_trace(const char *folder, struct profile *p)
 		if (!nodes || !kind || strncmp(nodes, "step", 4))
 			continue;
 		if (!strcmp(kind, "ranks"))
-			return yk_fail(YOKE_EINVAL, "%s is of several ranks; profile a run with ranks=1, on the processors of one rank",
+			return yk_fail(YOKE_EINVAL,
+				       "%s is a profile of several ranks; profile a run with "
+				       "ranks=1 on the processors of one rank",
 				       path);
 		if (yk_grow(&p->piece, &p->cap_pieces, p->pieces + 1, sizeof *p->piece) < 0)
 			return yk_fail(YOKE_ENOMEM, "no memory for the profile");
@@ -101,8 +103,11 @@ static int find_steps(const char *folder, struct profile *p)
 		any = true;
 		last = i;
 	}
-	return p->steps ? 0 : yk_fail(YOKE_EINVAL, "%s: its profile has no whole step behind the first; train longer with profile=1",
-				      folder);
+	return p->steps ? 0 :
+			  yk_fail(YOKE_EINVAL,
+				  "%s: its profile has no complete step after the first; train "
+				  "longer with profile=1",
+				  folder);
 }
 
 static double length_of(const struct profile *p, const struct step *s)
@@ -198,8 +203,10 @@ static int table(const struct yk_simulation *s, const struct profile *p, const s
 		double all = 0;
 		for (int k = 0; k < t.buckets; k++)
 			all += bucket[k].bytes;
-		printf("a step of %s: %.3f ms, the median of %zu, of which the update %.3f ms; %.0f bytes of gradients in %d bucket%s, "
-		       "the first ready after %.3f ms\n", s->run, 1e3 * alone, p->steps, 1e3 * t.update, all, t.buckets,
+		printf("a step of %s: %.3f ms, the median of %zu, including %.3f ms for the "
+		       "update; %.0f bytes of gradients in %d bucket%s, the first ready after %.3f "
+		       "ms\n",
+		       s->run, 1e3 * alone, p->steps, 1e3 * t.update, all, t.buckets,
 		       t.buckets == 1 ? "" : "s", 1e3 * bucket[0].ready);
 		printf("%9s  %5s  %17s  %17s  %6s  %11s\n", "", "ranks", "step", "formula", "ratio", "efficiency");
 	}

@@ -49,24 +49,36 @@ int yk_plan_scaling_stages(int argc, char **argv)
 	for (int i = 1; i < argc; i++) {
 		const char *value = NULL, *twice = yk_option_twice(argv, i);
 		if (twice)
-			return yk_usage("plan scaling", "argument '%s': there is '%s' already", argv[i], twice);
+			return yk_usage("plan scaling", "argument '%s' repeats '%s'; give it once",
+					argv[i], twice);
 		for (size_t k = 0; k < sizeof key / sizeof *key && !value; k++)
 			if ((value = yk_option(key[k].name, argc, argv, &i)) && number(value, key[k].to) < 0)
-				return yk_usage("plan scaling", "%s wants a number, got '%s'", key[k].name, value);
+				return yk_usage("plan scaling", "%s must be a number, got '%s'",
+						key[k].name, value);
 		if (!value)
-			return yk_usage("plan scaling", "'%s': with stages= there are micro_batches=, forward=, backward=, bytes=, alpha1= and beta1=", argv[i]);
+			return yk_usage(
+				"plan scaling",
+				"unknown argument '%s'; with stages= the arguments are "
+				"micro_batches=, forward=, backward=, bytes=, alpha1= and beta1=",
+				argv[i]);
 	}
 	if (stages < 1 || stages > LIMIT || parts < 1 || parts > 65536 || stages != (int64_t)stages || parts != (int64_t)parts)
-		return yk_usage("plan scaling", "stages wants a number from 1 to %d, micro_batches one from 1 to 65536", LIMIT);
+		return yk_usage("plan scaling",
+				"stages must be a number from 1 to %d, and micro_batches a number "
+				"from 1 to 65536",
+				LIMIT);
 	if (forward < 0)
-		return yk_usage("plan scaling", "a stage's time is not known: give forward=, in seconds per micro-batch, and backward=, else twice as long");
+		return yk_usage("plan scaling",
+				"the time of a stage is unknown: give forward= in seconds per "
+				"micro-batch, and backward= unless it is twice as long");
 	yk_tuned_model(&found);
 	const struct yk_wire_model m = { .alpha1 = alpha >= 0 ? alpha : found.alpha1 > 0 ? found.alpha1 : 0,
 					 .beta1 = beta >= 0 ? beta : found.beta1 > 0 ? found.beta1 : 0, .node = LIMIT };
 	struct yk_pipeline_want w = { .stages = (int64_t)stages, .parts = (int64_t)parts, .forward = forward,
 				      .back = back < 0 ? 2 * forward : back, .bytes = bytes };
-	printf("a step of %lld micro-batches: %.3g s forward, %.3g s backward each; %.0f bytes go on, %.3g s + %.3g s/byte\n", (long long)w.parts,
-	       w.forward, w.back, w.bytes, m.alpha1, m.beta1);
+	printf("a step of %lld micro-batches: %.3g s forward and %.3g s backward each; %.0f bytes "
+	       "sent between stages, %.3g s + %.3g s/byte\n",
+	       (long long)w.parts, w.forward, w.back, w.bytes, m.alpha1, m.beta1);
 	printf("%9s  %6s  %-8s %15s  %10s  %10s  %6s\n", "", "stages", "pipeline", "time", "bubble", "formula", "ratio");
 	for (int how = 0; how < 2 && !err; how++)
 		err = row(&m, &w, how);

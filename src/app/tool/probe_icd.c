@@ -93,7 +93,7 @@ static void say_platform(FILE *to, void *platform)
 	info_text(d, platform, PLATFORM_EXTENSIONS, extensions, sizeof extensions);
 	int32_t err = d->device_ids(platform, all_types, 64, ids, &n);
 	fprintf(to, "platform\t%s\t%s\t%u\t%s\n", name, version, err ? 0 : n,
-		strstr(extensions, "cl_khr_icd") ? "" : "lacks cl_khr_icd, so that loaders leave it out");
+		strstr(extensions, "cl_khr_icd") ? "" : "lacks cl_khr_icd, so loaders ignore it");
 	if (err && err != -1 /* no device */)
 		fprintf(to, "error\tclGetDeviceIDs: %d\n", err);
 }
@@ -116,7 +116,7 @@ void yk_probe_icd(FILE *to, const char *library)
 	if (!get)
 		*(void **)&get = dlsym(so, "clIcdGetPlatformIDsKHR");
 	if (!get) {
-		fprintf(to, "error\tis no OpenCL driver: it has no clIcdGetPlatformIDsKHR\n");
+		fprintf(to, "error\tis not an OpenCL driver: it lacks clIcdGetPlatformIDsKHR\n");
 		return;
 	}
 	int32_t err = get(MAX_PLATFORMS, platform, &n);

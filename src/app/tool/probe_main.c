@@ -60,8 +60,8 @@ int main(int argc, char **argv)
 	bool version = argc == 2 && !strcmp(argv[1], "--version");
 	if (help)
 		puts("usage: yoke-probe PLUGIN | --loader | --icd LIBRARY\n\n"
-		     "Meets a plugin, OpenCL's loader or one of its drivers in a process that may die of "
-		     "it; yoke runs it by itself.");
+		     "Tests a plugin, the OpenCL loader or an OpenCL driver in a separate process, "
+		     "which may crash. yoke runs it itself.");
 	if (version)
 		printf("yoke-probe %s\n", yoke_version());
 	if (help || version)
@@ -69,8 +69,8 @@ int main(int argc, char **argv)
 	bool loader = argc == 2 && !strcmp(argv[1], "--loader");
 	bool icd = argc == 3 && !strcmp(argv[1], "--icd");
 	if (argc != 2 && !icd) {
-		fprintf(stderr, "yoke-probe: takes one plugin file, --loader or --icd LIBRARY; "
-				"yoke runs it by itself\n");
+		fprintf(stderr, "yoke-probe: needs one plugin file, --loader or --icd LIBRARY; "
+				"yoke runs it itself\n");
 		return 2;
 	}
 	setrlimit(RLIMIT_CORE, &none);

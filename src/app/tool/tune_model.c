@@ -20,7 +20,7 @@ static int train_once(const struct yk_network *net, const struct yk_config *c)
 	const int64_t dims[] = { yk_config_int(c, YK_KEY_batch), net->shape.context + 1 };
 	int params = net->params.count;
 	yoke_tensor **grad = calloc((size_t)params, sizeof *grad), *ids;
-	int e = grad ? 0 : yk_fail(YOKE_ENOMEM, "no memory for %d gradients", params);
+	int e = grad ? 0 : yk_fail(YOKE_ENOMEM, "out of memory for %d gradients", params);
 	yoke_scope *s = yoke_scope_begin("tune");
 
 	ids = yoke_variable("ids", yoke_i32, 2, dims);
@@ -83,7 +83,10 @@ static int run_model(const char *folder, struct yk_config *c, double until)
 
 	if (e < 0)
 		return e;
-	e = t.pretrained ? yk_fail(YOKE_EINVAL, "%s: is a pretrained model; kernels are tuned with a model that yoke trained", folder) :
+	e = t.pretrained ? yk_fail(YOKE_EINVAL,
+				   "%s: is a pretrained model; kernels can be tuned only with a "
+				   "model that yoke trained",
+				   folder) :
 			   yk_config_take(c, t.checkpoint.config, folder);
 	if (e == 0)
 		e = yk_seconds() >= until ? 1 : train_once(t.net, c);

@@ -170,7 +170,8 @@ static int member(yoke_group *world, void *arg)
 		e = yk_tuned_keep(far ? "mpi" : "processes", world->ranks, node, &u->t);
 	}
 	if (e == 0 && u->leads)
-		printf("%u ranks, %u a machine, by %s: %s\n", world->ranks, node, far ? "MPI" : "shared memory", u->t.path);
+		printf("%u ranks, %u per machine, by %s: %s\n", world->ranks, node,
+		       far ? "MPI" : "shared memory", u->t.path);
 	return e;
 }
 
@@ -193,7 +194,10 @@ int yk_tune_ranks(int argc, char **argv)
 		else if (!strncmp(argv[i], "max=", 4) && yk_option_number(argv[i] + 4, &n) == 0 && n >= 256)
 			u.most = n;
 		else
-			return yk_usage("tune", "'%s': of ranks there are ranks=, from 2 to 64, and max=, bytes from 256", argv[i]);
+			return yk_usage("tune",
+					"'%s': tune ranks takes ranks=, from 2 to 64, and max=, a "
+					"number of bytes from 256",
+					argv[i]);
 	const int place = yk_process_place(&rank, &started);
 	int e = place < 0 ? place : 0;
 	if (place > 0) {

@@ -35,7 +35,7 @@ static void show(const struct yk_warmup *w, void *arg)
 
 	if (w->over) {
 		if (s->shown)
-			fprintf(stderr, "%s%s: %" PRIu64 " %s of kernels compiled, %" PRIu64
+			fprintf(stderr, "%s%s: %" PRIu64 " %s compiled, %" PRIu64
 				" %s tested, %.1f s\n", clear, w->device, w->compiled,
 				programs(w->compiled), w->tested, kernels(w->tested), w->seconds);
 		s->shown = false;
@@ -47,8 +47,10 @@ static void show(const struct yk_warmup *w, void *arg)
 	if (s->text && !s->shown)
 		fputc('\n', stderr);
 	if (!s->said)
-		fprintf(stderr, "%s%s: compiles and tests the kernels that are needed, once for "
-			"this device and driver\n", clear, w->device);
+		fprintf(stderr,
+			"%s%s: compiling and testing the required kernels; this happens once per "
+			"device and driver\n",
+			clear, w->device);
 	snprintf(line, sizeof line, "%s: %s kernels, %" PRIu64 " of %" PRIu64 " %s%s%s", w->device,
 		 w->doing, w->at, w->of, w->items, *w->what ? ": " : "", w->what);
 	if (s->redraws) // a line that wraps cannot be redrawn in place

@@ -174,7 +174,7 @@ void yk_report_print(const struct yk_report *r, yk_line_fn *line, void *arg)
 	line(arg, text);
 	if (r->programs_compiled || r->programs_found) {
 		yk_snprintf(text, sizeof text,
-			 "  %" PRIu64 " programs of kernels compiled, %" PRIu64 " found compiled",
+			 "  %" PRIu64 " programs compiled, %" PRIu64 " loaded from the cache",
 			 r->programs_compiled, r->programs_found);
 		line(arg, text);
 	}
