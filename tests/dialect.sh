@@ -85,6 +85,11 @@ done
 for last in gather move; do
 	compiled "$last.cl" ''
 done
+for format in 1 2 3 6 7 8 12 13 14 30; do
+	compiled dequant.cl "-DFORMAT=$format -DITEMS=1 -DALIGN=2 -DSTORE=1 -DIDS=8"
+	compiled qlinear_rows.cl "-DFORMAT=$format -DITEMS=32 -DWARP=32 -DROWS=2"
+	compiled qlinear_tiles.cl "-DFORMAT=$format -DVEC_WIDTH=4 -DALIGN=4"
+done
 compiled scan.cl ''
 compiled sort.cl ''
 compiled largest.cl ''

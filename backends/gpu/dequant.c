@@ -28,9 +28,10 @@ static uint64_t can(struct yk_gpu_device *d, const struct yoke_op *op)
 	const struct yoke_view *w = &op->in[0], *y = &op->out[0];
 	const int last = y->rank - 1;
 
-	if (op->nin != 1u + gathers || op->nout != 1 || !yk_gpu_is_quantized(op, w) || y->kind != YOKE_VIEW_BUFFER ||
-	    !yk_gpu_float(y->dtype) || last < 0 || y->dims[last] != op->attr[1].i ||
-	    (y->strides[last] != 1 && y->dims[last] > 1) || d->info.max_args < sizeof(struct dequant) + 10 * 8)
+	if (op->nin != 1u + gathers || op->nout != 1 || !yk_gpu_is_quantized(op, w) ||
+	    y->kind != YOKE_VIEW_BUFFER || !yk_gpu_float(y->dtype) || last < 0 ||
+	    y->dims[last] != op->attr[1].i || (y->strides[last] != 1 && y->dims[last] > 1) ||
+	    d->info.max_args < sizeof(struct dequant) + 10 * 8)
 		return 0;
 	if (!gathers)
 		return last == 1 && y->dims[0] == w->dims[0];
@@ -50,9 +51,11 @@ static struct dequant args_of(const struct yoke_op *op)
 
 	if (op->code == YOKE_OP_QGATHER) {
 		yk_gpu_positions(at, y->rank - 1, y->dims);
-		yk_gpu_axes_of(a, y->rank - 1, y->dims, 4, (const int64_t *const[]){ y->strides, NULL, op->in[1].strides, at });
+		yk_gpu_axes_of(a, y->rank - 1, y->dims, 4,
+			       (const int64_t *const[]){ y->strides, NULL, op->in[1].strides, at });
 	} else {
-		yk_gpu_axes_of(a, 1, y->dims, 4, (const int64_t *const[]){ y->strides, w->strides, NULL, NULL });
+		yk_gpu_axes_of(a, 1, y->dims, 4,
+			       (const int64_t *const[]){ y->strides, w->strides, NULL, NULL });
 	}
 	a->rows *= a->cols;
 	a->cols = a->dims[a->rank++] = yk_gpu_quant_groups(op) * STEPS_OF_GROUP;
@@ -71,8 +74,9 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 	(void)impl;
 	if (!yk_gpu_elements(y))
 		return 0;
-	yk_gpu_quant_defines(&b, r->device, op, 1,
-			     yk_gpu_quant_width(r->device, (const struct yoke_view *const[]){ y, NULL }, s.k));
+	yk_gpu_quant_defines(
+		&b, r->device, op, 1,
+		yk_gpu_quant_width(r->device, (const struct yoke_view *const[]){ y, NULL }, s.k));
 	if (gathers)
 		yk_gpu_define(&b, "IDS", (int64_t)yk_gpu_bytes(op->in[1].dtype));
 	const int err = yk_gpu_kernel_file(r->device, &b, &kernel);
@@ -81,7 +85,8 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 	if (gathers)
 		yk_gpu_reports(r, YK_GPU_INDEX, name, s.n - 1);
 	yk_gpu_begin(r, kernel);
-	const struct yk_gpu_cut cut = yk_gpu_cut_of(r->device, kernel, (uint64_t)s.axes.cols, (uint64_t)s.axes.rows, COST);
+	const struct yk_gpu_cut cut = yk_gpu_cut_of(r->device, kernel, (uint64_t)s.axes.cols,
+						    (uint64_t)s.axes.rows, COST);
 	yk_gpu_arg_view(r, y);
 	yk_gpu_arg_view(r, w);
 	yk_gpu_arg_struct(r, &s, sizeof s);

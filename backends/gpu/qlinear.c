@@ -14,9 +14,10 @@ enum { ROWS, TILES, IMPLS };
 static const char *const names[IMPLS] = { "rows", "tiles" };
 
 enum {
-	FEW = 8,               // max rows of x for qlinear_rows
-	LONG = 1024,           // min groups of a row of w for more than a warp of items
-	MANY_ITEMS = 128, STEPS_OF_GROUP = 4
+	FEW = 8,     // max rows of x for qlinear_rows
+	LONG = 1024, // min groups of a row of w for more than a warp of items
+	MANY_ITEMS = 128,
+	STEPS_OF_GROUP = 4
 };
 
 // ---- few rows ----
@@ -56,8 +57,11 @@ static bool fits(const struct yk_gpu_device *d, const struct tile *t)
 {
 	const size_t items = (size_t)(t->items_m * t->items_n);
 
-	return items <= d->max_group && (size_t)t->items_n <= d->max_items[0] && (size_t)t->items_m <= d->max_items[1] &&
-	       (size_t)YK_GPU_QUANT_GROUP * (size_t)(t->items_m * t->m + t->items_n * t->n + 8) * sizeof(float) <= d->local_bytes;
+	return items <= d->max_group && (size_t)t->items_n <= d->max_items[0] &&
+	       (size_t)t->items_m <= d->max_items[1] &&
+	       (size_t)YK_GPU_QUANT_GROUP * (size_t)(t->items_m * t->m + t->items_n * t->n + 8) *
+			       sizeof(float) <=
+		       d->local_bytes;
 }
 
 static int64_t groups_of(const struct tile *t, const struct qlinear *s)
@@ -98,8 +102,9 @@ static uint64_t can(struct yk_gpu_device *d, const struct yoke_op *op)
 {
 	const struct yoke_view *x = &op->in[0], *w = &op->in[1], *y = &op->out[0];
 
-	if (op->nin != 2 || op->nout != 1 || !yk_gpu_is_quantized(op, w) || !yk_gpu_is_rows(x) || !yk_gpu_is_rows(y) ||
-	    x->dtype != y->dtype || x->rank != y->rank || yk_gpu_cols(x) != op->attr[1].i || yk_gpu_cols(y) != w->dims[0] ||
+	if (op->nin != 2 || op->nout != 1 || !yk_gpu_is_quantized(op, w) || !yk_gpu_is_rows(x) ||
+	    !yk_gpu_is_rows(y) || x->dtype != y->dtype || x->rank != y->rank ||
+	    yk_gpu_cols(x) != op->attr[1].i || yk_gpu_cols(y) != w->dims[0] ||
 	    d->info.max_args < sizeof(struct qlinear) + 6 * 8)
 		return 0;
 	for (int i = 0; i < x->rank - 1; i++)
@@ -118,13 +123,15 @@ struct launch {
 
 // Builds the kernel for this layout, passes its arguments, and launches it or the groups that share
 // `pieces` of the work.
-static int launch(struct yk_gpu_record *r, const struct yoke_op *op, const struct qlinear *s, struct launch *l, int64_t pieces)
+static int launch(struct yk_gpu_record *r, const struct yoke_op *op, const struct qlinear *s,
+		  struct launch *l, int64_t pieces)
 {
 	const struct yoke_view *const rows[] = { &op->in[0], &op->out[0], NULL };
 	const size_t items = l->group[0] * l->group[1];
 	struct yk_gpu_entry *kernel;
 
-	yk_gpu_quant_defines(&l->build, r->device, op, items, yk_gpu_quant_width(r->device, rows, s->k | s->n));
+	yk_gpu_quant_defines(&l->build, r->device, op, items,
+			     yk_gpu_quant_width(r->device, rows, s->k | s->n));
 	const int err = yk_gpu_kernel_file(r->device, &l->build, &kernel);
 	if (err)
 		return err;
@@ -140,7 +147,8 @@ static int launch(struct yk_gpu_record *r, const struct yoke_op *op, const struc
 static int record_rows(struct yk_gpu_record *r, const struct yoke_op *op, const struct qlinear *s)
 {
 	const struct few f = few_of(r->device, s);
-	struct launch l = { .build = { .file = "qlinear_rows.cl", .name = "qlinear_rows" }, .group = { f.items, 1 } };
+	struct launch l = { .build = { .file = "qlinear_rows.cl", .name = "qlinear_rows" },
+			    .group = { f.items, 1 } };
 
 	yk_gpu_define(&l.build, "ROWS", f.rows);
 	yk_gpu_define(&l.build, "COLUMNS", f.columns);
