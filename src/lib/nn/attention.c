@@ -259,6 +259,14 @@ yoke_module *yoke_nn_block(const struct yoke_nn_attention_options *options)
 
 enum { A, B };
 
+yoke_tensor *yk_low_rank_product(const struct yk_low_rank *l, yoke_tensor *x, bool by_row)
+{
+	const unsigned flags = YOKE_TB | YOKE_BY_ROW;
+	yoke_tensor *y = by_row ? yoke_matmul(yoke_matmul(x, l->a, flags), l->b, flags) :
+				  yoke_linear(yoke_linear(x, l->a, YOKE_NONE), l->b, YOKE_NONE);
+	return yoke_mul(y, yoke_const(l->scale));
+}
+
 static int lora_forward(yoke_module *m, void *state, int n, yoke_tensor *const *in, int k, yoke_tensor **out)
 {
 	const double *scale = state;
@@ -266,10 +274,9 @@ static int lora_forward(yoke_module *m, void *state, int n, yoke_tensor *const *
 	if (err)
 		return err;
 	out[0] = yoke_call(m->child[0], in[0]);
-	if (m->n) { // not merged
-		yoke_tensor *y = yoke_linear(yoke_linear(in[0], m->own[A].tensor, YOKE_NONE), m->own[B].tensor, YOKE_NONE);
-		out[0] = yoke_add(out[0], yoke_mul(y, yoke_const(*scale)));
-	}
+	const struct yk_low_rank l = { m->n ? m->own[A].tensor : NULL, m->n ? m->own[B].tensor : NULL, *scale };
+	if (m->n) // not merged
+		out[0] = yoke_add(out[0], yk_low_rank_product(&l, in[0], false));
 	return 0;
 }
 

@@ -43,6 +43,8 @@ yoke_tensor *yk_by_channel(yoke_tensor *x, yoke_tensor *v);
 // Options of a norm; of a convolution.
 double yk_norm_eps(const yoke_module *);
 int64_t yk_conv_groups(const yoke_module *);
+// scale (x a') b'; by_row: as YOKE_BY_ROW.
+yoke_tensor *yk_low_rank_product(const struct yk_low_rank *, yoke_tensor *x, bool by_row);
 // Merges a LoRA's update into the weight of its layer.
 int yk_lora_join(yoke_module *);
 

@@ -73,9 +73,12 @@ static int linear_forward(yoke_module *m, void *state, int n, yoke_tensor *const
 {
 	(void)state;
 	int err = yk_layer_one(m, n, k);
-	if (!err)
-		out[0] = product(m, in[0]);
-	return err;
+	if (err)
+		return err;
+	out[0] = product(m, in[0]);
+	if (m->lora)
+		out[0] = yoke_add(out[0], yk_low_rank_product(m->lora, in[0], m->net && m->net->by_row));
+	return 0;
 }
 
 const struct yoke_module_class yk_linear_class = {

@@ -15,6 +15,8 @@ libyokecore_la_SOURCES += \
 	src/lib/nn/gpt.c \
 	src/lib/nn/layer.h \
 	src/lib/nn/layers.c \
+	src/lib/nn/lora.c \
+	src/lib/nn/lora.h \
 	src/lib/nn/mlp.c \
 	src/lib/nn/model.c \
 	src/lib/nn/model.h \

@@ -443,10 +443,15 @@ yoke_module *yk_network_layer(const struct yk_network *n, int64_t i)
 
 void yk_network_take_up(const struct yk_network *n)
 {
+	const struct yk_parameters *base = yk_network_base(n);
 	for (size_t k = 0; k < n->places; k++) {
 		const int i = n->place[k].i;
-		n->place[k].at.own->tensor = i < 0 ? NULL : n->params.var[i];
-		n->place[k].at.own->format = i < 0 ? 0 : n->params.row[i].format;
+		n->place[k].at.own->tensor = i < 0 ? NULL : base->var[i];
+		n->place[k].at.own->format = i < 0 ? 0 : base->row[i].format;
+	}
+	for (size_t k = 0; k < n->adapters; k++) {
+		n->adapter[k].is.a = n->params.var[n->adapter[k].a];
+		n->adapter[k].is.b = n->params.var[n->adapter[k].a + 1];
 	}
 }
 
@@ -509,6 +514,8 @@ void yk_network_free(struct yk_network *n)
 		return;
 	yoke_module_free(n->layers);
 	yk_parameters_fini(&n->params);
+	yk_parameters_fini(&n->frozen);
+	free(n->adapter);
 	free(n->place);
 	for (size_t i = 0; i < n->alls; i++)
 		free(n->all[i].name);

@@ -106,6 +106,13 @@ struct yk_network {
 	const struct yk_model *model;
 	struct yk_model_shape shape;
 	struct yk_parameters params;
+	struct yk_parameters frozen; // of a network with adapters (lora.h): its weights, which are not trained
+	struct yk_network_adapter {
+		yoke_module *module; // the linear layer
+		struct yk_low_rank is;
+		int a; // index of A in `params`; B follows
+	} *adapter;
+	size_t adapters;
 	struct yk_shard shard; // its position if several ranks compute it together (tensor
 			       // parallelism); then it has no cache
 	struct yk_stage stage; // the blocks it holds (pipeline parallelism), with the same
@@ -233,6 +240,11 @@ int yk_network_new_part(yoke_group *, const struct yk_stage *, const struct yk_m
 void yk_network_free(struct yk_network *); // NULL is fine
 // Layer i in the order of addition.
 yoke_module *yk_network_layer(const struct yk_network *, int64_t i);
+// The parameters of a network without its adapters, if it has some.
+static inline const struct yk_parameters *yk_network_base(const struct yk_network *n)
+{
+	return n->adapters ? &n->frozen : &n->params;
+}
 // Gives the layers the present variables of `params`; call it before recording anything with them.
 void yk_network_take_up(const struct yk_network *);
 // x w' + b, as yoke_linear, with YOKE_BY_ROW if the network has by_row.

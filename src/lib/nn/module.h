@@ -21,6 +21,12 @@ struct yk_module_own {
 	const struct yoke_module *with; // tied to this module's first parameter
 };
 
+// A low-rank update: x -> scale (x a') b'.
+struct yk_low_rank {
+	yoke_tensor *a, *b; // [rank,in], [out,rank]
+	double scale;
+};
+
 struct yoke_module {
 	const struct yoke_module_class *class;
 	void *state;
@@ -33,6 +39,7 @@ struct yoke_module {
 	bool evaluates;
 	const struct yk_network *net; // the network that it is a layer of, or NULL
 	bool inputs_cut;              // its weight is sharded by inputs (shard.h)
+	const struct yk_low_rank *lora; // added to a linear layer's product (lora.h), or NULL
 };
 
 // Adds a parameter; declared: the network creates the tensor and gives it to the module before

@@ -135,6 +135,15 @@ static int fill(yoke_tensor *var, double value)
 	return e;
 }
 
+// Random initial values of a whole parameter.
+static yoke_tensor *drawn(const struct yk_parameter *row, int rank, const int64_t *dims)
+{
+	if (row->bound == 0)
+		return yoke_mul(yoke_normal(yoke_f32, rank, dims), yoke_const(row->deviation));
+	yoke_tensor *unit = yoke_uniform(yoke_f32, rank, dims); // in [0,1)
+	return yoke_mul(yoke_sub(unit, yoke_const(0.5)), yoke_const(2 * row->bound));
+}
+
 int yk_parameters_draw_some(struct yk_parameters *p, int first, int end, uint64_t seed)
 {
 	yoke_random_set(seed, 0);
@@ -143,13 +152,12 @@ int yk_parameters_draw_some(struct yk_parameters *p, int first, int end, uint64_
 		const struct yk_parameter *row = &p->row[i];
 		int64_t dims[YOKE_MAX_RANK];
 		int rank = yk_parameters_whole(p, i, dims);
-		if (row->deviation == 0) {
+		if (row->deviation == 0 && row->bound == 0) {
 			fill(p->var[i], row->value);
 			continue;
 		}
 		yoke_scope *own = yoke_scope_begin(row->name); // the name seeds the random numbers
-		yoke_tensor *unit = yk_cut_of(&row->cut, yoke_normal(yoke_f32, rank, dims));
-		yoke_assign(p->var[i], yoke_mul(unit, yoke_const(row->deviation)));
+		yoke_assign(p->var[i], yk_cut_of(&row->cut, drawn(row, rank, dims)));
 		yoke_scope_end(own);
 	}
 	yoke_eval(0, NULL);

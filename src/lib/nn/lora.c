@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Adds low-rank adapters to the linear layers of a network.
+#include "config.h"
+
+#include "nn/lora.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+
+enum { MAX_RANK = 65536 };
+
+// The layer with a path below a module, or NULL.
+static yoke_module *layer_at(yoke_module *m, const char *path)
+{
+	while (m && *path) {
+		const size_t n = strcspn(path, ".");
+		yoke_module *found = NULL;
+		for (size_t i = 0; i < m->children && !found; i++)
+			if (!strncmp(m->child[i]->name, path, n) && !m->child[i]->name[n])
+				found = m->child[i];
+		m = found;
+		path += n + (path[n] == '.');
+	}
+	return m;
+}
+
+// A tied head has the embedding's weight, which no adapter changes.
+static yoke_module *linear_at(const struct yk_network *n, const char *path)
+{
+	yoke_module *m = n->layers ? layer_at(n->layers, path) : NULL;
+	return m && m->class == &yk_linear_class && !m->own[0].with ? m : NULL;
+}
+
+bool yk_network_linear_dims(const struct yk_network *n, const char *name, int64_t dims[2])
+{
+	const yoke_module *m = linear_at(n, name);
+	if (m)
+		memcpy(dims, m->own[0].dims, 2 * sizeof *dims);
+	return m;
+}
+
+static int add_layer(struct yk_network *n, const struct yk_lora_layer *l,
+		     struct yk_network_adapter *to)
+{
+	struct yk_parameters *p = &n->params;
+	yoke_module *m = linear_at(n, l->name);
+	if (!m)
+		return yk_fail(YOKE_EINVAL,
+			       "lora: the model has no layer '%s' with a matrix of its own",
+			       l->name);
+	if (m->lora)
+		return yk_fail(YOKE_EINVAL, "lora: layer '%s' is listed twice", l->name);
+	if (l->rank < 1 || l->rank > MAX_RANK || !isfinite(l->alpha))
+		return yk_fail(YOKE_EINVAL,
+			       "lora: layer '%s': rank %" PRId64
+			       ", alpha %g; the rank must be in 1 .. %d",
+			       l->name, l->rank, l->alpha, MAX_RANK);
+	const int64_t *w = m->own[0].dims, a[] = { l->rank, w[1] }, b[] = { w[0], l->rank };
+	*to = (struct yk_network_adapter){ .module = m,
+					   .a = p->count,
+					   .is.scale = l->alpha / (double)l->rank };
+	m->lora = &to->is;
+	yk_parameters_add(p, 2, a, "%s.lora_A.weight", l->name);
+	if (!p->error)
+		p->row[to->a] = (struct yk_parameter){ .name = p->row[to->a].name,
+						       .decay = true,
+						       .bound = 1 / sqrt((double)w[1]) };
+	yk_parameters_matrix(p, b[0], b[1], 0, "%s.lora_B.weight", l->name);
+	return p->error;
+}
+
+int yk_network_adapt(struct yk_network *n, size_t count, const struct yk_lora_layer *l)
+{
+	int e = 0;
+	if (n->adapters || n->shard.group || n->stage.of > 1)
+		return yk_fail(YOKE_EINVAL,
+			       "lora: the network is adapted already, or divided among ranks");
+	n->adapter = calloc(count + 1, sizeof *n->adapter);
+	if (!n->adapter)
+		return yk_fail(YOKE_ENOMEM, "lora: no memory for %zu layers", count);
+	n->frozen = n->params;
+	n->params = (struct yk_parameters){ 0 };
+	n->adapters = count;
+	for (size_t i = 0; i < count && e == 0; i++)
+		e = add_layer(n, &l[i], &n->adapter[i]);
+	return e;
+}
+
+// ---- counting ----
+
+struct count {
+	size_t n;
+	const struct yk_lora_layer *layer;
+	int64_t elements;
+};
+
+static int count_one(void *arg, const char *name, int rank, const int64_t *dims)
+{
+	struct count *c = arg;
+	const size_t layer = (size_t)(strrchr(name, '.') - name);
+	for (size_t i = 0; i < c->n && rank == 2; i++)
+		if (strlen(c->layer[i].name) == layer && !strncmp(name, c->layer[i].name, layer))
+			c->elements += c->layer[i].rank * (dims[0] + dims[1]);
+	return 0;
+}
+
+int64_t yk_lora_elements(const struct yk_model *m, const struct yk_model_shape *s, size_t n,
+			 const struct yk_lora_layer *l)
+{
+	struct count c = { .n = n, .layer = l };
+	return yk_model_each(m, s, count_one, &c) < 0 ? INT64_MAX : c.elements;
+}
