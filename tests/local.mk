@@ -160,6 +160,7 @@ test_programs = \
 	tests/gguf.t \
 	tests/quant.t \
 	tests/pretrained.t \
+	tests/adapters.t \
 	tests/held.t \
 	tests/safetensors.t \
 	tests/scan_map.t \
@@ -431,7 +432,8 @@ tests_retry_t_SOURCES = tests/retry.c
 tests_quant_t_SOURCES = tests/quant.c tests/models/recorded_quants.h
 tests_gguf_t_SOURCES = tests/gguf.c tests/gguf_write.h tests/models/recorded_blocks.h
 tests_held_t_SOURCES = tests/held.c tests/gguf_write.h
-tests_pretrained_t_SOURCES = tests/pretrained.c tests/gguf_write.h tests/models/recorded.h
+tests_pretrained_t_SOURCES = tests/pretrained.c tests/gguf_write.h tests/models/recorded.h tests/models/recorded_files.h
+tests_adapters_t_SOURCES = tests/adapters.c tests/models/recorded.h tests/models/recorded_files.h
 tests_safetensors_t_SOURCES = tests/safetensors.c
 tests_scaler_t_SOURCES = tests/scaler.c
 tests_schedule_t_SOURCES = tests/schedule.c

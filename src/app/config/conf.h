@@ -55,6 +55,13 @@
 	X(init, MODEL, BASIC, STRING, YK_T, "", 0, 0, NULL, \
 	  "pretrained model to start from, with its tokenizer: a Hugging Face folder, a GGUF file, or a model that " \
 	  "was trained from one") \
+	X(lora, MODEL, ADVANCED, INT, YK_T, "0", 0, 65536, NULL, \
+	  "rank of low-rank adapters (LoRA) for matrices of init=, whose own weights are not trained; 0: train all " \
+	  "weights") \
+	X(lora_alpha, MODEL, ADVANCED, REAL, YK_T, "16", 1e-6, 1e6, NULL, \
+	  "with lora: the adapters' products are multiplied by lora_alpha / lora") \
+	X(lora_targets, MODEL, ADVANCED, STRING, YK_T, "q,v", 0, 0, NULL, \
+	  "with lora: matrices of each block that have adapters: q, k, v, o, gate, up, down, or all") \
 	X(model, MODEL, BASIC, CHOICE, YK_T, "gpt", 0, 0, YK_MODEL_NAMES, \
 	  "architecture of the network") \
 	YK_SIZES(S) \
@@ -180,10 +187,10 @@
 	  "text to continue; -: standard input") \
 	X(prompts, GENERATION, ADVANCED, STRING, YK_G, "", 0, 0, NULL, \
 	  "file with one prompt per line, continued in one batch; -: standard input") \
-	X(dtype, MODEL, ADVANCED, CHOICE, YK_G | YK_E, "file", 0, 0, "file f32 f16 bf16", \
-	  "convert the matrices of a pretrained model; file: keep its format") \
-	X(quant, MODEL, ADVANCED, CHOICE, YK_G | YK_E, "none", 0, 0, "none q8_0 q4_0 q4_1 q5_0 q5_1", \
-	  "quantize the matrices of a pretrained model") \
+	X(dtype, MODEL, ADVANCED, CHOICE, YK_T | YK_G | YK_E, "file", 0, 0, "file f32 f16 bf16", \
+	  "convert the matrices of a pretrained model; file: keep its format; in training only with lora") \
+	X(quant, MODEL, ADVANCED, CHOICE, YK_T | YK_G | YK_E, "none", 0, 0, "none q8_0 q4_0 q4_1 q5_0 q5_1", \
+	  "quantize the matrices of a pretrained model; in training only with lora") \
 	X(kv, GENERATION, ADVANCED, CHOICE, YK_G, "auto", 0, 0, "auto f16 f32", \
 	  "keys and values in the cache; auto: f32 if all matrices are, otherwise f16") \
 	X(by_row, GENERATION, ADVANCED, CHOICE, YK_G, "0", 0, 0, "0 1", \

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "config/optim.h"
 #include "parallel/check.h"
+#include "train/adapted.h"
 #include "train/start.h"
 #include "train/watch.h"
 
@@ -76,6 +77,8 @@ int yk_config_check_model(const struct yk_config *c)
 	int e = yk_start_given(c) ? check_start(c) : yk_model_check(m, &shape);
 	if (e == 0 && !yk_start_given(c))
 		e = foreign_size(c, m);
+	if (e == 0 && c->command == YK_T)
+		e = yk_adapted_check(c);
 	if (e == 0 && !strcmp(yk_config_str(c, YK_KEY_tokenizer), "word") && yk_config_int(c, YK_KEY_vocab) > 0 &&
 	    yk_config_int(c, YK_KEY_vocab) < 3)
 		e = yk_fail(YOKE_EINVAL, "vocab=%s: two ids are <pad> and <unk>; 3 or more are possible",

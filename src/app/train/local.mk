@@ -3,6 +3,8 @@
 libyokecore_la_SOURCES += \
 	src/app/train/ablate.c \
 	src/app/train/ablate.h \
+	src/app/train/adapted.c \
+	src/app/train/adapted.h \
 	src/app/train/advise.c \
 	src/app/train/advise.h \
 	src/app/train/batch.c \

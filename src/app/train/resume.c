@@ -87,8 +87,26 @@ static int same_start(const struct yk_config *c, const struct yk_checkpoint *ck,
 	const char *was = json_string_value(json_object_get(ck->config, "init"));
 	if (!yk_config_asked(c, YK_KEY_init) || !strcmp(yk_config_str(c, YK_KEY_init), was ? was : ""))
 		return 0;
+	// the frozen model of adapters may have been moved; its weights are compared
+	if (ck->adapter)
+		return json_object_set_new(ck->adapter, "base", json_string(yk_config_str(c, YK_KEY_init))) < 0 ?
+			       yk_fail(YOKE_ENOMEM, "%s: no memory", out) : 0;
 	return yk_fail(YOKE_EINVAL, "%s: was started from %s; drop init=, or train another model with another out", out,
 		       was && *was ? was : "no other model");
+}
+
+// Keys of adapters may be repeated, but not changed.
+static int same_adapters(const struct yk_config *c, const struct yk_checkpoint *ck, const char *out)
+{
+	static const enum yk_config_key keys[] = { YK_KEY_lora, YK_KEY_lora_alpha, YK_KEY_lora_targets, YK_KEY_dtype, YK_KEY_quant };
+	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+		const char *name = yk_config_rows[keys[i]].name, *was = json_string_value(json_object_get(ck->config, name));
+		was = was ? was : yk_config_rows[keys[i]].def;
+		if (yk_config_asked(c, keys[i]) && strcmp(yk_config_str(c, keys[i]), was))
+			return yk_fail(YOKE_EINVAL, "%s: was begun with %s=%s; drop the key, or train another model with another out", out,
+				       name, was);
+	}
+	return 0;
 }
 
 int yk_resume_open(struct yk_config *c, const char *out, struct yk_checkpoint *ck,
@@ -114,7 +132,7 @@ int yk_resume_open(struct yk_config *c, const char *out, struct yk_checkpoint *c
 	if (e < 0)
 		return e;
 	*resumes = true;
-	if ((e = same_start(c, ck, out)) < 0 || (e = yk_config_init(&was, YK_T)) < 0)
+	if ((e = same_start(c, ck, out)) < 0 || (e = same_adapters(c, ck, out)) < 0 || (e = yk_config_init(&was, YK_T)) < 0)
 		return e;
 	const bool given = yk_config_given(c, YK_KEY_micro_batches);
 	e = yk_config_take(&was, ck->config, out);

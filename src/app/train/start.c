@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "graph/context.h"
 #include "models/pretrained.h"
+#include "train/adapted.h"
 #include "train/tokenizer_files.h"
 #include "train/trained.h"
 
@@ -62,7 +63,8 @@ static int init_shape(const struct yk_config *c, const struct yk_model **m, stru
 	int e = yk_checkpoint_open(init_of(c), &ck);
 	if (e < 0)
 		return e;
-	e = checkpoint_shape(init_of(c), &ck, context, m, to);
+	e = ck.adapter ? yk_fail(YOKE_EINVAL, "%s: has adapters only; continue it with out=%s resume=1", init_of(c), init_of(c)) :
+			 checkpoint_shape(init_of(c), &ck, context, m, to);
 	yk_checkpoint_fini(&ck);
 	return e;
 }
@@ -79,6 +81,21 @@ int yk_start_shape(const struct yk_config *c, int64_t vocab, const struct yk_che
 
 // ---- network and tokenizer ----
 
+// The network of init= with adapters, without initial values of these.
+static int start_adapted(const struct yk_config *c, const struct yk_model_shape *s, struct yk_network **to)
+{
+	struct yoke_model_options o = { .size = sizeof o, .context = s->context };
+	struct yk_lora_layer *l;
+	size_t n;
+	int e = yk_adapted_layers(c, s, &l, &n);
+	if (e < 0)
+		return e;
+	yk_adapted_base(c, &o);
+	e = yk_trained_adapt(init_of(c), s, &o, n, l, to);
+	free(l);
+	return e;
+}
+
 int yk_start_network(const struct yk_config *c, const struct yk_model_shape *s, struct yk_network **to)
 {
 	const struct yoke_model_options o = { .size = sizeof o, .context = s->context, .dtype = "f32" };
@@ -86,6 +103,8 @@ int yk_start_network(const struct yk_config *c, const struct yk_model_shape *s, 
 	struct yk_checkpoint ck;
 	const struct yoke_context *ctx = yk_current();
 	int e;
+	if (yk_adapted_given(c))
+		return start_adapted(c, s, to);
 	if (ctx && ctx->mode.dry) // a rehearsal, which needs no values
 		return yk_network_new(&yk_model_decoder, s, to);
 	if (yk_pretrained_is(init_of(c))) {

@@ -8,8 +8,10 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "graph/context.h"
 #include "models/pretrained.h"
 #include "parallel/stages.h"
+#include "train/adapted.h"
 #include "train/tokenizer_files.h"
 
 static int load_network(const char *folder, const struct yk_checkpoint *ck, const struct yk_grid *grid,
@@ -23,12 +25,89 @@ static int load_network(const char *folder, const struct yk_checkpoint *ck, cons
 	return e;
 }
 
+// Opens a model whose weights are not trained.
+static int open_frozen(const char *path, const struct yk_model_shape *s, const struct yoke_model_options *o, struct yk_network **to)
+{
+	const struct yoke_context *ctx = yk_current();
+	struct yk_pretrained p;
+	struct yk_checkpoint ck;
+	int e;
+	if (yk_pretrained_is(path)) {
+		e = yk_pretrained_open(path, o, &p);
+		if (e == 0)
+			*to = p.net;
+		return e;
+	}
+	if (o->dtype || o->quant)
+		return yk_fail(YOKE_EINVAL, "%s=%s: %s has the weights of its training, which are not converted; drop the key",
+			       o->dtype ? "dtype" : "quant", o->dtype ? o->dtype : o->quant, path);
+	if (ctx && ctx->mode.dry)
+		return yk_network_new(&yk_model_decoder, s, to);
+	e = yk_checkpoint_open(path, &ck);
+	if (e < 0)
+		return e;
+	e = ck.adapter ? yk_fail(YOKE_EINVAL, "%s: has adapters only, and no weights to freeze", path) :
+			 yk_trained_network(path, &ck, NULL, NULL, to);
+	yk_checkpoint_fini(&ck);
+	return e;
+}
+
+int yk_trained_adapt(const char *path, const struct yk_model_shape *s, const struct yoke_model_options *o, size_t n,
+		     const struct yk_lora_layer *l, struct yk_network **to)
+{
+	struct yk_network *net;
+	int e = open_frozen(path, s, o, &net);
+	if (e < 0)
+		return e;
+	net->shape.context = s->context;
+	e = yk_network_adapt(net, n, l);
+	if (e < 0)
+		yk_network_free(net);
+	else
+		*to = net;
+	return e;
+}
+
+// The frozen model with the checkpoint's adapters.  Options: dtype, quant and kv, or NULL.
+static int adapted_network(const char *folder, const struct yk_checkpoint *ck, const struct yk_grid *grid,
+			   const struct yoke_model_options *options, struct yk_network **to)
+{
+	struct yoke_model_options o = options ? *options : (struct yoke_model_options){ .size = sizeof o };
+	const struct yk_model *model;
+	struct yk_network *net = NULL;
+	struct yk_model_shape shape;
+	struct yk_adapted x = { 0 };
+	int e = yk_model_parse(ck->model, folder, &model, &shape);
+	if (e == 0)
+		e = yk_adapted_parse(folder, ck->adapter, &x);
+	if (e == 0) {
+		o.context = shape.context;
+		if (!o.dtype && !o.quant) {
+			o.dtype = x.dtype;
+			o.quant = x.quant;
+		}
+		e = yk_trained_adapt(x.base, &shape, &o, x.n, x.layer, &net);
+	}
+	free(x.layer);
+	if (e == 0)
+		e = yk_checkpoint_holds(folder, ck, YK_CHECKPOINT_MODEL, sizeof(float) * (uint64_t)net->params.elements);
+	if (e == 0)
+		e = load_network(folder, ck, grid, net);
+	if (e < 0)
+		yk_network_free(net);
+	else
+		*to = net;
+	return e;
+}
+
 int yk_trained_network(const char *folder, const struct yk_checkpoint *ck, const struct yk_grid *grid,
 		       const struct yk_stage *stage, struct yk_network **to)
 {
 	const struct yk_model *model;
 	struct yk_network *net = NULL;
 	struct yk_model_shape shape;
+	if (ck->adapter)
+		return adapted_network(folder, ck, grid, NULL, to);
 	int e = yk_model_parse(ck->model, folder, &model, &shape);
 	if (e == 0)
 		e = yk_checkpoint_holds(folder, ck, YK_CHECKPOINT_MODEL,
@@ -44,7 +123,7 @@ int yk_trained_network(const char *folder, const struct yk_checkpoint *ck, const
 	return e;
 }
 
-static int open_all(const char *folder, struct yk_trained *t)
+static int open_all(const char *folder, const struct yoke_model_options *o, struct yk_trained *t)
 {
 	int e = yk_checkpoint_open(folder, &t->checkpoint);
 	if (e < 0)
@@ -52,7 +131,8 @@ static int open_all(const char *folder, struct yk_trained *t)
 	t->tokenizer = yk_tokenizer_of_checkpoint(&t->checkpoint, folder);
 	if (!t->tokenizer)
 		return yoke_error_code();
-	e = yk_trained_network(folder, &t->checkpoint, NULL, NULL, &t->net);
+	e = t->checkpoint.adapter ? adapted_network(folder, &t->checkpoint, NULL, o, &t->net) :
+				    yk_trained_network(folder, &t->checkpoint, NULL, NULL, &t->net);
 	if (e < 0)
 		return e;
 	const int64_t vocab = t->net->shape.vocab, size = yk_tokenizer_size(t->tokenizer);
@@ -94,12 +174,12 @@ void yk_trained_widen(struct yk_trained *t)
 
 static int open_trained(const char *folder, const struct yoke_model_options *o, struct yk_trained *t)
 {
-	if (o && (o->dtype || o->quant))
-		return yk_fail(YOKE_EINVAL, "%s=%s: %s has the weights of its training; leave the key out", o->dtype ? "dtype" : "quant",
-			       o->dtype ? o->dtype : o->quant, folder);
-	const int e = open_all(folder, t);
+	const int e = open_all(folder, o, t);
 	if (e < 0)
 		return e;
+	if (o && (o->dtype || o->quant) && !t->checkpoint.adapter)
+		return yk_fail(YOKE_EINVAL, "%s=%s: %s has the weights of its training; leave the key out", o->dtype ? "dtype" : "quant",
+			       o->dtype ? o->dtype : o->quant, folder);
 	if (o && o->kv && !strcmp(o->kv, "f16"))
 		t->net->cache_dtype = yoke_f16;
 	if (o && t->net->model == &yk_model_decoder)

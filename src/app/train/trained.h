@@ -4,7 +4,7 @@
 #define YK_TRAINED_H
 
 #include "formats/checkpoint.h"
-#include "nn/model.h"
+#include "nn/lora.h"
 #include "config/conf.h"
 #include "parallel/grid.h"
 #include "parallel/host_list.h"
@@ -28,6 +28,10 @@ void yk_trained_widen(struct yk_trained *);
 int yk_trained_limit(const char *path, int64_t context, struct yk_model_shape *);
 void yk_trained_close(struct yk_trained *); // zero-initialized is allowed
 
+// Opens a pretrained model, or one that yoke trained, and adapts layers of it, whose matrices have no
+// values then.  shape: of the model.  In a dry context nothing has values.
+int yk_trained_adapt(const char *path, const struct yk_model_shape *, const struct yoke_model_options *, size_t n,
+		     const struct yk_lora_layer *, struct yk_network **);
 // Loads the network of a checkpoint. Weights are in memory once, plus one of them a second time.
 // grid: called by all ranks, this one loads its shards; NULL: a single rank. stage: the blocks to
 // load, NULL: all.

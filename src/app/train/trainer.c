@@ -23,6 +23,7 @@
 #include "parallel/stages.h"
 #include "parallel/tensor.h"
 #include "parallel/zero.h"
+#include "train/adapted.h"
 #include "train/start.h"
 #include "yoke-observe.h"
 
@@ -88,6 +89,19 @@ static double sums_of(const struct yk_trainer *t)
 	return fast ? t->replica.batches.accumulate > 1 : floor(log2((double)t->replica.batches.accumulate));
 }
 
+// The number of parameters of adapters; the frozen weights are not counted, since they may be mapped.
+static int adapter_elements(const struct yk_trainer *t, const struct yk_model *m, const struct yk_model_shape *s, int64_t *to)
+{
+	struct yk_lora_layer *l;
+	size_t n;
+	const int e = yk_adapted_layers(t->replica.config, s, &l, &n);
+	if (e < 0)
+		return e;
+	*to = yk_lora_elements(m, s, n, l);
+	free(l);
+	return 0;
+}
+
 // Rejects a model that the device cannot hold before allocating any of it: a host that promises
 // more memory than it has would later kill this or other processes. yk_trainer_advise determines
 // what would fit.
@@ -103,6 +117,9 @@ static int check_memory(const struct yk_trainer *t, const struct yk_model *m,
 		return 0;
 	// lower bound: weights, gradients, states and sums of all parameters, and activations
 	int64_t parameters = yk_model_elements_in(stage, m, s);
+	const int counted = yk_adapted_given(t->replica.config) ? adapter_elements(t, m, s, &parameters) : 0;
+	if (counted < 0)
+		return counted;
 	int states = offloads(t) && ctx->device != ctx->cpu ? 0 : yk_optim_states_each(t->replica.config);
 	double tokens = (double)t->batch * (double)t->context;
 	const double shares = t->replica.stage > 0 ? yoke_group_size(t->replica.group) : 1, sums = sums_of(t);
@@ -160,11 +177,20 @@ static int network_init(struct yk_trainer *t, const struct yk_checkpoint *from, 
 	return yk_network_new_part(t->replica.grid.over_tensor, &stage, m, &t->shape, &t->replica.net);
 }
 
+// What manifests have about the adapters.
+static int adapter_describe(struct yk_trainer *t, const struct yk_checkpoint *from)
+{
+	if (yk_current()->mode.dry) // nothing will be saved
+		return 0;
+	t->adapter = from ? json_incref(from->adapter) : yk_adapted_describe(t->replica.config, t->replica.net);
+	return t->adapter ? 0 : yoke_error_code();
+}
+
 static int model_init(struct yk_trainer *t, const struct yk_checkpoint *from,
 		      const char *folder)
 {
 	const struct yk_model_shape shape = t->shape;
-	const bool given = yk_start_given(t->replica.config);
+	const bool given = yk_start_given(t->replica.config), adapted = yk_adapted_given(t->replica.config);
 	char had[160] = "";
 	int e = network_init(t, from, folder);
 	if (e < 0)
@@ -175,6 +201,8 @@ static int model_init(struct yk_trainer *t, const struct yk_checkpoint *from,
 			       "train another one with another out", folder, had);
 	}
 	t->replica.params = t->replica.kept = &t->replica.net->params;
+	if (adapted && (e = adapter_describe(t, from)) < 0)
+		return e;
 	if (shape.experts) {
 		const int64_t dims[] = { shape.layers, shape.experts };
 		t->replica.net->shares = yoke_keep(yoke_variable("shares", yoke_f32, 2, dims));
@@ -185,7 +213,7 @@ static int model_init(struct yk_trainer *t, const struct yk_checkpoint *from,
 	if (e == 0)
 		e = yk_stages_new(&t->replica);
 	// with zero=3 the parameters are never all complete at once
-	if (e == 0 && !from && !given && t->replica.stage < 3)
+	if (e == 0 && !from && (!given || adapted) && t->replica.stage < 3)
 		e = first_values(&t->replica, 0, t->replica.net->params.count);
 	if (e == 0 && !from && t->replica.stages)
 		e = yk_stages_start(&t->replica);
@@ -308,6 +336,7 @@ void yk_trainer_unmake(struct yk_trainer *t)
 	yk_compress_free(t->replica.compress);
 	yoke_scaler_free(t->replica.scaler);
 	yk_network_free(t->replica.net);
+	json_decref(t->adapter);
 	yk_ranks_leave(&t->replica);
 	t->feed.zeros = NULL;
 	t->replica.grad = NULL;
@@ -320,6 +349,7 @@ void yk_trainer_unmake(struct yk_trainer *t)
 	t->replica.compress = NULL;
 	t->replica.scaler = NULL;
 	t->replica.net = NULL;
+	t->adapter = NULL;
 }
 
 int yk_trainer_make(struct yk_trainer *t, int64_t batch, const struct yk_checkpoint *from,

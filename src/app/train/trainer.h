@@ -56,6 +56,7 @@ struct yk_trainer {
 	int64_t steps;         // total
 	int64_t valid_windows; // per validation
 	int64_t random_step; // advances by one per micro-batch, so that no two share a dropout mask
+	json_t *adapter; // the manifest's member of a network with adapters (adapted.h); NULL: all weights are trained
 	double dropout;
 	double lr; // of the last step
 	struct yk_lr_schedule schedule;

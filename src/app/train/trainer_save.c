@@ -113,6 +113,7 @@ int yk_trainer_save(struct yk_trainer *t, const char *folder)
 		.tokenizer = yk_tokenizer_save(t->feed.tokenizer),
 		.config = yk_config_json(t->replica.config),
 		.schedule = schedule_json(&t->schedule),
+		.adapter = json_incref(t->adapter),
 		.text = yk_data_fingerprint(t->feed.data),
 		.sources = yk_sources_json(yk_data_sources(t->feed.data)),
 	};

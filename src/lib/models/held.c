@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "graph/context.h"
 #include "models/weights.h"
 #include "yoke-quant.h"
 
@@ -114,11 +115,21 @@ static yoke_tensor *copied(const struct yk_weight_source *s, const char *name, i
 	return t;
 }
 
+// A variable of the size that the values would have.
+static yoke_tensor *without_values(const struct yk_weight_source *s, const char *name, int format)
+{
+	const int64_t blocks[] = { s->dims[0], s->rank == 2 ? yoke_quant_bytes(format, s->dims[1]) : 0 };
+	return format == YOKE_QUANT_F32 ? yoke_variable(name, yoke_f32, s->rank, s->dims) : yoke_variable(name, yoke_u8, 2, blocks);
+}
+
 int yk_weight_hold(struct yk_weights *w, const struct yk_weight_source *s, int wanted, struct yk_parameters *p, int i)
 {
 	const char *name = p->row[i].name;
 	const bool variable = wanted == YOKE_QUANT_F32;
 	const int format = kept_format(s, name, wanted);
+	const struct yoke_context *ctx = yk_current();
+	if (ctx && ctx->mode.dry)
+		return yk_parameters_set(p, i, without_values(s, name, format), format);
 	const unsigned char *at = variable ? NULL : in_place(s, format);
 	if (at)
 		w->users++; // yoke_wrap releases it, even if it fails

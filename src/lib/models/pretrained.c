@@ -193,6 +193,18 @@ static int open_files(const char *path, int64_t context, struct yk_weights *w, c
 	return e < 0 ? e : limit_context(path, context, s);
 }
 
+int yk_pretrained_hash(const char *path, uint64_t *to)
+{
+	const struct yk_family *family;
+	struct yk_model_shape shape;
+	struct yk_weights *w = yk_weights_new(path);
+	int e = w ? open_files(path, 0, w, &family, &shape) : YOKE_ENOMEM;
+	if (e == 0)
+		e = yk_weights_hash(w, to);
+	yk_weights_release(w);
+	return e;
+}
+
 int yk_pretrained_shape(const char *path, int64_t context, struct yk_model_shape *to)
 {
 	const struct yk_family *family;

@@ -45,6 +45,8 @@ const struct yk_model *yk_pretrained_model(const struct yk_family *);
 // EFORMAT: the shape is that of no model, or of one with far more weights than the files have, for
 // which nothing should be allocated; a few missing tensors are named when weights are loaded.
 int yk_pretrained_check(const char *path, const struct yk_weights *, const struct yk_family *, const struct yk_model_shape *);
+// A checksum of all tensors, with their names, formats and shapes, whatever their order in the files.
+int yk_pretrained_hash(const char *path, uint64_t *to);
 // The tokenizer that comes with the model.  NULL: ENOENT if there is none; otherwise as
 // yoke_tokenizer_open.
 yoke_tokenizer *yk_pretrained_tokenizer(const char *path);

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/half.h"
+#include "base/hash.h"
 #include "base/number.h"
 #include "formats/gguf_blocks.h"
 
@@ -110,6 +111,27 @@ uint64_t yk_weights_elements(const struct yk_weights *w)
 	for (size_t i = 0; yk_weights_stored(w, i, &x); i++)
 		all += x.elements;
 	return all;
+}
+
+int yk_weights_hash(const struct yk_weights *w, uint64_t *to)
+{
+	struct yk_weight_stored x;
+	uint64_t sum = 0; // does not depend on the order
+	for (size_t i = 0; yk_weights_stored(w, i, &x); i++) {
+		const struct yk_safetensors_part *part = w->is_gguf ? NULL : &w->set.part[i];
+		const void *data = w->is_gguf ? w->gguf.tensor[i].data : yk_safetensors_data(part->file, part->entry);
+		const int64_t *dims = w->is_gguf ? w->gguf.tensor[i].dims : part->entry->dims;
+		const int rank = w->is_gguf ? w->gguf.tensor[i].rank : part->entry->rank;
+		const char *name = yk_weights_name(w, i);
+		if (!data)
+			return yoke_error_code();
+		uint64_t hash = yk_hash(name, strlen(name), 0);
+		hash = yk_hash(x.format, strlen(x.format), hash);
+		hash = yk_hash(dims, (size_t)rank * sizeof *dims, hash);
+		sum += yk_hash(data, x.bytes, hash);
+	}
+	*to = sum;
+	return 0;
 }
 
 struct yk_weights *yk_weights_new(const char *path)

@@ -41,6 +41,8 @@ struct yk_weight_stored {
 bool yk_weights_stored(const struct yk_weights *, size_t i, struct yk_weight_stored *);
 // The number of elements of all tensors.
 uint64_t yk_weights_elements(const struct yk_weights *);
+// A checksum of all tensors, with names, formats and shapes.
+int yk_weights_hash(const struct yk_weights *, uint64_t *to);
 // Without files, for one user; NULL: ENOMEM.
 struct yk_weights *yk_weights_new(const char *path);
 void yk_weights_release(void *weights); // NULL is fine
