@@ -128,6 +128,37 @@ YOKE_API int yoke_generation_next(yoke_generation *, int32_t *ids);
 YOKE_API int yoke_generation_end(yoke_generation *, int text);
 YOKE_API void yoke_generation_free(yoke_generation *); // NULL is fine
 
+// ---- ONNX ----
+
+struct yoke_onnx_options {
+	size_t size;       // sizeof, set by the caller
+	const char *name;  // of the graph; NULL: "yoke"
+	// Names of inputs and outputs; NULL, also as an element: input0, input1, .. and output0, ..
+	const char *const *inputs;
+	const char *const *outputs;
+	// Names of weights: those of tensors that are no variables, which have names of their own.
+	int weights;
+	yoke_tensor *const *weight;
+	const char *const *weight_names;
+	uint64_t external; // max bytes of constants in the file itself; more of them are external data, in
+			   // PATH.data; 0: 2 GB, the limit of the format, less 64 MB for the rest
+};
+// Writes how m recorded values are computed from n inputs as an ONNX model: opset 20, all shapes static.
+// Inputs are tensors that the outputs were recorded from, with any numbers; what else these depend on is
+// written as constants, with its present numbers.  The file and PATH.data are replaced atomically.
+//
+// Values keep their dtypes.  f16 and bf16 are computed in f32, and rounded after each operation as by
+// yoke, i8 and u8 in i32; so the model needs few operators and runs on the CPU of onnxruntime.  Quantized
+// weights become f32.  Results differ from yoke's by rounding, except: erf of f64 has the precision of
+// f32; an index out of range is not reported, and a negative one counts from the end; check_finite
+// checks nothing; a value of v that is not finite spreads to queries that do not see it in attention.
+//
+// EUNSUPPORTED names an operation that ONNX has no operators for, and nothing is written: random numbers,
+// bitcast between dtypes, eigh, cholesky, solve_triangular, recurrences of more than 64 steps,
+// collectives, and custom ops without a decomposition.  options may be NULL.
+YOKE_API int yoke_onnx_write(const char *path, int n, yoke_tensor *const *in, int m, yoke_tensor *const *out,
+			     const struct yoke_onnx_options *options);
+
 #ifdef __cplusplus
 }
 #endif

@@ -49,7 +49,7 @@ optim_state statistic_read roc_auc cube_read cube_write cube_info dataset_new da
 loader_next loader_put loader_host group_spawn group_exchange profile_new profile_table run_log pipeline_train
 op_register op_find op_call op_check pipeline_state pipeline_context module_free module_move optim_move scaler_check unscale_check counters_between scaler_inverse
 run_open run_close recorder_new loader_new fit autocast device_of is_variable
-generation_new generation_next generation_end generation_free model_tokenizer model_embed_texts quantize
+generation_new generation_next generation_end generation_free model_tokenizer model_embed_texts onnx_write quantize
 tokenizer_parse tokenizer_encode tokenizer_decode tokenizer_piece tokenizer_id tokenizer_is_special tokenizer_bos tokenizer_pad
 tokenizer_unknown tokenizer_eos
 """.split()

@@ -27,7 +27,7 @@ EXTRA_DIST += tests/models/make_tokenizers.py tests/models/record.py tests/model
 	tests/models/spm_bpe.model tests/models/spm_unigram.model tests/models/tokenizer_cases.h
 EXTRA_DIST += tests/native_headers.c tests/readers.py tests/run tests/kernel_cache tests/tap.sh tests/status.sh tests/yoke.sh tests/trainings.sh \
 	tests/fake_gpus.sh tests/built.sh \
-	tests/browser.py tests/clients.py tests/fit_clients.py tests/dashboard.py tests/conforms.sh tests/mutants/list tests/mutants/run tests/lsan.supp \
+	tests/browser.py tests/onnx.py tests/clients.py tests/fit_clients.py tests/dashboard.py tests/conforms.sh tests/mutants/list tests/mutants/run tests/lsan.supp \
 	$(test_scripts) $(test_headers)
 TESTS += $(test_programs) $(test_scripts)
 check_PROGRAMS += $(test_programs)
@@ -151,6 +151,7 @@ test_programs = \
 	tests/choose_device.t \
 	tests/runs.t \
 	tests/rows_along.t \
+	tests/onnx.t \
 	tests/open_chain.t \
 	tests/resolvent.t \
 	tests/rows_stat.t \
@@ -432,8 +433,9 @@ tests_retry_t_SOURCES = tests/retry.c
 tests_quant_t_SOURCES = tests/quant.c tests/models/recorded_quants.h
 tests_gguf_t_SOURCES = tests/gguf.c tests/gguf_write.h tests/models/recorded_blocks.h
 tests_held_t_SOURCES = tests/held.c tests/gguf_write.h
-tests_pretrained_t_SOURCES = tests/pretrained.c tests/gguf_write.h tests/models/recorded.h tests/models/recorded_files.h
+tests_pretrained_t_SOURCES = tests/pretrained.c tests/onnx_case.h tests/gguf_write.h tests/models/recorded.h tests/models/recorded_files.h
 tests_adapters_t_SOURCES = tests/adapters.c tests/models/recorded.h tests/models/recorded_files.h
+tests_onnx_t_SOURCES = tests/onnx.c tests/onnx_case.h
 tests_safetensors_t_SOURCES = tests/safetensors.c
 tests_scaler_t_SOURCES = tests/scaler.c
 tests_schedule_t_SOURCES = tests/schedule.c

@@ -629,6 +629,7 @@ static inline yoke_model *model_with_words(void)
 	return model();
 }
 STRUCT(embed_options, yoke_embed_options)
+STRUCT(onnx_options, yoke_onnx_options)
 STRUCT(generation_options, yoke_generation_options)
 static inline const int32_t *const *prompts(void)
 {

@@ -63,6 +63,50 @@ static nb::object model_embed_texts(nb::object self, const std::vector<std::stri
 	return all.attr("reshape")(static_cast<int64_t>(text.size()), info.width).attr("copy")();
 }
 
+// ---- ONNX ----
+
+// Names for n tensors, or none.
+static std::vector<std::string> names_of(nb::handle list, size_t n, const char *what)
+{
+	std::vector<std::string> names;
+	if (list.is_none())
+		return names;
+	names = nb::cast<std::vector<std::string>>(list);
+	if (names.size() != n)
+		throw nb::value_error((std::string("onnx_write: ") + std::to_string(names.size()) + " " + what + " for " + std::to_string(n) +
+				       " tensors").c_str());
+	return names;
+}
+
+static void onnx_write(const std::string &path, nb::object inputs, nb::object outputs, Text name, nb::object input_names,
+		       nb::object output_names, nb::object weights, uint64_t external)
+{
+	enter();
+	Ops in(inputs, false, "onnx_write"), out(outputs, false, "onnx_write");
+	OwnText graph(name.o, "onnx_write");
+	const nb::dict named = weights.is_none() ? nb::dict() : nb::cast<nb::dict>(weights);
+	nb::list tensors;
+	std::vector<std::string> texts;
+	for (auto item : named) {
+		texts.push_back(nb::cast<std::string>(item.first));
+		tensors.append(item.second);
+	}
+	Ops weight(tensors, false, "onnx_write");
+	const std::vector<std::string> in_text = names_of(input_names, in.h.size(), "names of inputs");
+	const std::vector<std::string> out_text = names_of(output_names, out.h.size(), "names of outputs");
+	const std::vector<const char *> in_name = pointers(in_text), out_name = pointers(out_text), weight_name = pointers(texts);
+	struct yoke_onnx_options o = {};
+	o.size = sizeof o;
+	o.name = graph.c();
+	o.inputs = in_name.empty() ? nullptr : in_name.data();
+	o.outputs = out_name.empty() ? nullptr : out_name.data();
+	o.weights = weight.n();
+	o.weight = weight.h.data();
+	o.weight_names = weight_name.data();
+	o.external = external;
+	check(unlocked([&] { return yoke_onnx_write(path.c_str(), in.n(), in.h.data(), out.n(), out.h.data(), &o); }));
+}
+
 // ---- generation ----
 
 struct Generation { // a handle and the number of texts
@@ -234,6 +278,13 @@ void model_setup(nb::module_ &m)
 	      nb::sig("def model_embed_texts(model: Model, texts: collections.abc.Sequence[str], *, pooling: str | None = None, "
 		      "normalize: int = 0) -> numpy.ndarray[typing.Any, typing.Any]"),
 	      "A vector for each text, an array [n,width], with the model's tokenizer and its special tokens.");
+	m.def("onnx_write", onnx_write, "path"_a, "inputs"_a, "outputs"_a, nb::kw_only(), "name"_a = nb::none(),
+	      "input_names"_a = nb::none(), "output_names"_a = nb::none(), "weights"_a = nb::none(), "external"_a = 0,
+	      nb::sig("def onnx_write(path: str, inputs: collections.abc.Sequence[Tensor], outputs: collections.abc.Sequence[Tensor], *, "
+		      "name: str | None = None, input_names: collections.abc.Sequence[str] | None = None, "
+		      "output_names: collections.abc.Sequence[str] | None = None, weights: dict[str, Tensor] | None = None, "
+		      "external: int = 0) -> None"),
+	      DOC_onnx_write);
 	m.def("generation_new", generation_new, "model"_a, "prompts"_a, nb::kw_only(), "tokens"_a, "temperature"_a = 0.0, "top_k"_a = 0,
 	      "top_p"_a = 0.0, "min_p"_a = 0.0, "repetition"_a = 0.0, "frequency"_a = 0.0, "presence"_a = 0.0, "seed"_a = 0,
 	      "past_end"_a = false, DOC_generation_new);

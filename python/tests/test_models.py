@@ -224,3 +224,21 @@ def test_quantized_bytes():
         yoke.quantize(yoke.QUANT_Q8_0, x[:, :33])
     with pytest.raises(ValueError):
         yoke.quantize(99, x)
+
+
+def test_onnx_write(tmp_path):
+    path = str(tmp_path / "product.onnx")
+    w = yoke.tensor(np.arange(6, dtype=np.float32).reshape(3, 2))
+    x = yoke.tensor(np.ones((4, 2), dtype=np.float32))
+    y = yoke.linear(x, w)
+    yoke.onnx_write(path, [x], [y], name="product", input_names=["x"], output_names=["y"], weights={"fc.weight": w})
+    data = pathlib.Path(path).read_bytes()
+    assert all(name in data for name in (b"product", b"fc.weight", b"yoke"))
+    with pytest.raises(ValueError):
+        yoke.onnx_write(path, [x], [y], input_names=["x", "z"])
+    with pytest.raises(yoke.Error):
+        yoke.onnx_write(path, [x], [yoke.dropout(x, 0.5)])
+    assert pathlib.Path(path).read_bytes() == data
+    ort = pytest.importorskip("onnxruntime")
+    got = ort.InferenceSession(path).run(None, {"x": x.numpy()})[0]
+    np.testing.assert_allclose(got, y.numpy(), rtol=1e-6)
