@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "export/export.h"
 #include "models/pretrained.h"
+#include "onnx_case.h"
 #include "tap.h"
 #include "../tests/models/recorded_files.h"
 #include "train/trained.h"
@@ -413,6 +414,43 @@ static void test_export(const struct recorded *r)
 	tensors_free(&all);
 }
 
+// As ONNX: tests/onnx.py compares the logits.
+static bool test_onnx(const struct recorded *r)
+{
+	const struct yk_onnx_export o = { .batch = 1, .context = RECORDED_TOKENS };
+	const struct yoke_model_options options = { .size = sizeof options, .dtype = "f32" };
+	const int64_t dims[] = { 1, RECORDED_TOKENS };
+	char name[300], path[400], from[300];
+	snprintf(from, sizeof from, "%s/%s", folder, r->name);
+	snprintf(name, sizeof name, "%s/onnx/%s", folder, r->name);
+	snprintf(path, sizeof path, "%s.onnx", name);
+	yoke_model *m = yoke_model_open(from, &options);
+	const bool good = m && yk_export_onnx(m->is.net, from, path, &o) == 0;
+	ok(good, "%s: exported as ONNX %s", r->name, yoke_error());
+	yoke_scope *s = yoke_scope_begin("test");
+	yoke_tensor *ids = yoke_from(yoke_i32, 2, dims, recorded_ids), *in = yoke_cast(ids, yoke_i64), *out = yoke_model_logits(m, ids);
+	onnx_bytes(name, "tol", 0, "1e-4", 4);
+	const bool written = good && onnx_tensors(name, "in", 1, &in) && onnx_tensors(name, "out", 1, &out);
+	yoke_scope_end(s);
+	yoke_model_free(m);
+	yoke_error_clear();
+	return written;
+}
+
+static void test_all_onnx(void)
+{
+	char path[300], here[4096];
+	int written = 0;
+	snprintf(path, sizeof path, "%s/onnx", folder);
+	mkdir(path, 0777);
+	for (int i = 0; i < MODELS; i++)
+		written += test_onnx(&recorded[i]);
+	if (!getcwd(here, sizeof here) || chdir(path) < 0)
+		return;
+	onnx_compare(written);
+	ok(chdir(here) == 0, "back in the tests' folder");
+}
+
 // ---- training ----
 
 // The sum of absolute differences between all parameters of two models; -1: they cannot be opened, or
@@ -581,6 +619,7 @@ int main(void)
 	test_generation(&recorded[0]);
 	for (int i = 0; i < MODELS; i++)
 		test_export(&recorded[i]);
+	test_all_onnx();
 	write_ids();
 	test_training(&recorded[0]);
 	for (int i = 1; i < MODELS; i++)

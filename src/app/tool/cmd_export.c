@@ -9,6 +9,8 @@
 #include "base/error.h"
 #include "base/param.h"
 #include "export/export.h"
+#include "models/pretrained.h"
+#include "train/trained.h"
 #include "yoke-quant.h"
 
 static const struct {
@@ -22,7 +24,7 @@ enum { FORMATS = sizeof formats / sizeof *formats, FLOATS = 3 };
 
 // The command line: values point into its arguments.
 struct arguments {
-	const char *out, *format, *quant, *dtype, *pre, *shard, *overwrite;
+	const char *out, *format, *quant, *dtype, *pre, *shard, *overwrite, *batch, *context, *external;
 };
 
 static const char **value_of(struct arguments *a, const char *key, size_t n)
@@ -32,7 +34,8 @@ static const char **value_of(struct arguments *a, const char *key, size_t n)
 		const char **value;
 	} keys[] = {
 		{ "out", &a->out }, { "format", &a->format }, { "quant", &a->quant }, { "dtype", &a->dtype }, { "pre", &a->pre },
-		{ "shard", &a->shard }, { "overwrite", &a->overwrite },
+		{ "shard", &a->shard }, { "overwrite", &a->overwrite }, { "batch", &a->batch }, { "context", &a->context },
+		{ "external", &a->external },
 	};
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
 		if (strlen(keys[i].key) == n && !strncmp(keys[i].key, key, n))
@@ -47,7 +50,7 @@ static int parse(int argc, char **argv, struct arguments *a)
 		const char *equals = strchr(argv[i], '=');
 		const char **to = equals ? value_of(a, argv[i], (size_t)(equals - argv[i])) : NULL;
 		if (!to)
-			return yk_usage(argv[0], "unknown argument '%s'; there are out, format, quant, dtype, pre, shard, overwrite", argv[i]);
+			return yk_usage(argv[0], "unknown argument '%s'; there are out, format, quant, dtype, pre, shard, batch, context, external, overwrite", argv[i]);
 		if (*to)
 			return yk_usage(argv[0], "'%s' is given twice", argv[i]);
 		*to = equals + 1;
@@ -68,14 +71,25 @@ static int format_of(const char *name, int n)
 	return -2;
 }
 
+// Is one of the keys that only some formats have given for another one?  Returns YK_DONE or YK_USAGE.
+static int check_keys(const char *command, const struct arguments *a)
+{
+	const struct {
+		const char *key, *value, *formats;
+	} keys[] = {
+		{ "quant", a->quant, "gguf" }, { "dtype", a->dtype, "hf onnx" }, { "pre", a->pre, "gguf" }, { "shard", a->shard, "hf" },
+		{ "batch", a->batch, "onnx" }, { "context", a->context, "onnx" }, { "external", a->external, "onnx" },
+	};
+	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+		if (keys[i].value && !strstr(keys[i].formats, a->format))
+			return yk_usage(command, "format=%s has no key %s", a->format, keys[i].key);
+	return YK_DONE;
+}
+
 static int options_of(const char *command, const struct arguments *a, bool gguf, struct yk_export_options *o)
 {
 	const char *key = gguf ? "quant" : "dtype", *given = gguf ? a->quant : a->dtype;
 	int64_t shard = 0;
-	if (gguf ? a->dtype != NULL : a->quant != NULL)
-		return yk_usage(command, "format=%s has the key %s, not %s", a->format, key, gguf ? "dtype" : "quant");
-	if ((!gguf && a->pre) || (gguf && a->shard))
-		return yk_usage(command, "format=%s has no key %s", a->format, gguf ? "shard" : "pre");
 	*o = (struct yk_export_options){
 		.format = given ? format_of(given, gguf ? FORMATS : FLOATS) : -1,
 		.shard = UINT64_C(5000000000), // as transformers writes them
@@ -91,6 +105,51 @@ static int options_of(const char *command, const struct arguments *a, bool gguf,
 	return YK_DONE;
 }
 
+// ---- ONNX ----
+
+static int count_of(const char *command, const char *key, const char *text, int64_t *to)
+{
+	*to = 0;
+	if (text && (yk_parse_bytes(text, to) < 0 || *to < 1 || *to > INT32_MAX))
+		return yk_usage(command, "%s=%s: is a positive number", key, text);
+	return YK_DONE;
+}
+
+// Opens the model, and writes its network.
+static int write_onnx(const char *path, const struct arguments *a, int64_t context, const struct yk_onnx_export *o)
+{
+	const struct yoke_model_options options = { .size = sizeof options, .context = context, .dtype = a->dtype };
+	struct yk_pretrained published = { 0 };
+	struct yk_trained trained = { 0 };
+	const bool is = yk_pretrained_is(path);
+	int e = is ? yk_pretrained_open(path, &options, &published) :
+		     yk_trained_open(path, a->dtype ? &options : NULL, &trained);
+	if (e == 0 && !is)
+		yk_trained_widen(&trained);
+	if (e == 0)
+		e = yk_export_onnx(is ? published.net : trained.net, path, a->out, o);
+	yk_pretrained_close(&published);
+	yk_trained_close(&trained);
+	return e;
+}
+
+static int export_onnx(const char *command, const char *path, const struct arguments *a)
+{
+	struct yk_onnx_export o = { .overwrite = a->overwrite && *a->overwrite == '1' };
+	int64_t external = 0;
+	int status = count_of(command, "batch", a->batch, &o.batch);
+	if (status == YK_DONE)
+		status = count_of(command, "context", a->context, &o.context);
+	if (status == YK_DONE && a->dtype && format_of(a->dtype, FLOATS) == -2)
+		status = yk_usage(command, "dtype=%s: is one of f32, f16, bf16", a->dtype);
+	if (status == YK_DONE && a->external && (yk_parse_bytes(a->external, &external) < 0 || external < 1))
+		status = yk_usage(command, "external=%s: is a number of bytes, as 500M", a->external);
+	o.external = (uint64_t)external;
+	if (status != YK_DONE)
+		return status;
+	return write_onnx(path, a, o.context, &o) < 0 ? yk_failed(command) : YK_DONE;
+}
+
 int yk_cmd_export(int argc, char **argv)
 {
 	struct arguments a = { 0 };
@@ -100,9 +159,14 @@ int yk_cmd_export(int argc, char **argv)
 	int status = parse(argc, argv, &a);
 	if (status != YK_DONE)
 		return status;
-	const bool gguf = a.format && !strcmp(a.format, "gguf");
-	if (!gguf && (!a.format || strcmp(a.format, "hf")))
-		return yk_usage(argv[0], "format=%s: is one of hf, gguf", a.format ? a.format : "");
+	const bool gguf = a.format && !strcmp(a.format, "gguf"), onnx = a.format && !strcmp(a.format, "onnx");
+	if (!gguf && !onnx && (!a.format || strcmp(a.format, "hf")))
+		return yk_usage(argv[0], "format=%s: is one of hf, gguf, onnx", a.format ? a.format : "");
+	status = check_keys(argv[0], &a);
+	if (status != YK_DONE)
+		return status;
+	if (onnx)
+		return export_onnx(argv[0], argv[1], &a);
 	status = options_of(argv[0], &a, gguf, &o);
 	if (status != YK_DONE)
 		return status;

@@ -124,15 +124,21 @@ const struct yk_command yk_commands[] = {
 	  "MODEL is the folder that `yoke train` wrote, or a pretrained model: a folder with config.json and\n"
 	  "safetensors files, or a GGUF file.\n"
 	  "Without data= it uses the validation split of the training text; pretrained models need data=.\n", NULL },
-	{ "export", "MODEL out=PATH format=hf|gguf [key=value ..]", "write a model for other programs", yk_cmd_export, 0,
-	  "MODEL is as in `yoke generate`; of the models that `yoke train` wrote, those with model=gpt, which become gpt2.\n"
+	{ "export", "MODEL out=PATH format=hf|gguf|onnx [key=value ..]", "write a model for other programs", yk_cmd_export, 0,
+	  "MODEL is as in `yoke generate`; of the models that `yoke train` wrote, those with model=gpt, which become gpt2, and\n"
+	  "for onnx also those trained from a pretrained model.\n"
 	  "  format=hf    a folder as Hugging Face's libraries read it: config.json, model.safetensors, tokenizer files\n"
 	  "  format=gguf  a file for llama.cpp and related programs\n"
-	  "  dtype=D      hf: f32, f16 or bf16; by default as the model is stored, quantized weights as f32\n"
+	  "  format=onnx  a graph with its weights for ONNX runtimes, of any GPT or encoder: input_ids i64 [batch,context] ->\n"
+	  "               logits f32, of encoders with attention_mask -> last_hidden_state; all shapes are static\n"
+	  "  dtype=D      hf, onnx: f32, f16 or bf16; by default as the model is stored, quantized weights as f32\n"
 	  "  quant=Q      gguf: f32, f16, bf16, q8_0, q4_0, q4_1, q5_0 or q5_1, for matrices; by default as the model is\n"
 	  "               stored, quantized weights as f16\n"
 	  "  shard=BYTES  hf: largest file of weights, as 2G; 5 GB by default\n"
 	  "  pre=NAME     gguf: tokenizer.ggml.pre, if no known name splits a sample text as the tokenizer does\n"
+	  "  batch=N      onnx: texts at once; 1 by default\n"
+	  "  context=N    onnx: tokens of each; by default the model's context, at most 1024\n"
+	  "  external=BYTES  onnx: more weights than this are written to PATH.data; 2 GB, the format's limit, by default\n"
 	  "  overwrite=1  replaces an existing target\n", NULL },
 	{ "data", "info|check|bench|prepare FILE [key=value ..]", "inspect and prepare training data", yk_cmd_data, 0,
 	  "FILE: a token file, .npy, .npz, .safetensors, .csv, .tsv, .jsonl, raw elements, or a folder of images; or\n"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes models in the formats of other programs: Hugging Face's folders and GGUF files.
+// Writes models in the formats of other programs: Hugging Face's folders, GGUF files and ONNX files.
 //
-// A model is read from its files tensor by tensor, in windows, and never as a whole.
+// For the first two a model is read from its files tensor by tensor, in windows, and never as a whole; for
+// ONNX it is opened and its graph recorded.
 #ifndef YK_EXPORT_H
 #define YK_EXPORT_H
 
@@ -24,7 +25,16 @@ struct yk_export_options {
 int yk_export_hf(const char *path, const char *to, const struct yk_export_options *);
 int yk_export_gguf(const char *path, const char *to, const struct yk_export_options *);
 
-// ---- shared by both ----
+struct yk_network;
+struct yk_onnx_export {
+	int64_t batch, context; // shape of input_ids; 0: 1 and the model's context, at most 1024
+	uint64_t external;      // as in struct yoke_onnx_options
+	bool overwrite;
+};
+// Writes a language model, opened from `path`, as an ONNX file.
+int yk_export_onnx(const struct yk_network *, const char *path, const char *to, const struct yk_onnx_export *);
+
+// ---- shared by hf and gguf ----
 
 // A model whose files are open.
 struct yk_export {

@@ -11,6 +11,7 @@ libyokecore_la_SOURCES += \
 	src/lib/export/onnx_graph.c \
 	src/lib/export/onnx_lower.c \
 	src/lib/export/onnx_map.c \
+	src/lib/export/onnx_model.c \
 	src/lib/export/onnx_move.c \
 	src/lib/export/onnx_sum.c \
 	src/lib/export/tokenizer.c \
