@@ -35,6 +35,15 @@ YOKE_API yoke_tokenizer *yoke_tokenizer_open(const char *path);
 // Reads the contents of a tokenizer.json or tokenizer.model from memory; `name` stands for the file in
 // messages.
 YOKE_API yoke_tokenizer *yoke_tokenizer_parse(const void *data, size_t bytes, const char *name);
+// Trains a byte-level BPE on texts, with the pre-tokenizer of GPT-2: the vocabulary and merges are those of
+// BpeTrainer of Hugging Face `tokenizers` with the alphabet of ByteLevel and the special token
+// <|endoftext|>, which is id 0 and ends a text.  vocab: number of ids, 257 or more; the result has fewer
+// if the texts have no pair of tokens left.  bytes [count]: lengths; NULL: the texts end with a NUL.  A
+// word never extends over two texts.  NULL: EFORMAT: not UTF-8; ERANGE: vocab; EUNSUPPORTED: a build
+// without Oniguruma; ENOMEM.
+YOKE_API yoke_tokenizer *yoke_tokenizer_train(const char *const *texts, const size_t *bytes, size_t count, int64_t vocab);
+// Writes the tokenizer.json of a tokenizer that yoke_tokenizer_train made.  EINVAL: it was opened; EIO.
+YOKE_API int yoke_tokenizer_save(const yoke_tokenizer *, const char *path);
 YOKE_API void yoke_tokenizer_free(yoke_tokenizer *); // NULL is allowed
 
 // Flags of encode and decode.

@@ -55,7 +55,7 @@ static void test_table(void)
 		const struct yk_config_row *r = &yk_config_rows[k];
 		bad += !r->commands || !*r->help ||
 		       (r->type != YK_KEY_INT && r->type != YK_KEY_REAL &&
-			(r->type == YK_KEY_CHOICE) != !!r->choices);
+			(r->type == YK_KEY_CHOICE || r->type == YK_KEY_CHOICE_OR_PATH) != !!r->choices);
 		for (int i = 0; i < k; i++)
 			bad += !strcmp(yk_config_rows[i].name, r->name);
 	}

@@ -97,8 +97,8 @@ static int no_choice(const struct yk_config_row *row, const char *where, const c
 		if (!strcmp(common_words[i].key, row->name) && yk_same_word(common_words[i].word, text))
 			hint = common_words[i].hint;
 	near = hint || n < 2 ? NULL : yk_nearest(text, names, n);
-	return yk_fail(YOKE_EINVAL, "%s: %s=%s: must be one of: %s%s%s%s", where, row->name, text,
-		       row->choices, hint ? "; " : near ? "; did you mean '" : "",
+	return yk_fail(YOKE_EINVAL, "%s: %s=%s: must be one of: %s%s%s%s%s", where, row->name, text,
+		       row->choices, row->type == YK_KEY_CHOICE_OR_PATH ? ", or a path" : "", hint ? "; " : near ? "; did you mean '" : "",
 		       hint ? hint : near ? near : "", near ? "'?" : "");
 }
 
@@ -115,6 +115,10 @@ static int parse(const struct yk_config_row *row, const char *where, const char 
 	case YK_KEY_PATHS: return 0;
 	case YK_KEY_CHOICE:
 		return has_word(row->choices, text) ? 0 : no_choice(row, where, text);
+	case YK_KEY_CHOICE_OR_PATH:
+		// a word that is neither known nor a file is more likely misspelled
+		return has_word(row->choices, text) || strchr(text, '/') || strchr(text, '.') || access(text, F_OK) == 0 ?
+			       0 : no_choice(row, where, text);
 	case YK_KEY_INT:
 		if (!isspace((unsigned char)*text) && parse_int(text, &to->i) == 0 &&
 		    (double)to->i >= row->least && (double)to->i <= row->most)
@@ -568,6 +572,11 @@ int64_t yk_config_every(const struct yk_config *c, enum yk_config_key key, doubl
 const char *yk_config_str(const struct yk_config *c, enum yk_config_key key)
 {
 	return c->value[key].text;
+}
+
+bool yk_config_is_path(const struct yk_config *c, enum yk_config_key key)
+{
+	return !has_word(yk_config_rows[key].choices, yk_config_str(c, key));
 }
 
 bool yk_config_given(const struct yk_config *c, enum yk_config_key key)

@@ -35,7 +35,8 @@
 // optimizer. Levels: BASIC keys are those that most people change, 20 for `yoke train`; its help
 // lists ADVANCED keys only on request.
 // Types: INT and REAL in [min, max]; STRING; CHOICE of the words in `choices`; PATHS, a
-// comma-separated list; EVERY: an INT, or passes over the text as in 0.25ep. An INT with choices
+// comma-separated list; CHOICE_OR_PATH: a word of `choices` or a path; EVERY: an INT, or passes over
+// the text as in 0.25ep. An INT with choices
 // may also be one of these words, and a REAL the only one; its value is then YK_AUTO.
 #define YK_AUTO (-1)
 #define YK_CONFIG_KEYS(X, S, O) \
@@ -45,13 +46,14 @@
 	  "type of tokens that another program made, as u16 or u16:OFFSET; empty: text, or token files") \
 	X(vocab, DATA, ADVANCED, INT, YK_T | YK_E, "0", 0, 1048576, NULL, \
 	  "number of different tokens, with format and tokenizer=ids; with tokenizer=word the maximum, most " \
-	  "frequent words first; 0: all") \
+	  "frequent words first, 0: all; with tokenizer=bpe 257 or more, 0: 4096") \
 	X(limit, DATA, ADVANCED, INT, YK_T, "0", 0, 1e15, NULL, \
 	  "tokens to use, from the start of the text; 0: all") \
 	X(field, DATA, ADVANCED, STRING, YK_T | YK_E, "", 0, 0, NULL, \
 	  "for .jsonl files: the string of each line that is its text; empty: read them as plain text") \
-	X(tokenizer, DATA, BASIC, CHOICE, YK_T, "byte", 0, 0, "byte word ids", \
-	  "what a token is; ids: the text consists of token numbers; a token file has its own") \
+	X(tokenizer, DATA, BASIC, CHOICE_OR_PATH, YK_T, "byte", 0, 0, "byte word ids bpe", \
+	  "what a token is; ids: the text consists of token numbers; bpe: learned from the text; or tokenizer.json, " \
+	  "tokenizer.model, a GGUF file, or a folder; a token file has its own") \
 	X(init, MODEL, BASIC, STRING, YK_T, "", 0, 0, NULL, \
 	  "pretrained model to start from, with its tokenizer: a Hugging Face folder, a GGUF file, or a model that " \
 	  "was trained from one") \
@@ -237,7 +239,7 @@ enum yk_config_group {
 enum yk_config_level { YK_BASIC, YK_ADVANCED };
 
 enum yk_config_type {
-	YK_KEY_INT, YK_KEY_REAL, YK_KEY_EVERY, YK_KEY_STRING, YK_KEY_CHOICE, YK_KEY_PATHS
+	YK_KEY_INT, YK_KEY_REAL, YK_KEY_EVERY, YK_KEY_STRING, YK_KEY_CHOICE, YK_KEY_CHOICE_OR_PATH, YK_KEY_PATHS
 };
 
 struct yk_config_row {
@@ -297,6 +299,8 @@ double yk_config_real(const struct yk_config *, enum yk_config_key);
 int64_t yk_config_every(const struct yk_config *, enum yk_config_key, double steps_a_pass);
 // The value of a key of any type as text.
 const char *yk_config_str(const struct yk_config *, enum yk_config_key);
+// Whether the value of a CHOICE_OR_PATH is a path.
+bool yk_config_is_path(const struct yk_config *, enum yk_config_key);
 // Whether the value is not the default.
 bool yk_config_given(const struct yk_config *, enum yk_config_key);
 // Whether this command set it, rather than the checkpoint being resumed.

@@ -34,6 +34,8 @@ static void write_key(FILE *to, const struct yk_config_row *r)
 	fprintf(to, "\n# %c%s", toupper((unsigned char)r->help[0]), r->help + 1);
 	if (r->type == YK_KEY_CHOICE)
 		fprintf(to, " (%s)", r->choices);
+	else if (r->type == YK_KEY_CHOICE_OR_PATH)
+		fprintf(to, " (%s, or a path)", r->choices);
 	else if (r->type == YK_KEY_INT || r->type == YK_KEY_REAL)
 		fprintf(to, " (%.10g .. %.10g%s%s)", r->least, r->most, r->choices ? ", or " : "",
 			r->choices ? r->choices : "");

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "config/optim.h"
 #include "parallel/check.h"
+#include "tokenizer/train.h"
 #include "train/adapted.h"
 #include "train/start.h"
 #include "train/watch.h"
@@ -83,6 +84,10 @@ int yk_config_check_model(const struct yk_config *c)
 	    yk_config_int(c, YK_KEY_vocab) < 3)
 		e = yk_fail(YOKE_EINVAL, "vocab=%s: two ids are <pad> and <unk>; 3 or more are possible",
 			    yk_config_str(c, YK_KEY_vocab));
+	if (e == 0 && !strcmp(yk_config_str(c, YK_KEY_tokenizer), "bpe") && yk_config_int(c, YK_KEY_vocab) > 0 &&
+	    yk_config_int(c, YK_KEY_vocab) < YK_BPE_LEAST)
+		e = yk_fail(YOKE_EINVAL, "vocab=%s: 256 ids are bytes and one is " YK_END_OF_TEXT "; %d or more are possible",
+			    yk_config_str(c, YK_KEY_vocab), YK_BPE_LEAST);
 	if (e == 0)
 		e = yk_optim_check(c);
 	if (e == 0)

@@ -10,7 +10,37 @@
 
 #include "base/error.h"
 #include "train/start.h"
+#include "tokenizer/train.h"
 #include "train/tokenizer_files.h"
+
+static int add_words(void *arg, const char *text, size_t n)
+{
+	return yk_bpe_words_add(arg, text, n);
+}
+
+// Learns a BPE from all of the text.
+static struct yk_tokenizer *train_bpe(const struct yk_config *c, const struct yk_data_spec *spec)
+{
+	struct yk_bpe_words words = { .what = "tokenizer=bpe" };
+	const int64_t vocab = yk_config_int(c, YK_KEY_vocab);
+	const int e = yk_data_each_text(yk_config_str(c, YK_KEY_data), spec, add_words, &words);
+	yoke_tokenizer *t = e == 0 ? yk_bpe_train(&words, vocab ? vocab : YK_BPE_VOCAB) : NULL;
+	yk_bpe_words_fini(&words);
+	return t ? yk_tokenizer_published(t, yoke_tokenizer_size(t)) : NULL;
+}
+
+// A tokenizer that is neither one of yoke's nor that of a model.
+static struct yk_tokenizer *tokenizer_of_files(const struct yk_config *c, const struct yk_data_spec *spec)
+{
+	if (!yk_config_is_path(c, YK_KEY_tokenizer))
+		return train_bpe(c, spec);
+	if (spec->vocab > 0) {
+		yk_fail(YOKE_EINVAL, "vocab=%s: the vocabulary is that of %s; drop the key", yk_config_str(c, YK_KEY_vocab),
+			yk_config_str(c, YK_KEY_tokenizer));
+		return NULL;
+	}
+	return yk_tokenizer_of_files(yk_config_str(c, YK_KEY_tokenizer));
+}
 
 // For text: a tokenizer as the keys specify. For token files: theirs.
 static struct yk_tokenizer *tokenizer_new(const struct yk_config *c, const struct yk_data_spec *spec)
@@ -19,6 +49,8 @@ static struct yk_tokenizer *tokenizer_new(const struct yk_config *c, const struc
 	if (yk_start_given(c))
 		return yk_start_tokenizer(c);
 	const bool ids = !strcmp(name, "ids"), prepared = *paths && yk_data_prepared(paths, spec);
+	if (!prepared && (!strcmp(name, "bpe") || yk_config_is_path(c, YK_KEY_tokenizer)))
+		return tokenizer_of_files(c, spec);
 	if (!prepared && (ids || strcmp(name, "word")) && (spec->vocab > 0) != ids) {
 		yk_fail(YOKE_EINVAL, ids ? "tokenizer=ids: the text does not say how many different tokens there are; give "
 			"vocab=" : "vocab=: of text that is tokenized here it follows from tokenizer=%s; it bounds that of "
@@ -41,8 +73,12 @@ static struct yk_tokenizer *tokenizer_new(const struct yk_config *c, const struc
 static int same_kind(const struct yk_tokenizer *t, const struct yk_config *c, const struct yk_checkpoint *from,
 		     const char *folder)
 {
-	const char *name = yk_tokenizer_name(t);
+	const char *was = json_string_value(json_object_get(from->config, "tokenizer"));
+	const char *name = yk_tokenizer_has_files(t) && was ? was : yk_tokenizer_name(t);
+	const char *vocab = json_string_value(json_object_get(from->config, "vocab"));
 	int64_t seed = yk_config_int(c, YK_KEY_seed);
+	if (vocab && !strcmp(name, "bpe") && strcmp(vocab, yk_config_str(c, YK_KEY_vocab)))
+		return yk_fail(YOKE_EINVAL, "%s: was begun with vocab=%s; drop the key, or train another one with another out", folder, vocab);
 	if (!yk_start_given(c) && strcmp(yk_config_str(c, YK_KEY_tokenizer), name))
 		return yk_fail(YOKE_EINVAL,
 			       "%s: holds a model of tokenizer=%s; drop the key, or "

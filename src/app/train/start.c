@@ -26,16 +26,26 @@ bool yk_start_given(const struct yk_config *c)
 	return *init_of(c);
 }
 
-int yk_start_settle(struct yk_config *c)
+const char *yk_start_source(const struct yk_config *c)
 {
-	if (!yk_start_given(c))
-		return 0;
-	char *path = realpath(init_of(c), NULL);
+	return yk_start_given(c) ? init_of(c) : yk_config_str(c, YK_KEY_tokenizer);
+}
+
+static int settle(struct yk_config *c, enum yk_config_key key)
+{
+	char *path = realpath(yk_config_str(c, key), NULL);
 	if (!path)
-		return yk_fail(YOKE_ENOENT, "init=%s: %s", init_of(c), strerror(errno));
-	const int e = yk_config_settle_text(c, YK_KEY_init, path);
+		return yk_fail(YOKE_ENOENT, "%s=%s: %s", yk_config_rows[key].name, yk_config_str(c, key), strerror(errno));
+	const int e = yk_config_settle_text(c, key, path);
 	free(path);
 	return e;
+}
+
+int yk_start_settle(struct yk_config *c)
+{
+	if (yk_start_given(c))
+		return settle(c, YK_KEY_init);
+	return yk_config_is_path(c, YK_KEY_tokenizer) ? settle(c, YK_KEY_tokenizer) : 0;
 }
 
 // ---- shape ----

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies the tokenizer of a pretrained model into a checkpoint's folder, and opens it from there.
+// Copies the tokenizer of a model into a checkpoint's folder, and opens it from there.
 #include "config.h"
 
 #include "train/tokenizer_files.h"
@@ -17,12 +17,14 @@
 #include "base/log.h"
 #include "formats/gguf.h"
 #include "models/pretrained.h"
+#include "tokenizer/tokenizer.h"
+#include "tokenizer/train.h"
 
 #define FOLDER "tokenizer"
 #define GGUF "tokenizer.gguf" // the metadata of a GGUF file that concern the tokenizer
 
 static const char *const files[] = { GGUF, "tokenizer.json", "tokenizer.model", "tokenizer_config.json", "generation_config.json",
-				     "special_tokens_map.json", "added_tokens.json", "chat_template.jinja" };
+				     "special_tokens_map.json", "added_tokens.json", "chat_template.jinja", "spiece.model" };
 enum { FILES = sizeof files / sizeof *files, MAX_BYTES = 1 << 28, MAX_PATH = 4096 };
 
 static int join(char to[MAX_PATH], const char *folder, const char *name)
@@ -35,6 +37,16 @@ static bool is_folder(const char *path)
 {
 	struct stat st;
 	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+static bool is_gguf(const char *path)
+{
+	char magic[4];
+	FILE *f = fopen(path, "rb");
+	const bool is = f && fread(magic, 1, 4, f) == 4 && !memcmp(magic, "GGUF", 4);
+	if (f)
+		fclose(f);
+	return is;
 }
 
 bool yk_tokenizer_has_files(const struct yk_tokenizer *t)
@@ -102,6 +114,45 @@ static int copy(const char *from, const char *to)
 	return e;
 }
 
+// The file of a tokenizer, which may have any name, and the settings beside it.
+static int copy_file(const char *file, const yoke_tokenizer *t, const char *to)
+{
+	char folder[MAX_PATH], path[MAX_PATH], target[MAX_PATH];
+	const char *slash = strrchr(file, '/');
+	int e = join(target, to, t->spm.on ? "tokenizer.model" : "tokenizer.json");
+	if (e == 0)
+		e = copy(file, target);
+	snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - file) : 1, slash ? file : ".");
+	for (int i = 0; i < FILES && e == 0; i++) {
+		if (!strcmp(files[i], GGUF) || !strcmp(files[i], "tokenizer.json") || strstr(files[i], ".model"))
+			continue;
+		e = join(path, *folder ? folder : "/", files[i]);
+		if (e == 0)
+			e = join(target, to, files[i]);
+		if (e == 0 && access(path, F_OK) == 0)
+			e = copy(path, target);
+	}
+	return e;
+}
+
+// tokenizer.json of a trained tokenizer, and the settings with which transformers opens it.
+static int write_trained(const yoke_tokenizer *t, const char *to)
+{
+	char path[MAX_PATH];
+	int e = join(path, to, "tokenizer.json");
+	if (e == 0)
+		e = yoke_tokenizer_save(t, path);
+	if (e == 0)
+		e = join(path, to, "tokenizer_config.json");
+	if (e < 0)
+		return e;
+	json_t *o = json_pack("{s:s, s:s, s:b}", "tokenizer_class", "PreTrainedTokenizerFast", "eos_token", YK_END_OF_TEXT,
+			      "clean_up_tokenization_spaces", 0);
+	e = o ? yk_json_save(path, o) : yk_fail(YOKE_ENOMEM, "%s: no memory", path);
+	json_decref(o);
+	return e;
+}
+
 static int copy_all(const char *from, const char *to)
 {
 	char source[MAX_PATH], target[MAX_PATH];
@@ -138,7 +189,7 @@ static int hash_of(const char *folder, char hex[17])
 }
 
 // Makes the folder under a temporary name, so that it exists only when it is complete.
-static int make(const char *model, const char *folder, const char *final)
+static int make(const char *source, const yoke_tokenizer *t, const char *folder, const char *final)
 {
 	char begun[MAX_PATH], beside[MAX_PATH], path[MAX_PATH];
 	int e = join(begun, folder, "." FOLDER);
@@ -147,27 +198,31 @@ static int make(const char *model, const char *folder, const char *final)
 	if (e == 0)
 		e = yk_dir_make(begun);
 	if (e == 0)
-		e = join(beside, model, FOLDER);
+		e = join(beside, source, FOLDER);
 	if (e == 0)
 		e = join(path, begun, GGUF);
-	if (e == 0)
-		e = is_folder(beside) ? copy_all(beside, begun) : is_folder(model) ? copy_all(model, begun) : extract(model, path);
+	if (e == 0 && t->json)
+		e = write_trained(t, begun);
+	else if (e == 0 && (is_folder(beside) || is_folder(source)))
+		e = copy_all(is_folder(beside) ? beside : source, begun);
+	else if (e == 0)
+		e = is_gguf(source) ? extract(source, path) : copy_file(source, t, begun);
 	if (e == 0 && rename(begun, final) < 0)
 		e = yk_fail(YOKE_EIO, "%s: cannot be renamed to %s", begun, final);
 	return e;
 }
 
-int yk_tokenizer_files_save(const char *model, const char *folder, json_t *tokenizer)
+int yk_tokenizer_files_save(const char *source, const struct yk_tokenizer *t, const char *folder, json_t *json)
 {
 	char path[MAX_PATH], hex[17];
 	int e = join(path, folder, FOLDER);
 	if (e == 0 && !is_folder(path))
 		e = yk_dir_make(folder);
 	if (e == 0 && !is_folder(path))
-		e = make(model, folder, path);
+		e = make(source, yk_tokenizer_source(t), folder, path);
 	if (e == 0)
 		e = hash_of(path, hex);
-	if (e == 0 && json_object_set_new(tokenizer, "xxh64", json_string(hex)) < 0)
+	if (e == 0 && json_object_set_new(json, "xxh64", json_string(hex)) < 0)
 		e = yk_fail(YOKE_ENOMEM, "%s: no memory for a hash", path);
 	return e;
 }
@@ -194,9 +249,26 @@ static struct yk_tokenizer *open_files(const json_t *o, const char *folder)
 struct yk_tokenizer *yk_tokenizer_of_checkpoint(const struct yk_checkpoint *ck, const char *folder)
 {
 	const char *name = json_string_value(json_object_get(ck->tokenizer, "name"));
-	if (name && !strcmp(name, YK_TOKENIZER_PUBLISHED))
-		return open_files(ck->tokenizer, folder);
-	return yk_tokenizer_load(ck->tokenizer, folder);
+	if (!name || strcmp(name, YK_TOKENIZER_PUBLISHED))
+		return yk_tokenizer_load(ck->tokenizer, folder);
+	struct yk_tokenizer *t = open_files(ck->tokenizer, folder);
+	const char *init = json_string_value(json_object_get(ck->config, "init"));
+	if (t && (!init || !*init))
+		yk_tokenizer_bare(t);
+	return t;
+}
+
+struct yk_tokenizer *yk_tokenizer_of_files(const char *source)
+{
+	char beside[MAX_PATH], gguf[MAX_PATH];
+	if (join(beside, source, FOLDER) < 0 || join(gguf, beside, GGUF) < 0)
+		return NULL;
+	const char *path = access(gguf, F_OK) == 0 ? gguf : is_folder(beside) ? beside : source;
+	yoke_tokenizer *t = is_folder(path) || !is_gguf(path) ? yoke_tokenizer_open(path) : yk_pretrained_tokenizer(path);
+	struct yk_tokenizer *made = t ? yk_tokenizer_published(t, yoke_tokenizer_size(t)) : NULL;
+	if (made)
+		yk_tokenizer_bare(made);
+	return made;
 }
 
 struct yk_tokenizer *yk_tokenizer_of_pretrained(const char *path, int64_t vocab)

@@ -12,14 +12,14 @@
 #include "train/advise.h"
 #include "train/batch.h"
 #include "train/memory_estimate.h"
-#include "train/start.h"
+#include "train/tokenizer_files.h"
 
 // Sets keys to the values that the data files themselves specify.
 static int take_words(struct yk_config *c, const struct yk_trainer *t)
 {
 	const double share = yk_data_share(t->feed.data);
 	char text[32];
-	int e = yk_start_given(c) ? 0 : yk_config_settle_text(c, YK_KEY_tokenizer, yk_tokenizer_name(t->feed.tokenizer));
+	int e = yk_tokenizer_has_files(t->feed.tokenizer) ? 0 : yk_config_settle_text(c, YK_KEY_tokenizer, yk_tokenizer_name(t->feed.tokenizer));
 	if (e < 0 || share == yk_config_real(c, YK_KEY_valid))
 		return e;
 	// the fewest digits that reproduce the number

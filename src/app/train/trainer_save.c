@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/number.h"
 #include "parallel/gather_checkpoint.h"
+#include "train/start.h"
 #include "train/tokenizer_files.h"
 
 static json_t *schedule_json(const struct yk_lr_schedule *s)
@@ -119,7 +120,7 @@ int yk_trainer_save(struct yk_trainer *t, const char *folder)
 	};
 	int e = ck.sources && ck.tokenizer ? 0 : yk_fail(YOKE_ENOMEM, "%s: no memory for the manifest", folder);
 	if (e == 0 && yk_tokenizer_has_files(t->feed.tokenizer))
-		e = yk_tokenizer_files_save(yk_config_str(t->replica.config, YK_KEY_init), folder, ck.tokenizer);
+		e = yk_tokenizer_files_save(yk_start_source(t->replica.config), t->feed.tokenizer, folder, ck.tokenizer);
 	if (e == 0)
 		return yk_trainer_keep(t, folder, &ck);
 	yk_checkpoint_fini(&ck);

@@ -35,6 +35,8 @@ struct yk_data {
 	bool endless;
 	struct yk_sources sources;
 	struct yk_tokenizer *tokenizer; // only while reading
+	int (*add)(void *arg, const char *text, size_t n); // takes a text
+	void *arg;
 	const char *field;
 };
 
@@ -66,8 +68,8 @@ static int take_text(struct yk_data *d, const char *path, char *text, size_t n, 
 		d->fingerprint = yk_hash(d->field, strlen(d->field), d->fingerprint);
 	e = piped ? yk_sources_add(&d->sources, path, n, yk_hash(text, n, 0)) : yk_sources_add_file(&d->sources, path, 0);
 	if (e == 0 && lines)
-		e = yk_jsonl_each(path, 0, text, n, d->field, add_text, d);
-	else if (e == 0 && (e = add_text(d, text, n)) == YOKE_EFORMAT)
+		e = yk_jsonl_each(path, 0, text, n, d->field, d->add, d->arg);
+	else if (e == 0 && (e = d->add(d->arg, text, n)) == YOKE_EFORMAT)
 		e = name_file(path, e);
 	d->bytes += n;
 	d->files++;
@@ -219,6 +221,8 @@ struct yk_data *yk_data_new(const char *paths, struct yk_tokenizer *tokenizer,
 	}
 	d->context = spec->context;
 	d->tokenizer = tokenizer;
+	d->add = add_text;
+	d->arg = d;
 	d->field = spec->field;
 	d->share = spec->valid;
 	if ((yk_data_prepared(paths, spec) ? open_tokens(d, paths, spec) : read_text(d, paths, spec)) < 0) {
@@ -227,6 +231,16 @@ struct yk_data *yk_data_new(const char *paths, struct yk_tokenizer *tokenizer,
 	}
 	d->tokenizer = NULL;
 	return d;
+}
+
+int yk_data_each_text(const char *paths, const struct yk_data_spec *spec, int (*fn)(void *arg, const char *text, size_t n), void *arg)
+{
+	struct yk_data d = { .field = spec->field, .add = fn, .arg = arg };
+	if (yk_data_piped(paths))
+		return yk_fail(YOKE_EINVAL, "data: standard input is read once, and this tokenizer reads the text twice; write it to a file");
+	const int e = yk_walk(paths, read_file, &d);
+	yk_sources_fini(&d.sources);
+	return e;
 }
 
 void yk_data_free(struct yk_data *d)

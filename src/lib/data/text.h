@@ -44,6 +44,9 @@ struct yk_data;
 struct yk_data *yk_data_new(const char *paths, struct yk_tokenizer *,
 			    const struct yk_data_spec *);
 void yk_data_free(struct yk_data *); // NULL is allowed
+// Calls fn with each text that yk_data_new would tokenize: a file, or a record of a .jsonl file.  A result
+// other than 0 ends the loop.  EINVAL: standard input, which could not be read again.
+int yk_data_each_text(const char *paths, const struct yk_data_spec *, int (*fn)(void *arg, const char *text, size_t n), void *arg);
 
 // Are the paths token files, which define the tokenizer?
 bool yk_data_prepared(const char *paths, const struct yk_data_spec *);

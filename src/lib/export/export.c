@@ -12,8 +12,10 @@
 #include <sys/stat.h>
 
 #include "base/error.h"
+#include "export/tokenizer.h"
 #include "formats/checkpoint.h"
 #include "models/pretrained.h"
+#include "text/tokenizer.h"
 #include "yoke-quant.h"
 
 // ---- opening ----
@@ -28,6 +30,17 @@ static const struct yk_family *family_named(const char *name)
 		if (!strcmp(f->name, name))
 			return f;
 	return NULL;
+}
+
+// The tokenizer of a published model with which it was trained, if it was.
+static int open_tokenizer(struct yk_export *x)
+{
+	const char *name = json_string_value(json_object_get(x->words, "name"));
+	char path[4096];
+	if (!name || strcmp(name, YK_TOKENIZER_PUBLISHED))
+		return 0;
+	x->tokenizer = yk_pretrained_tokenizer(yk_export_tokenizer_files(x, path));
+	return x->tokenizer ? 0 : yoke_error_code();
 }
 
 static int open_trained(struct yk_export *x)
@@ -63,6 +76,7 @@ static int open_trained(struct yk_export *x)
 		x->shape.decoder.attention_scale = 1 / sqrt((double)x->shape.decoder.head_dim);
 		x->shape.decoder.tied = s.tied == 0; // the first word of the key's choices
 		x->words = json_incref(ck.tokenizer);
+		e = open_tokenizer(x);
 	}
 	free(file);
 	yk_checkpoint_fini(&ck);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -14,6 +15,7 @@
 #include "base/json.h"
 #include "base/wire.h"
 #include "export/tokenizer.h"
+#include "formats/gguf.h"
 #include "models/pretrained.h"
 #include "text/tokenizer.h"
 
@@ -278,12 +280,37 @@ static int write_own(const struct yk_export *x, const char *folder)
 			     json_pack("{s:s, s:b}", "tokenizer_class", "PreTrainedTokenizerFast", "clean_up_tokenization_spaces", 0)) : e;
 }
 
+const char *yk_export_tokenizer_files(const struct yk_export *x, char path[4096])
+{
+	snprintf(path, 4096, "%s/tokenizer/tokenizer.gguf", x->path);
+	if (access(path, F_OK) < 0)
+		snprintf(path, 4096, "%s/tokenizer", x->path);
+	return path;
+}
+
+// That of a published model, in the folder of a checkpoint.
+static int write_kept(struct writing *to)
+{
+	char path[4096];
+	struct stat st;
+	struct yk_gguf g;
+	yk_export_tokenizer_files(to->x, path);
+	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+		return copy_files(path, to->folder);
+	int e = yk_gguf_open(&g, path);
+	if (e < 0)
+		return e;
+	e = yk_pretrained_gguf_tokenizer(&g, write_published, to);
+	yk_gguf_close(&g);
+	return e;
+}
+
 int yk_export_tokenizer_hf(const struct yk_export *x, const char *folder)
 {
 	struct writing to = { .x = x, .folder = folder };
 	if (x->config)
 		return copy_files(x->path, folder);
 	if (!x->weights->is_gguf)
-		return write_own(x, folder);
+		return x->tokenizer ? write_kept(&to) : write_own(x, folder);
 	return x->tokenizer ? yk_pretrained_gguf_tokenizer(&x->weights->gguf, write_published, &to) : 0;
 }

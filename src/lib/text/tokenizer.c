@@ -39,6 +39,7 @@ struct yk_tokenizer {
 	char (*id)[ID_TEXT]; // in decimal
 	struct yk_published {
 		yoke_tokenizer *tokenizer;
+		bool bare; // prompts get no special tokens
 		struct yk_decoded {
 			char *text; // NULL: not decoded yet
 			size_t at, bytes;
@@ -244,7 +245,7 @@ struct yk_tokenizer *yk_tokenizer_published(yoke_tokenizer *of, int32_t size)
 	struct yk_tokenizer *t = calloc(1, sizeof *t);
 	struct yk_decoded *decoded = calloc((size_t)size + 1, sizeof *decoded);
 	if (t && decoded) {
-		*t = (struct yk_tokenizer){ .kind = &published_kind, .ids = size, .published = { of, decoded } };
+		*t = (struct yk_tokenizer){ .kind = &published_kind, .ids = size, .published = { .tokenizer = of, .decoded = decoded } };
 		return t;
 	}
 	yk_fail(YOKE_ENOMEM, "out of memory for a tokenizer of %d ids", (int)size);
@@ -252,6 +253,16 @@ struct yk_tokenizer *yk_tokenizer_published(yoke_tokenizer *of, int32_t size)
 	free(decoded);
 	free(t);
 	return NULL;
+}
+
+void yk_tokenizer_bare(struct yk_tokenizer *t)
+{
+	t->published.bare = true;
+}
+
+const yoke_tokenizer *yk_tokenizer_source(const struct yk_tokenizer *t)
+{
+	return t->published.tokenizer;
 }
 
 static void nothing(struct yk_tokenizer *t)
@@ -368,7 +379,8 @@ int yk_tokenizer_encode(struct yk_tokenizer *t, const char *text, size_t bytes,
 
 int yk_tokenizer_prompt(struct yk_tokenizer *t, const char *text, size_t bytes, struct yk_tokens *to)
 {
-	return t->published.tokenizer ? published_add(t, YOKE_TOKENIZER_ADD, text, bytes, to) : yk_tokenizer_encode(t, text, bytes, to);
+	return t->published.tokenizer && !t->published.bare ? published_add(t, YOKE_TOKENIZER_ADD, text, bytes, to) :
+								yk_tokenizer_encode(t, text, bytes, to);
 }
 
 bool yk_tokenizer_ends(const struct yk_tokenizer *t, int32_t id)

@@ -24,6 +24,10 @@ struct yk_tokenizer *yk_tokenizer_ids(int64_t size, const char *what);
 // The tokenizer of a pretrained model, which the result owns, also after an error; `size`: ids of the
 // model's vocabulary.  It may have more ids; then texts that need them are refused.
 struct yk_tokenizer *yk_tokenizer_published(yoke_tokenizer *, int32_t size);
+// Lets prompts begin without special tokens, for models whose training text has none.
+void yk_tokenizer_bare(struct yk_tokenizer *);
+// The tokenizer that it was made of; NULL if it is another one.
+const yoke_tokenizer *yk_tokenizer_source(const struct yk_tokenizer *);
 void yk_tokenizer_free(struct yk_tokenizer *); // NULL is allowed
 const char *yk_tokenizer_name(const struct yk_tokenizer *);
 int32_t yk_tokenizer_size(const struct yk_tokenizer *); // ids in the vocabulary
@@ -31,7 +35,8 @@ int32_t yk_tokenizer_size(const struct yk_tokenizer *); // ids in the vocabulary
 // the list is unchanged: ENOMEM, EFORMAT.
 int yk_tokenizer_encode(struct yk_tokenizer *, const char *text, size_t bytes,
 			struct yk_tokens *to);
-// The same for a text to continue: with the special tokens that a published tokenizer puts before it.
+// The same for a text to continue: with the special tokens that a published tokenizer puts before it,
+// unless it is bare.
 int yk_tokenizer_prompt(struct yk_tokenizer *, const char *text, size_t bytes, struct yk_tokens *to);
 // Does this id end a text?
 bool yk_tokenizer_ends(const struct yk_tokenizer *, int32_t id);

@@ -29,6 +29,9 @@ libyokecore_la_SOURCES += \
 	src/lib/tokenizer/steps.h \
 	src/lib/tokenizer/tokenizer.c \
 	src/lib/tokenizer/tokenizer.h \
+	src/lib/tokenizer/train.c \
+	src/lib/tokenizer/train.h \
+	src/lib/tokenizer/train_words.c \
 	src/lib/tokenizer/trie.c \
 	src/lib/tokenizer/trie.h \
 	src/lib/tokenizer/unicode.c \

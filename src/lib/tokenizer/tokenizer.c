@@ -47,6 +47,7 @@ void yoke_tokenizer_free(yoke_tokenizer *t)
 	free(t->before.id);
 	free(t->after.id);
 	free(t->chat);
+	free(t->json);
 	free(t->name);
 	free(t);
 }

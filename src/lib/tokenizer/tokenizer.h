@@ -36,6 +36,7 @@ struct yoke_tokenizer {
 	int32_t bos, pad, eos[YK_EOS_MAX];
 	int eos_count;
 	char *chat;
+	char *json; // the text of tokenizer.json, if it was trained
 	pthread_mutex_t lock; // of work
 	struct yk_encode_cache *work; // scratch memory and cache of one caller
 };
