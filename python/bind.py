@@ -51,7 +51,7 @@ op_register op_find op_call op_check pipeline_state pipeline_context module_free
 run_open run_close recorder_new loader_new fit autocast device_of is_variable
 generation_new generation_next generation_end generation_free model_tokenizer model_embed_texts onnx_write quantize
 tokenizer_parse tokenizer_encode tokenizer_decode tokenizer_piece tokenizer_id tokenizer_is_special tokenizer_bos tokenizer_pad
-tokenizer_unknown tokenizer_eos
+tokenizer_unknown tokenizer_eos tokenizer_train
 """.split()
 
 # Operands that may be None, by function.

@@ -22,7 +22,7 @@ AM_DISTCHECK_CONFIGURE_FLAGS = YOKE_TEST_SAMPLE=1
 EXTRA_DIST += tests/models/record_templates.py tests/models/template_cases.h \
 	tests/models/random_gguf.py
 EXTRA_DIST += tests/models/make_tokenizers.py tests/models/record.py tests/models/record_blocks.py \
-	tests/models/record_quants.py tests/models/bert.json tests/models/gpt2.json tests/models/llama2.json \
+	tests/models/record_bpe.py tests/models/record_quants.py tests/models/bert.json tests/models/gpt2.json tests/models/llama2.json \
 	tests/models/llama3.json tests/models/suffix.json tests/models/unigram.json tests/models/words.json \
 	tests/models/spm_bpe.model tests/models/spm_unigram.model tests/models/tokenizer_cases.h
 EXTRA_DIST += tests/native_headers.c tests/readers.py tests/run tests/kernel_cache tests/tap.sh tests/status.sh tests/yoke.sh tests/trainings.sh \
@@ -181,6 +181,7 @@ test_programs = \
 	tests/template.t \
 	tests/origin.t \
 	tests/tokenizer.t \
+	tests/tokenizer_train.t \
 	tests/train.t \
 	tests/tuning.t \
 	tests/vmath.t \
@@ -251,6 +252,7 @@ test_scripts = \
 	tests/report.sh \
 	tests/top.sh \
 	tests/train.sh \
+	tests/train_tokenizer.sh \
 	tests/train_processes.sh \
 	tests/train_launchers.sh \
 	tests/train_mpi.sh \
@@ -316,6 +318,8 @@ tests_origin_t_SOURCES = tests/origin.c
 tests_origin_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
 tests_tokenizer_t_SOURCES = tests/tokenizer.c tests/fuzz/targets.c tests/fuzz/targets.h
 tests_tokenizer_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
+tests_tokenizer_train_t_SOURCES = tests/tokenizer_train.c tests/models/recorded_bpe.h
+tests_tokenizer_train_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
 tests_images_t_SOURCES = tests/images.c tests/fuzz/targets.c tests/fuzz/targets.h
 tests_images_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
 tests_cubes_t_SOURCES = tests/cubes.c tests/fuzz/targets.c tests/fuzz/targets.h

@@ -580,6 +580,7 @@ static inline const char *model_folder(void)
 static const char words_json[] = "{\"version\": \"1.0\", \"added_tokens\": [], \"pre_tokenizer\": {\"type\": \"WhitespaceSplit\"}, "
 	"\"model\": {\"type\": \"WordLevel\", \"vocab\": {\"a\": 0, \"b\": 1, \"u\": 2}, \"unk_token\": \"u\"}}";
 static inline yoke_tokenizer *tokenizer(void) { return yoke_tokenizer_parse(words_json, sizeof words_json - 1, "words"); }
+static inline yoke_tokenizer *trained(void) { return yoke_tokenizer_train((const char *const[]){ "a b" }, NULL, 1, 260); }
 static inline const char *tokenizer_folder(void)
 {
 	mkdir("tokenizer", 0777);

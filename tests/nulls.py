@@ -24,6 +24,7 @@ ARGS = {
     "tokenizer_encode": 'tokenizer(), "a b", 3, 0, (int32_t **)pointers(), (size_t *)numbers64()',
     "tokenizer_decode": "tokenizer(), (const int32_t *)numbers64(), 2, 0, (char **)pointers(), (size_t *)numbers64()",
     "tokenizer_piece": "tokenizer(), 0, (size_t *)numbers64()", "tokenizer_id": 'tokenizer(), "a", 1',
+    "tokenizer_train": '(const char *const[64]){ "a b" }, (const size_t[64]){ 3 }, 1, 260', "tokenizer_save": 'trained(), "new.json"',
     "chat_template_parse": '"x", 1, "x"', "chat_template_of": "chat_tokenizer()",
     "chat_template_render": "chat_template(), chat_message(), 1, chat_options(), (char **)pointers(), (size_t *)numbers64()",
     "chat_template_render_spans": 'chat_template(), "[]", 2, chat_options(), (char **)pointers(), (size_t *)numbers64(), text_spans(), (size_t *)numbers64()',
@@ -153,6 +154,7 @@ STRUCTS = {
 # size of a struct that only the library makes.
 OPTIONAL = {
     "generation_new": "options", "generation_free": "generation", "model_embed": "options", "model_embed_texts": "options", "model_open": "options", "onnx_write": "options", "model_free": "model", "tokenizer_free": "tokenizer", "chat_template_free": "chat_template", "chat_template_render": "options options.tools options.variables",
+    "tokenizer_train": "bytes",
     "chat_template_render_spans": "options options.tools options.variables", "chat_template_encode": "options options.tools options.variables",
     "chat_template_encode_json": "options options.tools options.variables",
     "chat_template_render_json": "options options.tools options.variables", "model_parameters": "names", "cube_open": "settings", "cube_read": "weight", "dataset_cubes": "label settings",

@@ -167,6 +167,18 @@ static Made<Handle<yoke_tokenizer>> tokenizer_parse(nb::bytes data, const std::s
 	return made(unlocked([&] { return yoke_tokenizer_parse(data.c_str(), data.size(), name.c_str()); }));
 }
 
+static Made<Handle<yoke_tokenizer>> tokenizer_train(const std::vector<std::string> &texts, int64_t vocab)
+{
+	enter();
+	std::vector<const char *> text;
+	std::vector<size_t> bytes;
+	for (const std::string &t : texts) {
+		text.push_back(t.data());
+		bytes.push_back(t.size());
+	}
+	return made(unlocked([&] { return yoke_tokenizer_train(text.data(), bytes.data(), text.size(), vocab); }));
+}
+
 static Ids tokenizer_encode(Handle<yoke_tokenizer> &t, const std::string &text, unsigned flags)
 {
 	enter();
@@ -204,6 +216,8 @@ static void tokenizer_setup(nb::module_ &m)
 {
 	nb::class_<Handle<yoke_tokenizer>>(m, "TokenizerHandle", "A tokenizer of a published model.");
 	m.def("tokenizer_parse", tokenizer_parse, "data"_a, "name"_a = "tokenizer", DOC_tokenizer_parse);
+	m.def("tokenizer_train", tokenizer_train, "texts"_a, "vocab"_a,
+	      "Trains a byte-level BPE of at most `vocab` ids on a list of texts, with the merges of BpeTrainer of `tokenizers`.");
 	m.def("tokenizer_encode", tokenizer_encode, "tokenizer"_a, "text"_a, "flags"_a = 0,
 	      "Encodes a text: a list of ids.  flags: TOKENIZER_ADD, TOKENIZER_PARSE.  Truncation and padding settings of the file "
 	      "are not applied.");

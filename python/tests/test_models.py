@@ -124,6 +124,38 @@ def test_text_of_tokens_one_at_a_time(name):
             assert before + "".join(pieces) + stream.rest() == t.decode(ids, skip_special=True) or "\ufffd" in before
 
 
+def test_trained_tokenizer(tmp_path):
+    texts = ["It's 123 o'clock, isn't IT?  Two  blanks\n\n", "Grüße aus Köln, 你好 🌍\n" * 20, ""]
+    try:
+        t = yoke.Tokenizer.train(texts, 400)
+    except NotImplementedError:
+        pytest.skip("this build has no regular expressions")
+    t.save(tmp_path / "tokenizer.json")
+    again = yoke.Tokenizer(tmp_path / "tokenizer.json")
+    assert len(t) == len(again) and t.token(0) == "<|endoftext|>" and t.eos_ids == [0] and t.is_special(0)
+    for text in [*texts, "nothing of it, 🚀\t<|endoftext|>"]:
+        assert t.encode(text) == again.encode(text) and t.decode(t.encode(text)) == text
+    assert t.encode("a<|endoftext|>", parse=True)[-1] == 0
+    assert yoke.Tokenizer.train("ab ab ab", 258).token(257) == "ab"
+    for bad in [lambda: yoke.Tokenizer.train(texts, 256), lambda: yoke.Tokenizer.train([1]), lambda: again.save(tmp_path / "no")]:
+        with pytest.raises((ValueError, TypeError, IndexError)):
+            bad()
+
+
+def test_trained_tokenizer_as_the_library(tmp_path):
+    tokenizers = pytest.importorskip("tokenizers")
+    text = (models.parent.parent / "doc" / "python.md").read_text() if models.is_dir() else "It's 123 o'clock, isn't IT? " * 9
+    yoke.Tokenizer.train(text, 1500).save(tmp_path / "tokenizer.json")
+    theirs = tokenizers.Tokenizer(tokenizers.models.BPE())
+    theirs.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    theirs.train_from_iterator([text], tokenizers.trainers.BpeTrainer(
+        vocab_size=1500, special_tokens=["<|endoftext|>"], initial_alphabet=tokenizers.pre_tokenizers.ByteLevel.alphabet(), show_progress=False))
+    ours = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    assert ours.get_vocab() == theirs.get_vocab()
+    for t in (text, "Grüße, 你好 🚀\t<|endoftext|>"):
+        assert ours.encode(t).ids == theirs.encode(t).ids == yoke.Tokenizer(tmp_path / "tokenizer.json").encode(t, parse=True)
+
+
 def write_bert(folder, prefix=""):
     r = np.random.default_rng(6)
     layer = {"attention.self.query": (WIDTH, WIDTH), "attention.self.key": (WIDTH, WIDTH), "attention.self.value": (WIDTH, WIDTH),

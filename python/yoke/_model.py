@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from . import _core
@@ -20,6 +20,16 @@ class Tokenizer:
 
     def __init__(self, path: str | os.PathLike[str] | _core.TokenizerHandle) -> None:
         self._t = path if isinstance(path, _core.TokenizerHandle) else _core.tokenizer_open(os.fspath(path))
+
+    @classmethod
+    def train(cls, texts: str | Iterable[str], vocab: int = 4096) -> Tokenizer:
+        """A byte-level BPE of at most `vocab` ids that is learned from texts, with the vocabulary and merges of BpeTrainer of Hugging
+        Face `tokenizers`, the pre-tokenizer of GPT-2, and the special token <|endoftext|>, id 0."""
+        return cls(_core.tokenizer_train([texts] if isinstance(texts, str) else list(texts), vocab))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the tokenizer.json of a tokenizer that `train` made."""
+        _core.tokenizer_save(self._t, os.fspath(path))
 
     def encode(self, text: str, *, special: bool = True, parse: bool = False) -> list[int]:
         """The ids of a text.  special: add the special tokens of the model's format, such as BOS.  parse: special tokens

@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/error.h"
-#include "export/tokenizer.h"
 #include "formats/checkpoint.h"
 #include "models/pretrained.h"
 #include "text/tokenizer.h"
@@ -30,6 +30,14 @@ static const struct yk_family *family_named(const char *name)
 		if (!strcmp(f->name, name))
 			return f;
 	return NULL;
+}
+
+const char *yk_export_tokenizer_files(const struct yk_export *x, char path[4096])
+{
+	snprintf(path, 4096, "%s/tokenizer/tokenizer.gguf", x->path);
+	if (access(path, F_OK) < 0)
+		snprintf(path, 4096, "%s/tokenizer", x->path);
+	return path;
 }
 
 // The tokenizer of a published model with which it was trained, if it was.

@@ -80,4 +80,7 @@ int yk_export_tokenizer_hf(const struct yk_export *, const char *folder);
 struct yk_gguf_writer;
 int yk_export_tokenizer_gguf(const struct yk_export *, const char *pre, struct yk_gguf_writer *);
 
+// The folder or GGUF file in which a checkpoint keeps the tokenizer of a published model.
+const char *yk_export_tokenizer_files(const struct yk_export *, char path[4096]);
+
 #endif

@@ -16,8 +16,6 @@ struct yk_export_tables {
 	struct yk_arena arena;
 };
 void yk_export_tables_fini(struct yk_export_tables *);
-// The folder or GGUF file in which a checkpoint keeps the tokenizer of a published model.
-const char *yk_export_tokenizer_files(const struct yk_export *, char path[4096]);
 // The tables of a model that yoke trained on bytes.  1; 0: it was trained on something else.
 int yk_export_byte_tables(const struct yk_export *, struct yk_export_tables *);
 

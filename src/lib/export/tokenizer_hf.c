@@ -280,14 +280,6 @@ static int write_own(const struct yk_export *x, const char *folder)
 			     json_pack("{s:s, s:b}", "tokenizer_class", "PreTrainedTokenizerFast", "clean_up_tokenization_spaces", 0)) : e;
 }
 
-const char *yk_export_tokenizer_files(const struct yk_export *x, char path[4096])
-{
-	snprintf(path, 4096, "%s/tokenizer/tokenizer.gguf", x->path);
-	if (access(path, F_OK) < 0)
-		snprintf(path, 4096, "%s/tokenizer", x->path);
-	return path;
-}
-
 // That of a published model, in the folder of a checkpoint.
 static int write_kept(struct writing *to)
 {

@@ -8,7 +8,7 @@
 #include "tokenizer/regex.h"
 #include "yoke-tokenizer.h"
 
-#define YK_END_OF_TEXT "<|endoftext|>" // the special token, id 0
+#define YK_END_OF_TEXT "<|endoftext|>"            // the special token, id 0
 enum { YK_BPE_LEAST = 257, YK_BPE_VOCAB = 4096 }; // ids of the special token and all bytes; default
 
 // Unique words of the training text, as the pre-tokenizer divides it.
