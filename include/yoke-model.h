@@ -120,6 +120,15 @@ struct yoke_generation_options {
 // the vocabulary; EUNSUPPORTED: an encoder; ENOMEM.
 YOKE_API yoke_generation *yoke_generation_new(yoke_model *, int n, const int32_t *const *prompt, const int64_t *count,
 					      const struct yoke_generation_options *);
+// Begins again with other prompts, as many as before, for instance with the next question of a
+// conversation.  Tokens at the start of a prompt that are those of the text so far, prompt and
+// continuation, are not computed again.  Errors as yoke_generation_new; after ENOMEM all texts are
+// finished.
+YOKE_API int yoke_generation_again(yoke_generation *, const int32_t *const *prompt, const int64_t *count,
+				   const struct yoke_generation_options *);
+// Number of tokens that the model has computed for all texts so far: those of the prompts that no cache
+// had, and the continuations.
+YOKE_API int64_t yoke_generation_computed(const yoke_generation *);
 // Samples the next token of each unfinished text into ids[n]; -1 for texts that are finished or end
 // with this step.  Returns the number of tokens; 0: all texts are finished.  EFORMAT: no logit is
 // finite.

@@ -27,6 +27,8 @@ ABSENT = {
     "profile_state": "of C programs that keep a schedule of their own",
     "dataset_cube_files": "dataset_cubes has the same arguments",
     "pipeline_fit_as": "pipeline_fit; what it has more are checkpoints and a C function that hears of progress",
+    "generation_again": "of C programs; Model.generate begins anew",
+    "generation_computed": "of C programs; Model.generate begins anew",
     "chat_template_parse": "of C programs; Python has jinja2",
     "chat_template_of": "of C programs; Python has jinja2",
     "chat_template_free": "of C programs; Python has jinja2",

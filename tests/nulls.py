@@ -35,6 +35,7 @@ ARGS = {
     "tokenizer_is_special": "tokenizer(), 0", "tokenizer_eos": "tokenizer(), (const int32_t **)pointers()",
     "model_embed": "model(), ids22(), lengths(), embed_options()",
     "generation_new": "model(), 1, prompts(), counts(), generation_options()",
+    "generation_again": "generation(), prompts(), counts(), generation_options()",
     "model_tokenizer": "model_with_words()", "generation_end": "generation(), 0",
     "generation_next": "generation(), (int32_t *)numbers64()",
     "model_embed_texts": 'model_with_words(), 1, (const char *const[64]){ "a" }, embed_options(), floats()',
@@ -153,6 +154,7 @@ STRUCTS = {
 # :NONE, YOKE_NONE; :OF_NONE, such a member of a list; :OTHER, a tensor that is not read; :SIZE, any
 # size of a struct that only the library makes.
 OPTIONAL = {
+    "generation_again": "options",
     "generation_new": "options", "generation_free": "generation", "model_embed": "options", "model_embed_texts": "options", "model_open": "options", "onnx_write": "options", "model_free": "model", "tokenizer_free": "tokenizer", "chat_template_free": "chat_template", "chat_template_render": "options options.tools options.variables",
     "tokenizer_train": "bytes",
     "chat_template_render_spans": "options options.tools options.variables", "chat_template_encode": "options options.tools options.variables",

@@ -359,6 +359,76 @@ static void test_generation(const struct recorded *r)
 	tensors_free(&all);
 }
 
+// A conversation: prompts that begin with parts of earlier ones and their continuations.
+struct turn {
+	int64_t keep;  // tokens of the text before
+	int64_t added; // new ones
+};
+
+static bool next_turn(yoke_model *m, yoke_generation *g, int32_t *ids, int64_t *n, struct turn turn, int64_t *wanted)
+{
+	const struct yoke_generation_options o = { .size = sizeof o, .tokens = NEW, .past_end = 1 };
+	static int32_t prompt[1000];
+	const int32_t *const at[] = { prompt };
+	int32_t fresh[1][NEW], id;
+	const int64_t keep = turn.keep < *n ? turn.keep : *n, count = keep + turn.added, cached = *n ? *n - 1 : 0;
+	memcpy(prompt, ids, (size_t)keep * sizeof *ids);
+	for (int64_t i = keep; i < count; i++)
+		prompt[i] = (int32_t)((7 * i + 11 * *n + 3) % RECORDED_VOCAB);
+	int64_t same = 0;
+	while (same < cached && same < count - 1 && prompt[same] == ids[same])
+		same++;
+	*wanted += count - same + NEW - 1; // the last token of a text is not computed
+	if (yoke_generation_again(g, at, &count, &o) < 0 || continued(m, 1, at, &count, o, fresh) != NEW)
+		return false;
+	memcpy(ids, prompt, (size_t)count * sizeof *ids);
+	*n = count;
+	for (int i = 0; i < NEW; i++) {
+		if (yoke_generation_next(g, &id) != 1 || id != fresh[0][i])
+			return false;
+		ids[(*n)++] = id;
+	}
+	return yoke_generation_next(g, &id) == 0;
+}
+
+// Texts that begin again keep what their caches have, and continue as if they had not.
+static void test_again(const struct recorded *r)
+{
+	static const struct turn turns[] = {
+		{ 0, 14 }, { 1000, 3 }, { 1000, 1 }, { 10, 4 }, { 14, 0 }, { 5, 0 }, { 0, 3 }, // then beyond a cache of 256
+		{ 1000, 300 }, { 1000, 4 }, { 1000, 260 }, { 200, 10 }, { 1000, 5 },
+	};
+	struct tensors all = tensors_of(r);
+	const char *path = write_folder("again", r->config, &all);
+	yoke_model *m = yoke_model_open(path, NULL);
+	struct yoke_model_info info = { .size = sizeof info };
+	const struct yoke_generation_options none = { .size = sizeof none, .tokens = 0 };
+	const int32_t *const first[] = { recorded_ids };
+	const int64_t one = 1;
+	static int32_t ids[1000];
+	int64_t n = 0, wanted = 0, computed = 0;
+	size_t turn = 0;
+	yoke_model_info(m, &info);
+	yoke_generation *g = strcmp(info.family, "bert") ? yoke_generation_new(m, 1, first, &one, &none) : NULL;
+	const size_t count = info.context >= 1000 ? sizeof turns / sizeof *turns : 7;
+	while (g && turn < count && next_turn(m, g, ids, &n, turns[turn], &wanted)) {
+		turn++;
+		computed = yoke_generation_computed(g);
+		if (computed != wanted)
+			break;
+	}
+	ok(!g || (turn == count && computed == wanted),
+	   "%s: %zu of %zu prompts of a conversation are continued as by themselves; computed %lld tokens, wanted %lld", r->name, turn, count,
+	   (long long)computed, (long long)wanted);
+	const int64_t none_given = 0;
+	ok(!g || (yoke_generation_again(g, first, &none_given, &none) == YOKE_EINVAL && yoke_generation_computed(g) == computed),
+	   "%s: an empty prompt is refused: %s", r->name, yoke_error());
+	yoke_error_clear();
+	yoke_generation_free(g);
+	yoke_model_free(m);
+	tensors_free(&all);
+}
+
 // ---- export ----
 
 static int logits_of(const char *path, float *to, size_t bytes)
@@ -617,6 +687,8 @@ int main(void)
 	for (int i = 0; i < MODELS; i++)
 		test_family(&recorded[i]);
 	test_generation(&recorded[0]);
+	for (int i = 0; i < MODELS; i++)
+		test_again(&recorded[i]);
 	for (int i = 0; i < MODELS; i++)
 		test_export(&recorded[i]);
 	test_all_onnx();

@@ -28,24 +28,45 @@ struct yk_generation {
 	struct text text[YK_SEQUENCES];
 	float *logits; // [n,V]
 	int64_t tokens;
+	int64_t computed; // tokens, by the network
 };
 
-// The cache has space for `tokens` more.
-static int text_init(struct text *t, const struct yk_network *net, const struct yk_tokens *prompt, int64_t tokens)
+// The space that a cache needs for n tokens and `tokens` more: a multiple of CACHE_STEP, so that prompts
+// of similar lengths share a plan.
+static int64_t capacity_of(int64_t n, int64_t tokens, int64_t context)
+{
+	if (tokens >= context - n)
+		return context;
+	const int64_t capacity = (n + tokens + CACHE_STEP - 1) / CACHE_STEP * CACHE_STEP;
+	return capacity < context ? capacity : context;
+}
+
+// Gives a text its prompt.  Of a text that had one, the cache keeps the tokens that both begin with.
+static int text_begin(struct text *t, const struct yk_network *net, const struct yk_tokens *prompt, int64_t tokens)
 {
 	const int64_t context = net->shape.context;
 	if (prompt->count == 0)
 		return yk_fail(YOKE_EINVAL, "prompt: is empty; give at least one character");
-	t->n = prompt->count < (size_t)context ? (int64_t)prompt->count : context;
-	t->ids = malloc(((size_t)context + 1) * sizeof *t->ids);
-	if (!t->ids)
+	const int64_t n = prompt->count < (size_t)context ? (int64_t)prompt->count : context;
+	const int64_t capacity = capacity_of(n, tokens, context);
+	int32_t *ids = malloc(((size_t)context + 1) * sizeof *ids);
+	if (!ids)
 		return yk_fail(YOKE_ENOMEM, "generate: no memory");
-	yk_tokens_copy(prompt, prompt->count - (size_t)t->n, (size_t)t->n, t->ids);
-	// a multiple of CACHE_STEP: lengths of prompts that are near each other share a plan
-	int64_t capacity = context;
-	if (tokens < context - t->n)
-		capacity = (t->n + tokens + CACHE_STEP - 1) / CACHE_STEP * CACHE_STEP;
-	return yk_network_cache_new(net, capacity < context ? capacity : context, &t->cache);
+	yk_tokens_copy(prompt, prompt->count - (size_t)n, (size_t)n, ids);
+	if (t->cache) {
+		int64_t same = 0; // the last token is always computed, for its logits
+		while (same < t->cache->length && same < n - 1 && ids[same] == t->ids[same])
+			same++;
+		t->cache->length = same < t->cache->length && net->model->recurrent ? 0 : same;
+	}
+	free(t->ids);
+	*t = (struct text){ .cache = t->cache, .ids = ids, .n = n, .over = tokens <= 0 };
+	if (!t->cache)
+		return yk_network_cache_new(net, capacity, &t->cache);
+	if (capacity <= t->cache->capacity)
+		return 0;
+	const int64_t twice = 2 * t->cache->capacity < context ? 2 * t->cache->capacity : context;
+	return yk_network_cache_grow(net, &t->cache, capacity > twice ? capacity : twice);
 }
 
 // Shifts a full window.
@@ -86,6 +107,7 @@ static int predict(struct yk_generation *g, int m, struct text *const *t)
 	h = yoke_slice(h, 1, news - 1, news, 1);
 	yoke_read(g->net->model->logits(g->net, h), g->logits,
 		  (size_t)m * (size_t)g->net->shape.vocab * sizeof *g->logits);
+	g->computed += m * news;
 	return yoke_scope_end(s);
 }
 
@@ -147,15 +169,30 @@ int yk_generation_new(const struct yk_network *net, const struct yk_sampling *s,
 	g->logits = malloc((size_t)n * (size_t)net->shape.vocab * sizeof *g->logits);
 	if (!g->logits)
 		e = yk_fail(YOKE_ENOMEM, "generate: no memory");
-	for (int i = 0; i < n && e == 0; i++) {
-		g->text[i].over = tokens <= 0;
-		e = text_init(&g->text[i], net, &prompt[i], tokens);
-	}
+	for (int i = 0; i < n && e == 0; i++)
+		e = text_begin(&g->text[i], net, &prompt[i], tokens);
 	if (e < 0)
 		yk_generation_free(g);
 	else
 		*to = g;
 	return e;
+}
+
+int yk_generation_again(struct yk_generation *g, const struct yk_sampling *s, const struct yk_tokens *prompt, int64_t tokens)
+{
+	int e = 0;
+	g->sampling = *s;
+	g->tokens = tokens;
+	for (int i = 0; i < g->n && e == 0; i++)
+		e = text_begin(&g->text[i], g->net, &prompt[i], tokens);
+	for (int i = 0; i < g->n && e < 0; i++)
+		g->text[i].over = true;
+	return e;
+}
+
+int64_t yk_generation_computed(const struct yk_generation *g)
+{
+	return g->computed;
 }
 
 void yk_generation_free(struct yk_generation *g)

@@ -17,6 +17,12 @@ struct yk_generation;
 // `tokens` tokens. The network must remain until yk_generation_free.
 int yk_generation_new(const struct yk_network *, const struct yk_sampling *, int n, const struct yk_tokens *prompt,
 		      int64_t tokens, struct yk_generation **to);
+// Begins again with other prompts for the same texts, to be continued by `tokens` tokens.  Tokens at
+// the start of a prompt that are those of the text so far, prompt and continuation, are not computed
+// again.  After an error the texts are finished.
+int yk_generation_again(struct yk_generation *, const struct yk_sampling *, const struct yk_tokens *prompt, int64_t tokens);
+// Number of tokens that the network has computed for all texts.
+int64_t yk_generation_computed(const struct yk_generation *);
 // Samples the next token of each unfinished text into ids[n], -1 for finished ones. Returns the
 // number of texts that had been unfinished; 0: none, so that generation is over.
 int yk_generation_next(struct yk_generation *, int32_t *ids);

@@ -276,5 +276,5 @@ const struct yk_model yk_model_bk = {
 		  YK_HAS_TRAIT(bk_gradient) | YK_HAS_TRAIT(bk_blend),
 	.check = check, .leaks = leaks, .choices = true, .parameters = parameters, .kept = kept,
 	.forward = forward, .logits = logits, .loss = loss,
-	.state = state, .extend = extend,
+	.state = state, .recurrent = true, .extend = extend,
 };

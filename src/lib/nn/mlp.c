@@ -176,5 +176,5 @@ const struct yk_model yk_model_mlp = {
 	.choices = true, .kept = kept,
 	.width = width, .work = work, .before = LAYERS,
 	.forward = forward, .logits = logits, .loss = yk_network_loss,
-	.state = state, .extend = extend,
+	.state = state, .recurrent = true, .extend = extend,
 };

@@ -564,6 +564,32 @@ int yk_network_cache_new(const struct yk_network *n, int64_t capacity, struct yk
 	return 0;
 }
 
+int yk_network_cache_grow(const struct yk_network *n, struct yk_network_cache **c, int64_t capacity)
+{
+	struct yk_network_cache *before = *c, *after;
+	int e = yk_network_cache_new(n, capacity, &after);
+	if (e < 0)
+		return e;
+	yoke_scope *s = yoke_scope_begin("cache");
+	for (int i = 0; i < before->state.count; i++) {
+		yoke_tensor *from = before->state.var[i], *to = after->state.var[i];
+		int64_t lo[YOKE_MAX_RANK] = { 0 }, hi[YOKE_MAX_RANK] = { 0 };
+		for (int d = 0; d < yoke_rank(from); d++)
+			hi[d] = yoke_dim(to, d) - yoke_dim(from, d);
+		yoke_assign(to, yoke_pad(from, lo, hi, 0));
+	}
+	yoke_eval(after->state.count, after->state.var);
+	e = yoke_scope_end(s);
+	if (e < 0) {
+		yk_network_cache_free(after);
+		return e;
+	}
+	after->length = before->length;
+	yk_network_cache_free(before);
+	*c = after;
+	return 0;
+}
+
 void yk_network_cache_free(struct yk_network_cache *c)
 {
 	if (!c)

@@ -144,7 +144,8 @@ struct yk_network {
 // State kept for the tokens of a sequence so far (keys and values, for example), so that each is
 // computed only once.
 struct yk_network_cache {
-	int64_t length;             // tokens in it; set it to 0 to start over
+	int64_t length;             // tokens in it; 0 starts over.  Less than before: the last ones are
+				    // forgotten, unless the model is `recurrent`
 	int64_t capacity;           // tokens that it has space for
 	yoke_tensor *at, *seen;     // scalars: position of the first new token; number of tokens
 				    // including the new ones
@@ -193,6 +194,7 @@ struct yk_model {
 	// `state` adds a cache's variables.  `extend` is forward without dropout for tokens that
 	// follow those in the caches, one cache per row; either all caches are empty or none is.
 	void (*state)(const struct yk_model_shape *, struct yk_parameters *);
+	bool recurrent; // a cache holds the state after its last token only, not a value for each
 	yoke_tensor *(*extend)(const struct yk_network *, struct yk_network_cache *const *,
 			       yoke_tensor *ids);
 };
@@ -260,6 +262,8 @@ yoke_tensor *yk_network_extend(const struct yk_network *, struct yk_network_cach
 bool yk_model_leaks(const struct yk_model *, const struct yk_model_shape *);
 // A cache with space for `capacity` tokens, 1 .. the network's context.
 int yk_network_cache_new(const struct yk_network *, int64_t capacity, struct yk_network_cache **);
+// Replaces a cache by one with the same tokens and more space.
+int yk_network_cache_grow(const struct yk_network *, struct yk_network_cache **, int64_t capacity);
 void yk_network_cache_free(struct yk_network_cache *); // NULL is fine
 
 #endif
