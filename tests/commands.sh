@@ -24,6 +24,8 @@ ssh gpu|runs on another machine
 ../yoke/bench/ranks.py|trains for twenty minutes
 ../yoke/bench/watch.py|writes a million lines, trains and looks for minutes
 YOKE_BACKEND=cuda YOKE_FAKE_EMPTY=1 bench/native_launches|needs the fake drivers of a build
+yoke chat SmolLM2-135M-Instruct|needs a pretrained model; tests/chat.t
+./yoke chat SmolLM2-135M-Instruct|the same
 pip install ./python|builds the package, which tests/python.sh does'
 
 # ---- the lines ----

@@ -161,6 +161,7 @@ test_programs = \
 	tests/gguf.t \
 	tests/quant.t \
 	tests/pretrained.t \
+	tests/chat.t \
 	tests/adapters.t \
 	tests/held.t \
 	tests/safetensors.t \
@@ -438,6 +439,8 @@ tests_quant_t_SOURCES = tests/quant.c tests/models/recorded_quants.h
 tests_gguf_t_SOURCES = tests/gguf.c tests/gguf_write.h tests/models/recorded_blocks.h
 tests_held_t_SOURCES = tests/held.c tests/gguf_write.h
 tests_pretrained_t_SOURCES = tests/pretrained.c tests/onnx_case.h tests/gguf_write.h tests/models/recorded.h tests/models/recorded_files.h
+tests_chat_t_SOURCES = tests/chat.c tests/models/recorded.h tests/models/recorded_files.h
+tests_chat_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
 tests_adapters_t_SOURCES = tests/adapters.c tests/models/recorded.h tests/models/recorded_files.h
 tests_onnx_t_SOURCES = tests/onnx.c tests/onnx_case.h
 tests_safetensors_t_SOURCES = tests/safetensors.c

@@ -87,7 +87,7 @@ static const char *write_folder(const char *name, const char *config, const stru
 
 // ---- training ----
 
-static void write_ids(void)
+static inline void write_ids(void)
 {
 	char path[256], text[4096];
 	size_t n = 0;
@@ -99,7 +99,7 @@ static void write_ids(void)
 }
 
 // Trains from `init` into folder/name up to a step, with further keys separated by blanks.
-static int train(const char *init, const char *name, int steps, const char *further)
+static inline int train(const char *init, const char *name, int steps, const char *further)
 {
 	char text[5][400], more[400], *save = NULL;
 	struct yk_config c;

@@ -397,7 +397,7 @@ static int line(struct yk_config *c, const struct variables *v, char *at)
 	if (key < 0)
 		return unknown(c, v->where, name);
 	if (v->at[key])
-		yk_warn(c->command == YK_T ? "train" : c->command == YK_G ? "generate" : "eval",
+		yk_warn(c->command == YK_T ? "train" : c->command == YK_G ? "generate" : c->command == YK_C ? "chat" : "eval",
 			"%s: %s is set in line %d as well; this one counts", v->where, name,
 			v->at[key]);
 	v->at[key] = v->number;

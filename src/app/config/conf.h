@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Configuration: the keys of `yoke train`, `generate` and `eval`, declared once in this table and
+// Configuration: the keys of `yoke train`, `generate`, `chat` and `eval`, declared once in this table and
 // read from `config.env` files and key=value arguments. Precedence: argument, file, checkpoint,
 // default.
 #ifndef YK_CONF_H
@@ -13,6 +13,7 @@
 #define YK_T 1u // train
 #define YK_G 2u // generate
 #define YK_E 4u // eval
+#define YK_C 8u // chat
 
 #define YK_MODEL_NAME(name) #name
 #define YK_MODEL_NAMES YK_MODELS(YK_MODEL_NAME, " ")
@@ -68,7 +69,7 @@
 	  "architecture of the network") \
 	YK_SIZES(S) \
 	YK_TRAITS(X, YK_T) \
-	X(context, MODEL, BASIC, INT, YK_T | YK_G | YK_E, "128", 1, 1048576, NULL, \
+	X(context, MODEL, BASIC, INT, YK_T | YK_G | YK_C | YK_E, "128", 1, 1048576, NULL, \
 	  "tokens per window; of pretrained models, the maximum for a text") \
 	X(batch, DATA, BASIC, INT, YK_T | YK_G | YK_E, "16", 1, 1048576, "auto", \
 	  "windows, or prompts, per pass; auto: the fastest batch that fits") \
@@ -189,37 +190,42 @@
 	  "text to continue; -: standard input") \
 	X(prompts, GENERATION, ADVANCED, STRING, YK_G, "", 0, 0, NULL, \
 	  "file with one prompt per line, continued in one batch; -: standard input") \
-	X(dtype, MODEL, ADVANCED, CHOICE, YK_T | YK_G | YK_E, "file", 0, 0, "file f32 f16 bf16", \
+	X(dtype, MODEL, ADVANCED, CHOICE, YK_T | YK_G | YK_C | YK_E, "file", 0, 0, "file f32 f16 bf16", \
 	  "convert the matrices of a pretrained model; file: keep its format; in training only with lora") \
-	X(quant, MODEL, ADVANCED, CHOICE, YK_T | YK_G | YK_E, "none", 0, 0, "none q8_0 q4_0 q4_1 q5_0 q5_1", \
+	X(quant, MODEL, ADVANCED, CHOICE, YK_T | YK_G | YK_C | YK_E, "none", 0, 0, "none q8_0 q4_0 q4_1 q5_0 q5_1", \
 	  "quantize the matrices of a pretrained model; in training only with lora") \
-	X(kv, GENERATION, ADVANCED, CHOICE, YK_G, "auto", 0, 0, "auto f16 f32", \
+	X(kv, GENERATION, ADVANCED, CHOICE, YK_G | YK_C, "auto", 0, 0, "auto f16 f32", \
 	  "keys and values in the cache; auto: f32 if all matrices are, otherwise f16") \
 	X(by_row, GENERATION, ADVANCED, CHOICE, YK_G, "0", 0, 0, "0 1", \
 	  "1: a text has the same bits whatever other prompts are in the batch; slower") \
-	X(tokens, GENERATION, ADVANCED, INT, YK_G, "256", 0, 1e12, NULL, "tokens to generate") \
-	X(temperature, GENERATION, ADVANCED, REAL, YK_G, "0.8", 0, 100, NULL, \
+	X(system, GENERATION, ADVANCED, STRING, YK_C, "", 0, 0, NULL, \
+	  "the system message that a conversation begins with") \
+	X(template, GENERATION, ADVANCED, STRING, YK_C, "", 0, 0, NULL, \
+	  "file with the chat template, in Jinja; empty: the one that comes with the model") \
+	X(tokens, GENERATION, ADVANCED, INT, YK_G | YK_C, "auto", 0, 1e12, "auto", \
+	  "tokens to generate; auto: 256, or in a conversation until the model ends its answer") \
+	X(temperature, GENERATION, ADVANCED, REAL, YK_G | YK_C, "0.8", 0, 100, NULL, \
 	  "0: always the most likely token") \
-	X(top_p, GENERATION, ADVANCED, REAL, YK_G, "0.9", 0, 1, NULL, \
+	X(top_p, GENERATION, ADVANCED, REAL, YK_G | YK_C, "0.9", 0, 1, NULL, \
 	  "sample from the most likely tokens with this total probability") \
-	X(top_k, GENERATION, ADVANCED, INT, YK_G, "0", 0, 1048576, NULL, \
+	X(top_k, GENERATION, ADVANCED, INT, YK_G | YK_C, "0", 0, 1048576, NULL, \
 	  "sample from this number of most likely tokens; 0: from all") \
-	X(min_p, GENERATION, ADVANCED, REAL, YK_G, "0", 0, 1, NULL, \
+	X(min_p, GENERATION, ADVANCED, REAL, YK_G | YK_C, "0", 0, 1, NULL, \
 	  "sample only tokens with at least this share of the largest probability") \
-	X(repetition, GENERATION, ADVANCED, REAL, YK_G, "1", 0.01, 100, NULL, \
+	X(repetition, GENERATION, ADVANCED, REAL, YK_G | YK_C, "1", 0.01, 100, NULL, \
 	  "divide logits of tokens that the text has by this, or multiply negative ones; 1: do not") \
-	X(frequency, GENERATION, ADVANCED, REAL, YK_G, "0", -100, 100, NULL, \
+	X(frequency, GENERATION, ADVANCED, REAL, YK_G | YK_C, "0", -100, 100, NULL, \
 	  "subtract this from a token's logit for each time that the text has it") \
-	X(presence, GENERATION, ADVANCED, REAL, YK_G, "0", -100, 100, NULL, \
+	X(presence, GENERATION, ADVANCED, REAL, YK_G | YK_C, "0", -100, 100, NULL, \
 	  "subtract this from the logit of tokens that the text has") \
-	X(seed, RUN, BASIC, INT, YK_T | YK_G | YK_E, "1", 0, 9e15, NULL, \
+	X(seed, RUN, BASIC, INT, YK_T | YK_G | YK_C | YK_E, "1", 0, 9e15, NULL, \
 	  "seed of all random numbers") \
-	X(backend, RUN, BASIC, STRING, YK_T | YK_G | YK_E, "", 0, 0, NULL, \
+	X(backend, RUN, BASIC, STRING, YK_T | YK_G | YK_C | YK_E, "", 0, 0, NULL, \
 	  "as YOKE_BACKEND; empty: use that; in training also fastest: time the allowed devices first") \
-	X(memory, MEMORY, ADVANCED, STRING, YK_T | YK_G | YK_E, "", 0, 0, NULL, \
+	X(memory, MEMORY, ADVANCED, STRING, YK_T | YK_G | YK_C | YK_E, "", 0, 0, NULL, \
 	  "as YOKE_MEMORY: maximum bytes to use of the device, as 512M; activations may wait in host memory " \
 	  "(YOKE_SPILL); empty: use that") \
-	X(threads, RUN, ADVANCED, INT, YK_T | YK_G | YK_E, "0", 0, 4096, NULL, \
+	X(threads, RUN, ADVANCED, INT, YK_T | YK_G | YK_C | YK_E, "0", 0, 4096, NULL, \
 	  "as YOKE_THREADS; 0: use that")
 
 enum yk_config_key {
@@ -260,7 +266,7 @@ extern const enum yk_config_key yk_config_traits[YK_TRAIT_COUNT]; // index: mode
 enum yk_config_origin { YK_BY_DEFAULT, YK_BY_CHECKPOINT, YK_BY_FILE, YK_BY_ARGUMENT };
 
 struct yk_config {
-	unsigned command; // YK_T, YK_G or YK_E
+	unsigned command; // YK_T, YK_G, YK_E or YK_C
 	struct yk_config_value {
 		char *text;
 		int64_t i; // INT, EVERY

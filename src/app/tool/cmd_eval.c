@@ -136,8 +136,9 @@ static void print(const struct yk_opened *o, const struct result *r)
 		       r->loss / M_LN2 * (double)r->tokens / (double)r->bytes);
 }
 
-static int eval(const struct yk_opened *o)
+static int eval(const struct yk_opened *o, void *arg)
 {
+	(void)arg;
 	const struct yk_network *net = o->model.net;
 	struct yk_data *data = open_data(o);
 	if (!data)
@@ -157,5 +158,5 @@ static int eval(const struct yk_opened *o)
 
 int yk_cmd_eval(int argc, char **argv)
 {
-	return yk_with_model(YK_E, argc, argv, eval);
+	return yk_with_model(YK_E, argc, argv, eval, NULL);
 }

@@ -18,6 +18,7 @@
 #include "models/generate.h"
 #include "tool/model_open.h"
 
+enum { DEFAULT_TOKENS = 256 };
 #define MAX_PROMPT (UINT64_C(1) << 30) // max bytes of a prompt read from a pipe
 
 // Destination of the texts: standard output immediately or, for several texts, buffers in memory.
@@ -67,26 +68,12 @@ static int prompt_tokens(const struct yk_opened *o, const char *prompt, size_t b
 	return e;
 }
 
-static struct yk_sampling sampling_of(const struct yk_config *c)
-{
-	return (struct yk_sampling){
-		.temperature = yk_config_real(c, YK_KEY_temperature),
-		.top_p = yk_config_real(c, YK_KEY_top_p),
-		.top_k = yk_config_int(c, YK_KEY_top_k),
-		.min_p = yk_config_real(c, YK_KEY_min_p),
-		.repetition = yk_config_real(c, YK_KEY_repetition),
-		.frequency = yk_config_real(c, YK_KEY_frequency),
-		.presence = yk_config_real(c, YK_KEY_presence),
-		.seed = (uint64_t)yk_config_int(c, YK_KEY_seed),
-	};
-}
-
 static int go_on(const struct yk_opened *o, int n, const struct yk_tokens *prompt,
 		 struct output *to)
 {
-	const struct yk_sampling s = sampling_of(&o->config);
-	return yk_generate(o->model.net, &s, n, prompt, yk_config_int(&o->config, YK_KEY_tokens),
-			   write_token, to);
+	const struct yk_sampling s = yk_opened_sampling(o);
+	const int64_t tokens = yk_config_int(&o->config, YK_KEY_tokens);
+	return yk_generate(o->model.net, &s, n, prompt, tokens == YK_AUTO ? DEFAULT_TOKENS : tokens, write_token, to);
 }
 
 // Reads a file or standard input; removes a UTF-8 byte-order mark and converts line ends to LF.
@@ -210,8 +197,9 @@ static int generate_several(const struct yk_opened *o)
 	return e;
 }
 
-static int generate(const struct yk_opened *o)
+static int generate(const struct yk_opened *o, void *arg)
 {
+	(void)arg;
 	const struct yk_config *c = &o->config;
 	bool several = *yk_config_str(c, YK_KEY_prompts);
 	if (several && yk_config_given(c, YK_KEY_prompt))
@@ -222,5 +210,5 @@ static int generate(const struct yk_opened *o)
 
 int yk_cmd_generate(int argc, char **argv)
 {
-	return yk_with_model(YK_G, argc, argv, generate);
+	return yk_with_model(YK_G, argc, argv, generate, NULL);
 }

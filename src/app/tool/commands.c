@@ -120,6 +120,17 @@ const struct yk_command yk_commands[] = {
 	{ "generate", "MODEL [key=value ..]", "write text with a trained model", yk_cmd_generate, YK_G,
 	  "MODEL is the folder that `yoke train` wrote, or a pretrained model: a folder with config.json and\n"
 	  "safetensors files, or a GGUF file.\n", NULL },
+	{ "chat", "MODEL [key=value ..]", "hold a conversation with a model", yk_cmd_chat, YK_C,
+	  "MODEL is as in `yoke generate`, with a chat template (tokenizer_config.json, chat_template.jinja, GGUF). A line\n"
+	  "is a message; \\ at its end goes on, and \"\"\" begins and ends several lines. Ctrl-C ends the answer; again at\n"
+	  "the prompt, or Ctrl-D, leaves. Without a terminal it reads lines and prints the answers only.\n"
+	  "  /reset        forgets the conversation, but not the system message\n"
+	  "  /system TEXT  replaces the system message; without TEXT removes it\n"
+	  "  /regenerate   answers the last message again, with other random numbers\n"
+	  "  /save FILE    appends the conversation to FILE: a line of .jsonl, as `yoke train` reads it\n"
+	  "  /load FILE    goes on with the last conversation in FILE\n"
+	  "  /stats        prints the numbers of messages and tokens\n"
+	  "  /help, /exit\n", NULL },
 	{ "eval", "MODEL [key=value ..]", "compute the loss of a trained model on text", yk_cmd_eval, YK_E,
 	  "MODEL is the folder that `yoke train` wrote, or a pretrained model: a folder with config.json and\n"
 	  "safetensors files, or a GGUF file.\n"

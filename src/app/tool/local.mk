@@ -27,6 +27,11 @@ yoke_SOURCES = \
 	src/app/tool/cmd_eval.c \
 	src/app/tool/cmd_export.c \
 	src/app/tool/cmd_fit.c \
+	src/app/tool/chat.c \
+	src/app/tool/chat.h \
+	src/app/tool/chat_input.c \
+	src/app/tool/chat_input.h \
+	src/app/tool/cmd_chat.c \
 	src/app/tool/cmd_generate.c \
 	src/app/tool/cmd_help.c \
 	src/app/tool/cmd_info.c \

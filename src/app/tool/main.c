@@ -124,7 +124,7 @@ static int run(const struct yk_command *c, int argc, char **argv)
 		if (!strcmp(argv[i], "--version"))
 			return version();
 	}
-	yk_warmup_show(&screen, !strcmp(c->name, "generate"));
+	yk_warmup_show(&screen, !strcmp(c->name, "generate") || !strcmp(c->name, "chat"));
 	int status = c->run(argc, argv);
 	yk_warmup_to(NULL, NULL);
 	return finish(c->name, status);

@@ -12,7 +12,7 @@
 static struct yoke_model_options options_of(const struct yk_config *c, unsigned command)
 {
 	const char *dtype = yk_config_str(c, YK_KEY_dtype), *quant = yk_config_str(c, YK_KEY_quant);
-	const char *kv = command == YK_G ? yk_config_str(c, YK_KEY_kv) : "auto";
+	const char *kv = command & (YK_G | YK_C) ? yk_config_str(c, YK_KEY_kv) : "auto";
 	return (struct yoke_model_options){
 		.size = sizeof(struct yoke_model_options),
 		.context = yk_config_given(c, YK_KEY_context) ? yk_config_int(c, YK_KEY_context) : 0,
@@ -28,12 +28,12 @@ static int open_model(unsigned command, struct yk_opened *o)
 	int e = yk_config_apply(&o->config);
 	if (e == 0)
 		e = yk_trained_open(o->folder, &options, &o->model);
-	if (e == 0 && command == YK_G && !options.context)
+	if (e == 0 && command & (YK_G | YK_C) && !options.context)
 		yk_trained_widen(&o->model);
 	return e;
 }
 
-int yk_with_model(unsigned command, int argc, char **argv, int (*fn)(const struct yk_opened *))
+int yk_with_model(unsigned command, int argc, char **argv, int (*fn)(const struct yk_opened *, void *arg), void *arg)
 {
 	struct yk_opened o = { 0 };
 	const char *name = argv[0];
@@ -46,10 +46,25 @@ int yk_with_model(unsigned command, int argc, char **argv, int (*fn)(const struc
 	if (yk_config_arguments(&o.config, argc - 2, argv + 2) < 0) {
 		yk_failed(name);
 		status = YK_USAGE;
-	} else if (open_model(command, &o) < 0 || fn(&o) < 0) {
+	} else if (open_model(command, &o) < 0 || fn(&o, arg) < 0) {
 		status = yk_reader_gone() ? YK_DONE : yk_failed(name);
 	}
 	yk_trained_close(&o.model);
 	yk_config_fini(&o.config);
 	return status;
+}
+
+struct yk_sampling yk_opened_sampling(const struct yk_opened *o)
+{
+	const struct yk_config *c = &o->config;
+	return (struct yk_sampling){
+		.temperature = yk_config_real(c, YK_KEY_temperature),
+		.top_p = yk_config_real(c, YK_KEY_top_p),
+		.top_k = yk_config_int(c, YK_KEY_top_k),
+		.min_p = yk_config_real(c, YK_KEY_min_p),
+		.repetition = yk_config_real(c, YK_KEY_repetition),
+		.frequency = yk_config_real(c, YK_KEY_frequency),
+		.presence = yk_config_real(c, YK_KEY_presence),
+		.seed = (uint64_t)yk_config_int(c, YK_KEY_seed),
+	};
 }

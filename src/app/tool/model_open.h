@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared by `yoke generate` and `yoke eval`: parses their keys and opens the model directory.
+// Shared by `yoke generate`, `yoke chat` and `yoke eval`: parses their keys and opens the model directory.
 #ifndef YK_MODEL_OPEN_H
 #define YK_MODEL_OPEN_H
 
 #include "config/conf.h"
+#include "models/sampling.h"
 #include "train/trained.h"
 
 struct yk_opened {
@@ -14,6 +15,8 @@ struct yk_opened {
 
 // Runs the sub-command with arguments "COMMAND MODEL [key=value ...]": loads the model, calls fn,
 // reports errors, and returns the exit status.
-int yk_with_model(unsigned command, int argc, char **argv, int (*fn)(const struct yk_opened *));
+int yk_with_model(unsigned command, int argc, char **argv, int (*fn)(const struct yk_opened *, void *arg), void *arg);
+// How the keys say that tokens are chosen.
+struct yk_sampling yk_opened_sampling(const struct yk_opened *);
 
 #endif

@@ -41,14 +41,21 @@ static int64_t capacity_of(int64_t n, int64_t tokens, int64_t context)
 	return capacity < context ? capacity : context;
 }
 
+// At least twice as much, so that the time for copying stays small.
+static int grow_cache(struct text *t, const struct yk_network *net, int64_t capacity)
+{
+	const int64_t context = net->shape.context, had = t->cache->capacity, twice = had < context / 2 ? 2 * had : context;
+	return capacity <= had ? 0 : yk_network_cache_grow(net, &t->cache, capacity > twice ? capacity : twice);
+}
+
 // Gives a text its prompt.  Of a text that had one, the cache keeps the tokens that both begin with.
-static int text_begin(struct text *t, const struct yk_network *net, const struct yk_tokens *prompt, int64_t tokens)
+static int text_begin(struct text *t, const struct yk_network *net, const struct yk_tokens *prompt, int64_t reserve)
 {
 	const int64_t context = net->shape.context;
 	if (prompt->count == 0)
 		return yk_fail(YOKE_EINVAL, "prompt: is empty; give at least one character");
 	const int64_t n = prompt->count < (size_t)context ? (int64_t)prompt->count : context;
-	const int64_t capacity = capacity_of(n, tokens, context);
+	const int64_t capacity = capacity_of(n, reserve, context);
 	int32_t *ids = malloc(((size_t)context + 1) * sizeof *ids);
 	if (!ids)
 		return yk_fail(YOKE_ENOMEM, "generate: no memory");
@@ -60,13 +67,8 @@ static int text_begin(struct text *t, const struct yk_network *net, const struct
 		t->cache->length = same < t->cache->length && net->model->recurrent ? 0 : same;
 	}
 	free(t->ids);
-	*t = (struct text){ .cache = t->cache, .ids = ids, .n = n, .over = tokens <= 0 };
-	if (!t->cache)
-		return yk_network_cache_new(net, capacity, &t->cache);
-	if (capacity <= t->cache->capacity)
-		return 0;
-	const int64_t twice = 2 * t->cache->capacity < context ? 2 * t->cache->capacity : context;
-	return yk_network_cache_grow(net, &t->cache, capacity > twice ? capacity : twice);
+	*t = (struct text){ .cache = t->cache, .ids = ids, .n = n };
+	return t->cache ? grow_cache(t, net, capacity) : yk_network_cache_new(net, capacity, &t->cache);
 }
 
 // Shifts a full window.
@@ -96,6 +98,9 @@ static int predict(struct yk_generation *g, int m, struct text *const *t)
 	int32_t last[YK_SEQUENCES];
 	const int64_t news = new_of(t[0]), dims[] = { m, news };
 	for (int i = 0; i < m; i++) {
+		const int e = grow_cache(t[i], g->net, t[i]->cache->length + news);
+		if (e < 0)
+			return e;
 		cache[i] = t[i]->cache;
 		last[i] = t[i]->ids[t[i]->n - 1];
 	}
@@ -171,6 +176,8 @@ int yk_generation_new(const struct yk_network *net, const struct yk_sampling *s,
 		e = yk_fail(YOKE_ENOMEM, "generate: no memory");
 	for (int i = 0; i < n && e == 0; i++)
 		e = text_begin(&g->text[i], net, &prompt[i], tokens);
+	for (int i = 0; i < n; i++)
+		g->text[i].over = tokens <= 0;
 	if (e < 0)
 		yk_generation_free(g);
 	else
@@ -178,15 +185,16 @@ int yk_generation_new(const struct yk_network *net, const struct yk_sampling *s,
 	return e;
 }
 
-int yk_generation_again(struct yk_generation *g, const struct yk_sampling *s, const struct yk_tokens *prompt, int64_t tokens)
+int yk_generation_again(struct yk_generation *g, const struct yk_sampling *s, const struct yk_tokens *prompt, int64_t tokens,
+			int64_t reserve)
 {
 	int e = 0;
 	g->sampling = *s;
 	g->tokens = tokens;
 	for (int i = 0; i < g->n && e == 0; i++)
-		e = text_begin(&g->text[i], g->net, &prompt[i], tokens);
-	for (int i = 0; i < g->n && e < 0; i++)
-		g->text[i].over = true;
+		e = text_begin(&g->text[i], g->net, &prompt[i], reserve < tokens ? reserve : tokens);
+	for (int i = 0; i < g->n; i++)
+		g->text[i].over = e < 0 || tokens <= 0;
 	return e;
 }
 

@@ -19,8 +19,10 @@ int yk_generation_new(const struct yk_network *, const struct yk_sampling *, int
 		      int64_t tokens, struct yk_generation **to);
 // Begins again with other prompts for the same texts, to be continued by `tokens` tokens.  Tokens at
 // the start of a prompt that are those of the text so far, prompt and continuation, are not computed
-// again.  After an error the texts are finished.
-int yk_generation_again(struct yk_generation *, const struct yk_sampling *, const struct yk_tokens *prompt, int64_t tokens);
+// again.  Caches have space for `reserve` tokens of the continuation at first and grow when needed.
+// After an error the texts are finished.
+int yk_generation_again(struct yk_generation *, const struct yk_sampling *, const struct yk_tokens *prompt, int64_t tokens,
+			int64_t reserve);
 // Number of tokens that the network has computed for all texts.
 int64_t yk_generation_computed(const struct yk_generation *);
 // Samples the next token of each unfinished text into ids[n], -1 for finished ones. Returns the

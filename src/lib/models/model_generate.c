@@ -79,7 +79,7 @@ static int begin(const char *call, struct yoke_generation *g, const int32_t *con
 		e = o->past_end ? 0 : find_ends(m, g);
 	}
 	if (e == 0)
-		e = g->is ? yk_generation_again(g->is, &s, tokens, o->tokens) :
+		e = g->is ? yk_generation_again(g->is, &s, tokens, o->tokens, o->tokens) :
 			    yk_generation_new(net, &s, n, tokens, o->tokens, &g->is);
 	for (int i = 0; i < n; i++)
 		yk_tokens_fini(&tokens[i]);

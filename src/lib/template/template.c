@@ -54,14 +54,19 @@ yoke_chat_template *yoke_chat_template_parse(const char *source, size_t bytes, c
 yoke_chat_template *yoke_chat_template_of(const yoke_tokenizer *tokenizer)
 {
 	const char *source = yoke_tokenizer_template(tokenizer);
-	const int32_t *eos = NULL;
 	if (yk_given(tokenizer, "tokenizer") < 0)
 		return NULL;
 	if (!source) {
 		yk_fail(YOKE_ENOENT, "the tokenizer has no chat template");
 		return NULL;
 	}
-	yoke_chat_template *t = yoke_chat_template_parse(source, strlen(source), "chat template");
+	return yk_chat_template_for(tokenizer, source, strlen(source), "chat template");
+}
+
+yoke_chat_template *yk_chat_template_for(const yoke_tokenizer *tokenizer, const char *source, size_t bytes, const char *name)
+{
+	yoke_chat_template *t = yoke_chat_template_parse(source, bytes, name);
+	const int32_t *eos = NULL;
 	const int count = yoke_tokenizer_eos(tokenizer, &eos);
 	const int ids[TOKENS] = { yoke_tokenizer_bos(tokenizer), count > 0 ? eos[0] : -1, yoke_tokenizer_pad(tokenizer),
 				  yoke_tokenizer_unknown(tokenizer) };

@@ -6,6 +6,9 @@
 #include "template/eval.h"
 #include "yoke-tokenizer.h"
 
+// Parses a template with the variables of a tokenizer, as yoke_chat_template_of.
+yoke_chat_template *yk_chat_template_for(const yoke_tokenizer *, const char *source, size_t bytes, const char *name);
+
 struct yk_chat_text {
 	char *text; // ends with a NUL that `bytes` does not count
 	size_t bytes;

@@ -188,18 +188,34 @@ static int ids_load(struct yk_tokenizer *t, const json_t *o, const char *what)
 
 // ---- published: of a pretrained model ----
 
-static int published_add(struct yk_tokenizer *t, unsigned flags, const char *text, size_t bytes, struct yk_tokens *to)
+int yk_tokenizer_ids_of(const struct yk_tokenizer *t, const char *text, size_t bytes, unsigned flags,
+			const struct yoke_text_span *plain, size_t spans, int32_t **to, size_t *count)
 {
 	int32_t *ids;
 	size_t n;
-	int e = yoke_tokenizer_encode(t->published.tokenizer, text, bytes, flags, &ids, &n);
+	int e = yoke_tokenizer_encode_spans(t->published.tokenizer, text, bytes, flags, plain, spans, &ids, &n);
 	if (e < 0)
 		return e;
 	for (size_t i = 0; i < n && e == 0; i++)
 		if (ids[i] >= t->ids)
 			e = yk_fail(YOKE_EINVAL, "the text has token %d, but the model knows only %d", (int)ids[i], (int)t->ids);
-	if (e == 0)
-		e = yk_tokens_reserve(to, t->ids, n);
+	if (e < 0) {
+		free(ids);
+		return e;
+	}
+	*to = ids;
+	*count = n;
+	return 0;
+}
+
+static int published_add(struct yk_tokenizer *t, unsigned flags, const char *text, size_t bytes, struct yk_tokens *to)
+{
+	int32_t *ids;
+	size_t n;
+	int e = yk_tokenizer_ids_of(t, text, bytes, flags, NULL, 0, &ids, &n);
+	if (e < 0)
+		return e;
+	e = yk_tokens_reserve(to, t->ids, n);
 	for (size_t i = 0; i < n && e == 0; i++)
 		yk_tokens_add(to, ids[i]);
 	free(ids);
@@ -381,6 +397,11 @@ int yk_tokenizer_prompt(struct yk_tokenizer *t, const char *text, size_t bytes, 
 {
 	return t->published.tokenizer && !t->published.bare ? published_add(t, YOKE_TOKENIZER_ADD, text, bytes, to) :
 								yk_tokenizer_encode(t, text, bytes, to);
+}
+
+const yoke_tokenizer *yk_tokenizer_pretrained(const struct yk_tokenizer *t)
+{
+	return t->published.tokenizer;
 }
 
 bool yk_tokenizer_ends(const struct yk_tokenizer *t, int32_t id)

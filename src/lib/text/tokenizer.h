@@ -38,6 +38,12 @@ int yk_tokenizer_encode(struct yk_tokenizer *, const char *text, size_t bytes,
 // The same for a text to continue: with the special tokens that a published tokenizer puts before it,
 // unless it is bare.
 int yk_tokenizer_prompt(struct yk_tokenizer *, const char *text, size_t bytes, struct yk_tokens *to);
+// The pretrained model's tokenizer, or NULL if this is another kind.
+const yoke_tokenizer *yk_tokenizer_pretrained(const struct yk_tokenizer *);
+// For a pretrained model's tokenizer: yoke_tokenizer_encode_spans, and EINVAL for an id that the model does not
+// have.
+int yk_tokenizer_ids_of(const struct yk_tokenizer *, const char *text, size_t bytes, unsigned flags,
+			const struct yoke_text_span *plain, size_t n, int32_t **ids, size_t *count);
 // Does this id end a text?
 bool yk_tokenizer_ends(const struct yk_tokenizer *, int32_t id);
 // Ends learning, after all text is encoded: builds the vocabulary from the first `train` tokens,
