@@ -461,7 +461,7 @@ tests_custom_op_t_SOURCES = tests/custom_op.c
 tests_pack_t_SOURCES = tests/pack.c tests/fault/fault.h
 tests_wrap_t_SOURCES = tests/wrap.c
 tests_random_grad_t_SOURCES = tests/random_grad.c
-tests_random_t_SOURCES = tests/random.c
+tests_random_t_SOURCES = tests/random.c tests/onnx_case.h
 
 include tests/fuzz/local.mk
 include tests/fake_gpu/local.mk

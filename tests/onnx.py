@@ -42,8 +42,8 @@ def difference(got, want, tol, name):
     if not np.issubdtype(got.dtype, np.inexact) and got.dtype != BFLOAT16:
         wrong = (got != want) & ~np.isinf(np.broadcast_to(tol, got.shape))
     else:
-        a, b = got.astype(np.float64), want.astype(np.float64)
         with np.errstate(all="ignore"):
+            a, b = got.astype(np.float64), want.astype(np.float64)
             wrong = ~((a == b) | (np.isnan(a) & np.isnan(b)) | (np.abs(a - b) <= tol * (1 + np.abs(b))))
             wrong &= ~np.isinf(np.broadcast_to(tol, got.shape))
     if not wrong.any():

@@ -10,6 +10,8 @@
 //	random.t FIRST COUNT packed   compares only with packed variables, on any backend
 //	random.t FIRST COUNT modes    compares with the interpreter and all modes
 //	random.t FIRST COUNT plain    compares only with the interpreter
+//	random.t FIRST COUNT onnx     writes the first round of each as NAME.onnx for tests/onnx.py, which
+//	                              compares what onnxruntime computes with the interpreter
 //
 // By default YOKE_TEST_SEED selects from 28000 programs, YOKE_TEST_SAMPLE=1 runs a tenth of
 // those; YOKE_TEST_LONG=1 runs the first 30000.
@@ -17,6 +19,7 @@
 #include "config.h"
 
 #include "base/hash.h"
+#include "onnx_case.h"
 #include "random_program.h"
 
 enum { ROUNDS = 3, HELD = 64, PROGRAMS = 2000 };
@@ -560,6 +563,117 @@ static void print_program(const struct program *p)
 	}
 }
 
+// ---- as ONNX ----
+
+enum { ENDS = 400 };
+struct ends {
+	yoke_tensor *in[ENDS], *out[ENDS];
+	const struct val *want[ENDS];
+	int ins, outs;
+};
+
+static void add_output(struct ends *e, yoke_tensor *t, const struct val *want)
+{
+	if (!t || e->outs == ENDS)
+		return;
+	t = yoke_contiguous(t);
+	e->want[e->outs] = want;
+	t = yoke_dtype(t) == yoke_bf16 ? yoke_cast(t, yoke_f32) : t; // NumPy has no bf16
+	// constants are evaluated before outputs are read, and assignments with them
+	e->out[e->outs++] = yoke_keep(t);
+}
+
+// Records a statement; nothing is evaluated, freed, or changed on the host, and no scope ends.
+static void record(struct run *r, const struct stmt *s, struct ends *e)
+{
+	const int a = s->in[0], b = s->in[1];
+	switch (s->op) {
+	case FREE: r->h[a] = NULL; return;
+	case CARRY_OVER:
+		r->h[a] = r->h[b];
+		r->v[a] = r->v[b];
+		r->h[b] = NULL;
+		return;
+	case READ: add_output(e, r->h[a], r->v[a]); return;
+	case EVAL:
+	case LIFT:
+	case SET_SCALAR:
+	case SCOPE:
+	case SCOPE_END: return;
+	}
+	execute(r, s);
+	if (s->op == FROM && r->p->slot[s->out].dtype != yoke_bf16 && e->ins < ENDS)
+		e->in[e->ins++] = r->h[s->out];
+}
+
+// For each element, by how much it may differ in units of 1 + its modulus: the interpreter's bound is for
+// good libraries; infinite if the element is undetermined.
+static void write_bounds(const char *name, const struct ends *e)
+{
+	for (int i = 0; i < e->outs; i++) {
+		const struct val *w = e->want[i];
+		const bool real = is_real(w->dtype);
+		double *tol = malloc((size_t)(w->n + 1) * sizeof *tol);
+		for (int64_t k = 0; k < w->n; k++) {
+			const double x = real ? fabs(w->v[k].d) : 0, bound = w->e[k];
+			const bool open = isnan(bound) || bound > 1e-3 * fmax(1, x);
+			tol[k] = open ? INFINITY : real ? 16 * bound / (1 + (isfinite(x) ? x : 0)) + 1e-5 : 0;
+		}
+		onnx_bytes(name, "bound", i, tol, (size_t)w->n * sizeof *tol);
+		free(tol);
+	}
+}
+
+// 1: written, 0: it has an op that ONNX has not, -1: an error.
+static int write_onnx(uint64_t seed)
+{
+	static struct program p;
+	static struct run r;
+	static struct ends e;
+	char name[40];
+	write_program(&p, seed);
+	r = (struct run){ .p = &p, .oracle = true };
+	e = (struct ends){ 0 };
+	tap_state = seed ^ 0x5bd1e995;
+	yoke_context *ctx = yoke_context_new("cpu"), *former = yoke_use(ctx);
+	begin(&r);
+	yoke_scope *scope = yoke_scope_begin("round");
+	for (int i = 0; i < p.stmts; i++)
+		record(&r, &p.stmt[i], &e);
+	for (int k = 0; k < p.slots; k++)
+		if (p.slot[k].kind == VARIABLE || p.slot[k].kind == CARRY)
+			add_output(&e, r.h[k], r.v[k]);
+	snprintf(name, sizeof name, "program%llu", (unsigned long long)seed);
+	int status = yoke_error_code() ? -1 : 1;
+	if (status > 0 && !onnx_case(name, e.ins, e.in, e.outs, e.out, 1e-5, NULL))
+		status = yoke_error_code() == YOKE_EUNSUPPORTED && strstr(yoke_error(), "bitcast") ? 0 : -1;
+	if (status > 0)
+		write_bounds(name, &e);
+	if (status < 0)
+		diag("program %llu: %s", (unsigned long long)seed, yoke_error());
+	yoke_error_clear();
+	yoke_scope_end(scope);
+	for (int i = 0; i < e.outs; i++)
+		yoke_free(e.out[i]);
+	yoke_context_free(ctx);
+	yoke_use(former);
+	yoke_error_clear();
+	vals_free();
+	return status;
+}
+
+static void as_onnx(uint64_t first, int programs)
+{
+	int written = 0, failed = 0;
+	for (int i = 0; i < programs; i++) {
+		const int status = write_onnx(first + (uint64_t)i);
+		written += status > 0;
+		failed += status < 0;
+	}
+	ok(!failed && written > programs / 2, "%d of %d programs are written as ONNX, %d fail", written, programs, failed);
+	onnx_compare(written);
+}
+
 static const struct {
 	const char *setting, *value, *back;
 } modes[] = {
@@ -751,6 +865,10 @@ int main(int argc, char **argv)
 		compare_modes(first, programs, strcmp(argv[3], "plain") ? MODES : 1);
 		return done();
 	}
+	if (argc > 3 && !strcmp(argv[3], "onnx")) {
+		as_onnx(first, programs);
+		return done();
+	}
 	if (argc > 3)
 		return strcmp(argv[3], "packed") ? print_hash(first, programs) :
 						   compare_packed(first, programs);
@@ -767,5 +885,7 @@ int main(int argc, char **argv)
 	threads(argv[0], first, programs);
 	late(argv[0], first, tap_cases(100, 2000));
 	elsewhere(argv[0], first);
+	tap_folder();
+	as_onnx(first, tap_cases(50, 300));
 	return done();
 }

@@ -337,6 +337,21 @@ static const char *end_name(const struct job *j, const char *const *names, const
 	return names && names[i] ? names[i] : text;
 }
 
+// Evaluates all constants at once: assignments are evaluated, too, and overwrite what others need.
+static int evaluate(const struct job *j)
+{
+	yoke_tensor **all = malloc((j->e.constants + 1) * sizeof *all);
+	int n = 0;
+	if (!all)
+		return yk_fail(YOKE_ENOMEM, "onnx_write: no memory");
+	for (size_t i = 0; i < j->e.constants; i++)
+		if (j->e.constant[i].base < 0 && j->e.constant[i].tensor)
+			all[n++] = j->e.constant[i].tensor;
+	const int err = n ? yoke_eval(n, all) : 0;
+	free(all);
+	return err;
+}
+
 static int write(struct job *j)
 {
 	struct yk_onnx *e = &j->e;
@@ -445,6 +460,8 @@ int yoke_onnx_write(const char *path, int n, yoke_tensor *const *in, int m, yoke
 		j.e.g.call = NULL;
 		err = take(&j);
 		yk_leave(j.e.ctx);
+		if (!err)
+			err = evaluate(&j);
 		if (!err)
 			err = write(&j);
 	}
