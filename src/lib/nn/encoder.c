@@ -30,6 +30,8 @@ static int check(const struct yk_model_shape *s)
 	if (d->hidden < 1 || d->hidden > INT64_C(1) << 24 || d->token_types < 1 || d->token_types > 65536 || !(d->norm_eps >= 0))
 		return yk_fail(YOKE_EINVAL, "mlp of width %" PRId64 ", %" PRId64 " token types, norm_eps %g: out of bounds", d->hidden,
 			       d->token_types, d->norm_eps);
+	if (s->context > d->positions)
+		return yk_fail(YOKE_EINVAL, "context=%" PRId64 " is more than the %" PRId64 " positions of the model", s->context, d->positions);
 	return 0;
 }
 
@@ -64,7 +66,7 @@ static int layers(const struct yk_model_shape *s, yoke_module *to)
 {
 	int e = yoke_module_child(to, "embed", yk_nn_embedding(true, s->vocab, s->embed));
 	if (!e)
-		e = yoke_module_child(to, "positions", yk_nn_embedding(true, s->context, s->embed));
+		e = yoke_module_child(to, "positions", yk_nn_embedding(true, s->decoder.positions, s->embed));
 	if (!e)
 		e = yoke_module_child(to, "types", yk_nn_embedding(true, s->decoder.token_types, s->embed));
 	if (!e)
