@@ -9,6 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "export/export.h"
+#include "nn/encoder.h"
+#include "nn/model.h"
 #include "onnx_case.h"
 #include "yoke-math.h"
 #include "yoke-quant.h"
@@ -747,6 +750,122 @@ static void refused(void)
 	yoke_scope_end(scope);
 }
 
+// Functions that are composed, lists, statistics, recurrences: what their decompositions contain.
+static void composed(void)
+{
+	yoke_tensor *out[40], *list[2], *kept[2];
+	struct yoke_moments is = { .size = sizeof is };
+	int m = 0;
+	begin();
+	yoke_tensor *a = x(yoke_f32, TAME, DIMS(6, 4)), *b = x(yoke_f32, TAME, DIMS(6, 4)),
+		    *line = x(yoke_f32, TAME, DIMS(11));
+	yoke_tensor *rows = x(yoke_f32, TAME, DIMS(5, 4)),
+		    *experts = x(yoke_f32, TAME, DIMS(3, 4, 2));
+	yoke_tensor *first =
+		given(yoke_from(yoke_i64, 1, (int64_t[]){ 4 }, (int64_t[]){ 0, 2, 2, 4 }));
+	yoke_tensor *whole_numbers = x(yoke_i32, POSITIVE, DIMS(6, 4)),
+		    *exponents = x(yoke_i32, POSITIVE, DIMS(4));
+	yoke_tensor *chance = yoke_softmax(a, 1), *sorted = yoke_sort(line, 0, 0, NULL);
+	out[m++] = yoke_std(a, YOKE_AXIS(0), 1);
+	out[m++] = yoke_cov(a, 1);
+	out[m++] = yoke_corr(a);
+	out[m++] = yoke_norm(a, 2, YOKE_AXIS(1));
+	out[m++] = yoke_quantile(
+		a, yoke_from(yoke_f32, 1, (int64_t[]){ 2 }, (float[]){ 0.25f, 0.9f }), 0);
+	out[m++] = yoke_histogram(line, 4, -2, 2);
+	out[m++] = yoke_mse(a, b);
+	out[m++] = yoke_bce_logits(a, yoke_sigmoid(b));
+	out[m++] = yoke_kl(chance, yoke_softmax(b, 1));
+	out[m++] = yoke_grouped_matmul(rows, experts, first);
+	out[m++] = yoke_searchsorted(sorted, b, 0);
+	out[m++] = yoke_logcumsumexp(a, 1);
+	out[m++] = yoke_integer_pow(whole_numbers, exponents);
+	out[m++] = yoke_floor_div(a, b);
+	out[m++] = yoke_clamp(a, yoke_const(-1), YOKE_NONE);
+	out[m++] = yoke_swiglu(a, b);
+	out[m++] = yoke_check_finite(a);
+	out[m] = yoke_batch_norm(a, YOKE_NONE, YOKE_NONE, 1e-5, &out[m + 1], &out[m + 2]);
+	m += 3;
+	list[0] = a;
+	list[1] = line;
+	out[m++] = yoke_global_norm(2, list);
+	yoke_barrier(2, list, 1, &b, kept);
+	out[m++] = kept[1];
+	yoke_moments(a, YOKE_NONE, 0, &is);
+	out[m++] = is.mean;
+	out[m++] = is.square;
+	out[m++] = is.greatest;
+	yoke_tensor *z = given(yoke_from(yoke_f32, 2, (int64_t[]){ 6, 2 },
+					 (float[]){ 0, 1, 1, 1, -1, 2, 0, 1, 1, 3, 2, 1 }));
+	out[m++] = yoke_resolvent(a, YOKE_NONE, YOKE_NONE, z, NULL);
+	save_with("composed", 1e-4, m, out, NULL);
+}
+
+// Language models that yoke trains, and an encoder, whose padding has no influence.
+static void networks(void)
+{
+	enum { T = 6 };
+	const struct yk_model_shape gpt = {
+		.vocab = 19, .context = T, .layers = 2, .heads = 2, .embed = 8
+	};
+	const struct yk_model_shape bk = { .vocab = 19,
+					   .context = T,
+					   .layers = 2,
+					   .embed = 8,
+					   .experts = 2,
+					   .active_experts = 1,
+					   .eta = 1,
+					   .v_max = 3,
+					   .feature_clamp = 10,
+					   .balance = 0.01 };
+	const struct yk_model_shape bert = {
+		.vocab = 19,
+		.context = T,
+		.layers = 2,
+		.heads = 2,
+		.embed = 8,
+		.decoder = { .head_dim = 4, .hidden = 12, .token_types = 2, .norm_eps = 1e-12, .positions = 10 }
+	};
+	const struct {
+		const char *name;
+		const struct yk_model *model;
+		const struct yk_model_shape *shape;
+	} row[] = { { "gpt", &yk_model_gpt, &gpt },
+		    { "bk", &yk_model_bk, &bk },
+		    { "bert", &yk_model_encoder, &bert } };
+	const struct yk_onnx_export o = { .batch = 2, .overwrite = true };
+	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+		const bool encoder = row[i].model == &yk_model_encoder;
+		struct yk_network *n = NULL;
+		char path[80];
+		snprintf(path, sizeof path, "%s.onnx", row[i].name);
+		bool good = yk_network_new(row[i].model, row[i].shape, &n) == 0 &&
+			    yk_parameters_draw(&n->params, 7) == 0 &&
+			    yk_export_onnx(n, row[i].name, path, &o) == 0;
+		ok(good && read_model(path).good, "%s is written %s", row[i].name, yoke_error());
+		begin();
+		yoke_tensor *ids = index_of(yoke_i64, 19, DIMS(2, T)), *out = NULL, *mask = NULL;
+		if (encoder) {
+			mask = given(yoke_from(yoke_i64, 2, (int64_t[]){ 2, T },
+					       (int64_t[]){ 1, 1, 1, 1, 0, 0, 1, 1, 1, 1, 1, 1 }));
+			mask = yoke_reshape(yoke_ne(mask, yoke_const(0)), 4,
+					    (int64_t[]){ 2, 1, 1, T });
+		}
+		ids = yoke_cast(ids, yoke_i32);
+		if (good)
+			out = encoder ? yk_encoder_forward(n, ids, mask) :
+					n->model->logits(n, yk_network_forward(n, ids, 0));
+		onnx_bytes(row[i].name, "tol", 0, "1e-4", 4);
+		good = good && onnx_tensors(row[i].name, "in", inputs, input) &&
+		       onnx_tensors(row[i].name, "out", 1, &out);
+		ok(good, "%s computes %s", row[i].name, yoke_error());
+		cases += good;
+		yoke_error_clear();
+		yoke_scope_end(scope);
+		yk_network_free(n);
+	}
+}
+
 int main(void)
 {
 	tap_seed();
@@ -765,6 +884,8 @@ int main(void)
 	gradients();
 	quantized();
 	names();
+	composed();
+	networks();
 	ok(structure,
 	   "%d models are well formed: each value is defined before it is used, and data have the "
 	   "sizes of their shapes",

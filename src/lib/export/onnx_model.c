@@ -32,11 +32,6 @@ int yk_export_onnx(const struct yk_network *n, const char *path, const char *to,
 	const bool encoder = n->model == &yk_model_encoder;
 	const int64_t usual = n->shape.context < MAX_CONTEXT ? n->shape.context : MAX_CONTEXT;
 	const int64_t dims[] = { o->batch ? o->batch : 1, o->context ? o->context : usual };
-	if (!encoder && n->model != &yk_model_decoder && n->model != &yk_model_gpt)
-		return yk_fail(YOKE_EINVAL,
-			       "%s: models of kind '%s' are no language models; yoke_onnx_write "
-			       "writes any recorded graph",
-			       path, n->model->name);
 	if (dims[1] > n->shape.context)
 		return yk_fail(YOKE_EINVAL, "context=%" PRId64 ": %s has %" PRId64, dims[1], path,
 			       n->shape.context);
