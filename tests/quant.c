@@ -4,11 +4,15 @@
 // errors.
 #include "config.h"
 
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "tap.h"
 #include "yoke-quant.h"
 #include "../tests/models/recorded_quants.h"
 
-enum { ROWS_MAX = 70, K_MAX = 768, X_MAX = 23 };
+enum { ROWS_MAX = 70, K_MAX = 768, X_MAX = 33 };
 
 static const struct {
 	int format, block, bytes;
@@ -184,25 +188,31 @@ static void test_alone(int f, yoke_tensor *of, int64_t m, int64_t rows, int64_t 
 	static float all[X_MAX * ROWS_MAX], one[ROWS_MAX];
 	const size_t bytes = sizeof *one * (size_t)rows;
 	int err = yoke_read(yoke_qlinear(of, weights(f, rows, k), formats[f].format), all,
-			    bytes * (size_t)m), differ = 0;
+			    bytes * (size_t)m),
+	    differ = 0;
 	for (int64_t i = 0; i < m && !err; i++) {
 		err = yoke_read(yoke_qlinear(yoke_from(yoke_f32, 2, (int64_t[]){ 1, k }, x + i * k),
 					     weights(f, rows, k), formats[f].format),
 				one, bytes);
 		differ += memcmp(one, all + i * rows, bytes) != 0;
 	}
-	ok(!err && !differ, "%s: %d of %d rows differ when computed alone, error %d", formats[f].name,
-	   differ, (int)m, err);
+	ok(!err && !differ, "%s: %d of %d rows differ when computed alone, error %d",
+	   formats[f].name, differ, (int)m, err);
 	yoke_error_clear();
+}
+
+static void draw_product(int f, int64_t m, int64_t rows, int64_t k)
+{
+	draw(f, rows, k, false);
+	for (int64_t i = 0; i < m * k; i++)
+		x[i] = (float)rnd_real(-1, 1) * (rnd_int(0, 40) ? 1 : 0x1p9f);
 }
 
 // x may be rounded to 16-bit integers with a scale for each 32 elements.
 static void test_product(int f, int64_t m, int64_t rows, int64_t k)
 {
 	double scale = 0, total = 0;
-	draw(f, rows, k, false);
-	for (int64_t i = 0; i < m * k; i++)
-		x[i] = (float)rnd_real(-1, 1) * (rnd_int(0, 40) ? 1 : 0x1p9f);
+	draw_product(f, m, rows, k);
 	for (int64_t i = 0; i < m * rows; i++) {
 		double sum = 0, size = 0, all = 0;
 		for (int64_t j = 0; j < k; j++) {
@@ -225,6 +235,74 @@ static void test_product(int f, int64_t m, int64_t rows, int64_t k)
 	of = yoke_from(yoke_f32, 3, (int64_t[]){ 1, m, k }, x);
 	compare(yoke_qlinear(yoke_cast(of, yoke_bf16), weights(f, rows, k), formats[f].format),
 		m * rows, 0x1p-7, total, "rows of rank 3 in bf16", f);
+}
+
+// ---- activations of 8 bits ----
+
+// Products of a format under YOKE_QMATMUL=int8, computed by a process with an instruction set.
+struct products {
+	bool done;
+	float y[X_MAX * ROWS_MAX];
+};
+
+// The process that computes them; the parent must not have used yoke yet.
+static void compute_in_child(const char *isa, int f, int64_t m, int64_t rows, int64_t k,
+			     struct products *to)
+{
+	fflush(stdout);
+	const pid_t pid = fork();
+	if (pid == 0) {
+		setenv("YOKE_QMATMUL", "int8", 1);
+		setenv("YOKE_CPU_ISA", isa, 1);
+		setenv("YOKE_BACKEND", "cpu", 1);
+		yoke_tensor *of = yoke_from(yoke_f32, 2, (int64_t[]){ m, k }, x);
+		to->done = yoke_read(yoke_qlinear(of, weights(f, rows, k), formats[f].format),
+				     to->y, sizeof(float) * (size_t)(m * rows)) == 0;
+		_exit(0);
+	}
+	waitpid(pid, NULL, 0);
+}
+
+// Errors of x are at most half a step of its group, the 254th part of the largest modulus.
+static void test_int8(const char *isa, int f, int64_t m, int64_t rows, int64_t k)
+{
+	struct products *p =
+		mmap(NULL, sizeof *p, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	double worst = 0;
+	draw_product(f, m, rows, k);
+	for (int64_t i = 0; i < m * rows; i++)
+		p->y[i] = NAN;
+	compute_in_child(isa, f, m, rows, k, p);
+	for (int64_t i = 0; i < m * rows; i++) {
+		double sum = 0, bound = 0;
+		for (int64_t j = 0; j < k; j++) {
+			const double of = number[i % rows * k + j];
+			const float *at = x + i / rows * k + j;
+			sum += (double)*at * of;
+			bound += fabs(of) * largest_of(at - j % 32) * (1 / 254. + 0x1p-16);
+		}
+		const double ratio = fabs((double)p->y[i] - sum) / bound;
+		worst = isnan(ratio) ? INFINITY : fmax(worst, ratio);
+	}
+	if (p->done)
+		ok(worst <= 1 && worst > 0x1p-8,
+		   "%s: %d rows of 8-bit integers, %s: largest error %.3f of the bound",
+		   formats[f].name, (int)m, isa, worst);
+	else
+		skip("products of 8-bit integers", isa);
+	munmap(p, sizeof *p);
+}
+
+static void test_all_int8(void)
+{
+	static const char *const isa[] = { "base", "avx2", "avx512" };
+	static const int m[] = { 1, 2, 3, 8, 33 };
+	for (int f = 0; f < FORMATS; f++)
+		for (int i = 0; formats[f].scales && i < 5; i++)
+			for (int j = 0; j < 3; j++)
+				test_int8(isa[j], f, m[i], 35 + i,
+					  formats[f].block > 32 ? 256 * (1 + i % 3) :
+								  32 * (1 + 4 * i));
 }
 
 // The product is linear in x, so a large step is exact but for rounding, also that of x to integers.
@@ -344,8 +422,7 @@ static void test_errors(void)
 	   "bytes of rows, 0 where there are none");
 
 	yoke_tensor *of = weights(4, 3, 64), *one = yoke_full(yoke_f32, 2, (int64_t[]){ 2, 64 }, 1);
-	refused_tensor(yoke_dequant(of, YOKE_QUANT_F32, 64, yoke_f32), YOKE_EINVAL,
-		       "f32");
+	refused_tensor(yoke_dequant(of, YOKE_QUANT_F32, 64, yoke_f32), YOKE_EINVAL, "f32");
 	refused_tensor(yoke_dequant(of, -1, 64, yoke_f32), YOKE_EINVAL, "a negative format");
 	refused_tensor(yoke_dequant(of, YOKE_QUANT_Q8_0, 96, yoke_f32), YOKE_ESHAPE,
 		       "rows of another length");
@@ -371,6 +448,7 @@ static void test_errors(void)
 int main(void)
 {
 	tap_seed();
+	test_all_int8();
 	for (int f = 0; f < FORMATS; f++) {
 		test_numbers(f);
 		test_product(f, 1, 37, 2 * formats[f].block);

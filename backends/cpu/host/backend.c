@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../quant/activations.h"
 #include "frame.h"
 
 // Queues have no state, but the ABI requires a handle.
@@ -42,7 +43,8 @@ static int probe(uint32_t *ndevices)
 {
 	if (yk_cpu_forked())
 		return YOKE_EFORK;
-	isa = yk_isa_choose(yk_cpu_settings_read());
+	const char *wanted = yk_cpu_settings_read();
+	isa = wanted ? yk_isa_choose(wanted) : NULL;
 	if (!isa)
 		return YOKE_EUNSUPPORTED;
 	if (yk_gemm_check() < 0)
@@ -124,8 +126,8 @@ static int device_info(uint32_t device, struct yoke_device_info *info)
 	proc("/proc/cpuinfo", "vendor_id", full.vendor, sizeof full.vendor);
 	full.products = isa->products;
 	// full.multiple stays 0: kernels pack both factors into zero-padded panels
-	snprintf(full.driver, sizeof full.driver, "%s, threads bound by %s", isa->name,
-		 yk_team_bound());
+	snprintf(full.driver, sizeof full.driver, "%s, threads bound by %s%s", isa->name,
+		 yk_team_bound(), yk_int8_activations ? ", int8 activations" : "");
 	if (full.size > info->size)
 		full.size = info->size;
 	memcpy(info, &full, full.size);

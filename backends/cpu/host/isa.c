@@ -11,6 +11,7 @@
 #include <unistd.h>
 #endif
 
+#include "../quant/activations.h"
 #include "frame.h"
 
 #ifdef __x86_64__
@@ -76,6 +77,18 @@ static bool runs_amx(void)
 }
 #endif
 #endif
+
+bool yk_cpu_has_vnni(bool wide)
+{
+#ifdef __x86_64__
+	unsigned a, b, c, d;
+	if (wide)
+		return __get_cpuid_count(7, 0, &a, &b, &c, &d) && c & 1u << 11;
+	return __get_cpuid_count(7, 1, &a, &b, &c, &d) && a & 1u << 4;
+#else
+	return wide && false;
+#endif
+}
 
 static bool runs_base(void)
 {

@@ -3,7 +3,9 @@
 #include "config.h"
 
 #include <stdlib.h>
+#include <string.h>
 
+#include "../quant/activations.h"
 #include "frame.h"
 
 static const struct yoke_setting isa = {
@@ -28,6 +30,12 @@ static const struct yoke_setting chunk = {
 	"elements per chunk of a resolvent's row; 0: chosen by shape",
 };
 
+static const struct yoke_setting qmatmul = {
+	sizeof qmatmul, "qmatmul", "string", "int16",
+	"activations in the CPU's products with quantized weights: int16; or int8, faster and less exact",
+};
+
+bool yk_int8_activations;
 int64_t yk_stream_bytes = 104857600, yk_chain_length;
 int yk_chain_entry;
 
@@ -44,6 +52,18 @@ void yk_cpu_settings_declare(void)
 	yk_cpu_setting(&stream);
 	yk_cpu_setting(&entry);
 	yk_cpu_setting(&chunk);
+	yk_cpu_setting(&qmatmul);
+}
+
+// int16 or int8; anything else is an error.
+static int read_activations(void)
+{
+	const char *value = yk_cpu_setting(&qmatmul);
+
+	yk_int8_activations = !strcmp(value, "int8");
+	if (yk_int8_activations || !strcmp(value, "int16"))
+		return 0;
+	return yk_cpu_fail(YOKE_EINVAL, "qmatmul=%s: unknown activations; valid are int16 or int8", value);
 }
 
 const char *yk_cpu_settings_read(void)
@@ -53,5 +73,5 @@ const char *yk_cpu_settings_read(void)
 	yk_stream_bytes = strtoll(yk_cpu_setting(&stream), NULL, 10);
 	yk_chain_length = strtoll(yk_cpu_setting(&chunk), NULL, 10);
 	yk_chain_entry = *how == 'd' ? YK_ENTRY_DISC : *how == 'm' ? YK_ENTRY_MATRICES : YK_ENTRY_AUTO;
-	return yk_cpu_setting(&isa);
+	return read_activations() < 0 ? NULL : yk_cpu_setting(&isa);
 }

@@ -9,7 +9,18 @@
 #include "../vector/vhalf.h"
 
 // GGUF's numbers, as in yoke-quant.h.
-enum { F16 = 1, Q4_0 = 2, Q4_1 = 3, Q5_0 = 6, Q5_1 = 7, Q8_0 = 8, Q4_K = 12, Q5_K = 13, Q6_K = 14, BF16 = 30 };
+enum {
+	F16 = 1,
+	Q4_0 = 2,
+	Q4_1 = 3,
+	Q5_0 = 6,
+	Q5_1 = 7,
+	Q8_0 = 8,
+	Q4_K = 12,
+	Q5_K = 13,
+	Q6_K = 14,
+	BF16 = 30
+};
 
 #define EACH_FORMAT(X) X(Q4_0) X(Q4_1) X(Q5_0) X(Q5_1) X(Q8_0) X(Q4_K) X(Q5_K) X(Q6_K)
 
@@ -109,7 +120,8 @@ YK_INLINE vus fifth_16(uint32_t h, const int part)
 	(void)part;
 	return (vus)_mm512_maskz_set1_epi16((__mmask32)h, 16);
 #elif VF == 8
-	const vus bit = { 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768 };
+	const vus bit = { 1,   2,   4,    8,    16,   32,   64,    128,
+			  256, 512, 1024, 2048, 4096, 8192, 16384, 32768 };
 	return (vus)((us_splat((int)(h >> part * LANES)) & bit) == bit) & 16;
 #else
 	const vus bit = { 1, 2, 4, 8, 16, 32, 64, 128 };
@@ -129,7 +141,8 @@ YK_INLINE vs halves(const uint8_t *a, const int part)
 {
 #if VF == 16
 	(void)part;
-	return (vs)_mm512_inserti64x4(_mm512_set1_epi16((int8_t)a[0]), _mm256_set1_epi16((int8_t)a[1]), 1);
+	return (vs)_mm512_inserti64x4(_mm512_set1_epi16((int8_t)a[0]),
+				      _mm256_set1_epi16((int8_t)a[1]), 1);
 #else
 	return (vs){ 0 } + (int16_t)(int8_t)a[part * LANES / 16];
 #endif
@@ -150,7 +163,8 @@ YK_INLINE struct group group_of(const int f, const uint8_t *b, const int g, cons
 			continue;
 		}
 		if (!is_long(f)) {
-			const int from = (f == Q4_0 || f == Q5_0 ? 2 : 4), fifth = f == Q5_0 || f == Q5_1;
+			const int from = (f == Q4_0 || f == Q5_0 ? 2 : 4),
+				  fifth = f == Q5_0 || f == Q5_1;
 			v = nibbles_16(b + from + (fifth ? 4 : 0), p);
 			if (fifth)
 				v |= fifth_16(word_at(b + from), p);
@@ -192,20 +206,41 @@ YK_INLINE uint16_t half_at(const uint8_t *p)
 	return h;
 }
 
+typedef uint32_t vu __attribute__((vector_size(VF * 4)));
+
+YK_INLINE vu words_of_rows(const uint8_t *const *row, int64_t at)
+{
+#if VF == 8
+	__m256i v = _mm256_set1_epi32(
+		(int)word_at(row[0] + at)); // loads and blends use no shuffle unit
+#define WITH(r) v = _mm256_blend_epi32(v, _mm256_set1_epi32((int)word_at(row[r] + at)), 1 << r)
+	WITH(1);
+	WITH(2);
+	WITH(3);
+	WITH(4);
+	WITH(5);
+	WITH(6);
+	WITH(7);
+#undef WITH
+	return (vu)v;
+#else
+#define WORD(r) word_at(row[r] + at)
+	return (vu){ OF_ROWS(WORD) };
+#undef WORD
+#endif
+}
+
+// f16 numbers in the low halves of words, or in the high ones.
+YK_INLINE vf halves_of_words(vu words, const bool high)
+{
+	return vf_of_f16(__builtin_convertvector(high ? words >> 16 : words & 65535, vh));
+}
+
 YK_INLINE vf halves_of_rows(const uint8_t *const *row, int64_t at)
 {
 #define HALF(r) half_at(row[r] + at)
 	return vf_of_f16((vh){ OF_ROWS(HALF) });
 #undef HALF
-}
-
-typedef uint32_t vu __attribute__((vector_size(VF * 4)));
-
-YK_INLINE vu words_of_rows(const uint8_t *const *row, int64_t at)
-{
-#define WORD(r) word_at(row[r] + at)
-	return (vu){ OF_ROWS(WORD) };
-#undef WORD
 }
 
 // Byte i of each word, as a float.
@@ -217,16 +252,17 @@ YK_INLINE vf byte_of(vu words, const int i)
 // Scales and minima of `groups` <= CHUNK_GROUPS groups from block `block` of VF rows on: to[g *
 // step + lane]. Formats of 256 have CHUNK_GROUPS groups. The scale of Q6_K is without the scales of
 // the halves.
-YK_INLINE void scales_of_rows(const int f, const uint8_t *const *row, int64_t block, const int groups, float *scale,
-			      float *min, const int step)
+YK_INLINE void scales_of_rows(const int f, const uint8_t *const *row, int64_t block,
+			      const int groups, float *scale, float *min, const int step)
 {
 	const int bytes = block_bytes(f);
 	int64_t at = block * bytes;
 	if (!is_long(f)) {
 		for (int g = 0; g < groups; g++, at += bytes) {
-			vf_store(scale + g * step, halves_of_rows(row, at));
+			const vu words = words_of_rows(row, at);
+			vf_store(scale + g * step, halves_of_words(words, false));
 			if (has_min(f))
-				vf_store(min + g * step, halves_of_rows(row, at + 2));
+				vf_store(min + g * step, halves_of_words(words, true));
 		}
 		return;
 	}
@@ -237,7 +273,8 @@ YK_INLINE void scales_of_rows(const int f, const uint8_t *const *row, int64_t bl
 		return;
 	}
 	const vf m = -halves_of_rows(row, at + 2);
-	const vu s0 = words_of_rows(row, at + 4), s1 = words_of_rows(row, at + 8), s2 = words_of_rows(row, at + 12);
+	const vu s0 = words_of_rows(row, at + 4), s1 = words_of_rows(row, at + 8),
+		 s2 = words_of_rows(row, at + 12);
 	const vu a[2] = { s0 & 0x3f3f3f3f, (s2 & 0x0f0f0f0f) | (s0 >> 2 & 0x30303030) };
 	const vu b[2] = { s1 & 0x3f3f3f3f, (s2 >> 4 & 0x0f0f0f0f) | (s1 >> 2 & 0x30303030) };
 #pragma GCC unroll 8

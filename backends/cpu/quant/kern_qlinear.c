@@ -10,13 +10,20 @@
 #include "../rows/operand.h"
 #include "kern_qlinear.h"
 
+enum { BLOCKS, INT8 }; // implementations
+
 enum {
 	FEW = 4,
-	ITEM_BYTES = 1 << 15,      // of w per work item for few rows
-	COLS = 64, ROWS = 256,     // of a work item for many rows
-	DEPTH = 16 * GROUP,        // elements of K packed at a time
-	MAX_Q6_K = 16383,          // so that 32 products with scaled integers fit into 32 bits
-	DOT_ROWS = 3, DOT_COLS = 4 // products in f32
+	ITEM_BYTES = 1 << 15, // of w per work item for few rows
+	COLS = 64,
+	ROWS = 256,         // of a work item for many rows
+	DEPTH = 16 * GROUP, // elements of K packed at a time
+	MAX_8 = 127,
+	MAX_16 = INT16_MAX,
+	MAX_Q6_K = 16383, // so that 32 products with scaled integers fit into 32 bits
+	DOT_ROWS = 3,
+	DOT_COLS = 4,       // products in f32
+	DOT_BYTES = 1 << 17 // of x that stay in a cache
 };
 
 struct job {
@@ -26,22 +33,28 @@ struct job {
 	int64_t n, k, step; // rows of w, `step` bytes apart
 	int format;
 	int64_t cols, col_items; // rows of w per work item; items for a block of x
+	enum way way;            // of the loop for few rows
+	bool few;
 	struct activations a;
-	float *f32;              // x in f32, for F16 and BF16
+	float *f32; // x in f32, for F16 and BF16
 	_Atomic bool no_memory;
 };
 
 static uint64_t can(const struct yoke_op *op)
 {
-	if (op->nin != 2 || op->nout != 1 || op->nattr < 2 || op->attr[0].i < 0 || op->attr[0].i > BF16)
+	if (op->nin != 2 || op->nout != 1 || op->nattr < 2 || op->attr[0].i < 0 ||
+	    op->attr[0].i > BF16)
 		return 0;
 	const struct yoke_view *x = &op->in[0], *w = &op->in[1], *y = &op->out[0];
 	const int f = (int)op->attr[0].i, bytes = block_bytes(f), last = x->rank - 1;
 	const int64_t k = op->attr[1].i;
-	return bytes && is_rows(x) && is_rows(y) && w->kind == YOKE_VIEW_BUFFER && w->dtype == yoke_u8 && w->rank == 2 &&
-	       w->strides[1] == 1 && k > 0 && k % block_elements(f) == 0 && x->dims[last] == k &&
-	       w->dims[1] == k / block_elements(f) * bytes && y->rank == x->rank && same_dims(x->dims, y->dims, last) &&
-	       y->dims[last] == w->dims[0];
+	if (!bytes || !is_rows(x) || !is_rows(y) || w->kind != YOKE_VIEW_BUFFER ||
+	    w->dtype != yoke_u8 || w->rank != 2 || w->strides[1] != 1 || k <= 0 ||
+	    k % block_elements(f) != 0 || x->dims[last] != k ||
+	    w->dims[1] != k / block_elements(f) * bytes || y->rank != x->rank ||
+	    !same_dims(x->dims, y->dims, last) || y->dims[last] != w->dims[0])
+		return 0;
+	return yk_int8_activations && !is_plain(f) ? 1 << INT8 : 1 << BLOCKS;
 }
 
 static int64_t rows_in(const struct yoke_op *op)
@@ -60,42 +73,64 @@ static uint64_t workspace(const struct yoke_op *op, uint32_t impl)
 	(void)impl;
 	if (is_plain((int)op->attr[0].i))
 		return padded(m * k * 4);
-	return padded(m * k * 2) + 3 * padded(m * (k / GROUP) * 4);
+	return padded(m * k * 2) + 4 * padded(m * (k / GROUP) * 4);
 }
 
 // ---- activations ----
 
-// One group: q = x / scale, rounded. If an element is not finite, the scale is NaN.
-static void to_integers(const float *x, int max, int16_t *q, float *scale, float *sum, int32_t *isum)
+// One group, at position `at` of the groups: integers x / scale, rounded. If an element is not
+// finite, the scale is NaN.
+static void to_integers(const struct job *j, const float *x, int max, int64_t at)
 {
-	float largest = 0;
-	int32_t total = 0;
-	bool finite = true;
-	for (int i = 0; i < GROUP; i++) {
-		const float a = fabsf(x[i]);
-		finite &= a <= 0x1.fffffep127f;
-		largest = a > largest ? a : largest;
+	const vf magic = vf_splat(0x1.8p23f); // adding it rounds to an integer in the low bits
+	int32_t q[GROUP], sum[2] = { 0, 0 };
+	vi largest_bits = { 0 }; // of the moduli, which are ordered as their bits are
+	for (int i = 0; i < GROUP; i += VF) {
+		const vi bits = (vi)vf_load(x + i) & INT32_MAX, above = bits > largest_bits;
+		largest_bits = (bits & above) | (largest_bits & ~above);
 	}
+	int32_t top = 0;
+	for (int i = 0; i < VF; i++)
+		top = largest_bits[i] > top ? largest_bits[i] : top;
+	const float largest = yk_f32_bits((uint32_t)top);
+	const bool finite = isfinite(largest);
 	const float up = largest < 0x1p-60f ? 0x1p60f : 1; // or the reciprocal might overflow
 	const float by = largest > 0 && finite ? (float)max / (largest * up) : 0;
-	for (int i = 0; i < GROUP; i++) {
-		const int32_t v = finite ? (int32_t)rintf(x[i] * up * by) : 0;
-		q[i] = (int16_t)v;
-		total += v;
+	for (int i = 0; i < GROUP; i += VF) {
+		const vf v = (finite ? vf_load(x + i) : (vf){ 0 }) * vf_splat(up) * vf_splat(by);
+		const vi n = (vi)(v + magic) - (vi)magic;
+		memcpy(q + i, &n, sizeof n);
 	}
-	*scale = finite ? largest / (float)max : NAN;
-	*isum = total;
-	*sum = *scale * (float)total;
+	for (int i = 0; i < GROUP; i++)
+		sum[i / (GROUP / 2)] += q[i];
+	const float scale = finite ? largest / (float)max : NAN;
+	((float *)j->a.scale)[at] = scale;
+	((float *)j->a.sum)[at] = scale * (float)(sum[0] + sum[1]);
+	((int32_t *)j->a.isum)[at] = sum[0] + sum[1];
+	((int32_t *)j->a.first)[at] = sum[0];
+	int16_t *to = (int16_t *)j->a.q + at * GROUP;
+	int8_t *to8 = (int8_t *)j->a.q8 + at * GROUP;
+	if (j->few && j->way != WORDS)
+		for (int i = 0; i < GROUP; i++)
+			to8[i] = (int8_t)q[i];
+	else if (j->few)
+		for (int i = 0; i < GROUP / 4; i++) {
+			to[i] = (int16_t)q[2 * i];
+			to[8 + i] = (int16_t)q[2 * i + 1];
+			to[16 + i] = (int16_t)q[16 + 2 * i];
+			to[24 + i] = (int16_t)q[17 + 2 * i];
+		}
+	else
+		for (int i = 0; i < GROUP; i++)
+			to[i] = (int16_t)q[i];
 }
 
 static void quantize_row(const struct job *j, int64_t row, const float *x)
 {
-	const struct activations *a = &j->a;
-	for (int64_t g = 0; g < a->groups; g++) {
-		const int64_t at = row * a->groups + g;
-		to_integers(x + g * GROUP, j->format == Q6_K ? MAX_Q6_K : INT16_MAX, (int16_t *)a->q + row * j->k + g * GROUP,
-			    (float *)a->scale + at, (float *)a->sum + at, (int32_t *)a->isum + at);
-	}
+	const int words = j->format == Q6_K ? MAX_Q6_K : MAX_16,
+		  max = yk_int8_activations ? MAX_8 : words;
+	for (int64_t g = 0; g < j->a.groups; g++)
+		to_integers(j, x + g * GROUP, max, row * j->a.groups + g);
 }
 
 static void prepare_row(void *arg, int64_t row)
@@ -115,57 +150,98 @@ static void prepare_row(void *arg, int64_t row)
 
 // ---- the loops of each format ----
 
-#define ROUTINES(f) \
-	static void strip_##f(const uint8_t *const *row, const struct activations *x, int64_t m, float *y) \
+#define STRIP_OF(f, way, name) \
+	static void strip_##f##_##name(const uint8_t *const *row, const struct activations *x, \
+				       int64_t m, float *y) \
 	{ \
-		strip(f, row, x, m, y); \
-	} \
-	static void pack_##f(const uint8_t *const *row, int64_t from, int groups, int16_t *panel, float *scale, float *min, int64_t step) \
+		strip(f, way, row, x, m, y); \
+	}
+#define PACK(f) \
+	static void pack_##f(const uint8_t *const *row, int64_t from, int groups, int16_t *panel, \
+			     float *scale, float *min, int64_t step) \
 	{ \
 		if (groups == CHUNK_GROUPS) \
 			pack(f, row, from, CHUNK_GROUPS, panel, scale, min, step); \
 		else \
 			for (int g = 0; g < groups; g++) \
-				pack(f, row, from + g, 1, panel + g * GROUP * TILE_COLS, scale + g * step, min + g * step, step); \
+				pack(f, row, from + g, 1, panel + g * GROUP * TILE_COLS, \
+				     scale + g * step, min + g * step, step); \
 	}
+#if VF > 4
+#define STRIP_BYTES(f) STRIP_OF(f, BYTES, bytes)
+#define BYTES_ENTRY(f) [BYTES] = strip_##f##_bytes,
+#else
+#define STRIP_BYTES(f)
+#define BYTES_ENTRY(f)
+#endif
+#ifdef HAVE_VNNI
+#define STRIP_VNNI(f) STRIP_OF(f, VNNI, vnni)
+#define VNNI_ENTRY(f) [VNNI] = strip_##f##_vnni,
+#else
+#define STRIP_VNNI(f)
+#define VNNI_ENTRY(f)
+#endif
+#define ROUTINES(f) STRIP_OF(f, WORDS, words) STRIP_BYTES(f) STRIP_VNNI(f) PACK(f)
 EACH_FORMAT(ROUTINES)
 #undef ROUTINES
 
 static const struct routines {
-	qlinear_strip_fn *strip;
+	qlinear_strip_fn *strip[3]; // by way
 	qlinear_pack_fn *pack;
 } routines[] = {
-#define ENTRY(f) [f] = { strip_##f, pack_##f },
+#define ENTRY(f) [f] = { { [WORDS] = strip_##f##_words, BYTES_ENTRY(f) VNNI_ENTRY(f) }, pack_##f },
 	EACH_FORMAT(ENTRY)
 #undef ENTRY
 };
 
+// How few rows are multiplied with bytes.
+static enum way way_of_bytes(void)
+{
+#ifdef HAVE_VNNI
+	if (yk_cpu_has_vnni(VF == 16))
+		return VNNI;
+#endif
+	return VF > 4 ? BYTES : WORDS;
+}
+
 // Tiles depend on the format only by the last step of a group.
-typedef void tile_fn(const struct activations *x, int64_t m, int64_t from, int64_t groups, const int16_t *panel, const float *scale,
-		     const float *min, int64_t step, float *acc);
+typedef void tile_fn(const struct activations *x, int64_t m, int64_t from, int64_t groups,
+		     const int16_t *panel, const float *scale, const float *min, int64_t step,
+		     float *acc);
 #define TILE(f, rows) \
-	static void tile_##f##_##rows(const struct activations *x, int64_t m, int64_t from, int64_t groups, const int16_t *panel, \
-				      const float *scale, const float *min, int64_t step, float *acc) \
+	static void tile_##f##_##rows(const struct activations *x, int64_t m, int64_t from, \
+				      int64_t groups, const int16_t *panel, const float *scale, \
+				      const float *min, int64_t step, float *acc) \
 	{ \
 		tile(f, rows, x, m, from, groups, panel, scale, min, step, acc); \
 	}
 #define TILES(f) TILE(f, 1) TILE(f, 2) TILE(f, 3) TILE(f, 6)
 #if VF == 16
 #define TILES_OF(f) TILES(f) TILE(f, 12)
-#define TILE_ENTRY(f) { tile_##f##_12, tile_##f##_6, tile_##f##_3, tile_##f##_2, tile_##f##_1 }
+#define TILE_ENTRY(f) \
+	{ \
+		tile_##f##_12, tile_##f##_6, tile_##f##_3, tile_##f##_2, tile_##f##_1 \
+	}
 static const int tile_rows[] = { 12, 6, 3, 2, 1 };
 #else
 #define TILES_OF(f) TILES(f)
-#define TILE_ENTRY(f) { tile_##f##_6, tile_##f##_3, tile_##f##_2, tile_##f##_1 }
+#define TILE_ENTRY(f) \
+	{ \
+		tile_##f##_6, tile_##f##_3, tile_##f##_2, tile_##f##_1 \
+	}
 static const int tile_rows[] = { 6, 3, 2, 1 };
 #endif
-TILES_OF(Q8_0) TILES_OF(Q4_0) TILES_OF(Q5_0) TILES_OF(Q4_1)
+TILES_OF(Q8_0)
+TILES_OF(Q4_0)
+TILES_OF(Q5_0)
+TILES_OF(Q4_1)
+
 enum { SIZES = sizeof tile_rows / sizeof *tile_rows };
 
 static tile_fn *const *tiles_of(int format)
 {
-	static tile_fn *const none[] = TILE_ENTRY(Q8_0), *const q4[] = TILE_ENTRY(Q4_0), *const q5[] = TILE_ENTRY(Q5_0),
-			      *const min[] = TILE_ENTRY(Q4_1);
+	static tile_fn *const none[] = TILE_ENTRY(Q8_0), *const q4[] = TILE_ENTRY(Q4_0),
+			      *const q5[] = TILE_ENTRY(Q5_0), *const min[] = TILE_ENTRY(Q4_1);
 	if (has_min(format))
 		return min;
 	if (format == Q4_0)
@@ -200,7 +276,7 @@ static void few_rows(void *arg, int64_t item)
 		rows_of_w(j, n, STRIP, row);
 		for (int64_t m = 0; m < j->x.count; m++) {
 			float y[STRIP];
-			routines[j->format].strip(row, &j->a, m, y);
+			routines[j->format].strip[j->way](row, &j->a, m, y);
 			put(j, m, n, end - n < STRIP ? end - n : STRIP, y);
 		}
 	}
@@ -211,15 +287,18 @@ struct panels {
 	float *scale, *min, *acc;
 };
 
-static void fill_panels(const struct job *j, int64_t n, int64_t from, int64_t groups, const struct panels *p)
+static void fill_panels(const struct job *j, int64_t n, int64_t from, int64_t groups,
+			const struct panels *p)
 {
 	for (int c = 0; c < COLS && n + c < j->n; c += TILE_COLS) {
 		const uint8_t *row[TILE_COLS];
 		rows_of_w(j, n + c, TILE_COLS, row);
 		for (int64_t g = 0; g < groups; g += CHUNK_GROUPS)
-			routines[j->format].pack(row, from + g, (int)(groups - g < CHUNK_GROUPS ? groups - g : CHUNK_GROUPS),
-						 p->q + (int64_t)c * DEPTH + g * GROUP * TILE_COLS, p->scale + g * COLS + c,
-						 p->min + g * COLS + c, COLS);
+			routines[j->format].pack(
+				row, from + g,
+				(int)(groups - g < CHUNK_GROUPS ? groups - g : CHUNK_GROUPS),
+				p->q + (int64_t)c * DEPTH + g * GROUP * TILE_COLS,
+				p->scale + g * COLS + c, p->min + g * COLS + c, COLS);
 	}
 }
 
@@ -227,25 +306,29 @@ static void many_rows(void *arg, int64_t item)
 {
 	struct job *j = arg;
 	const int64_t n = item % j->col_items * COLS, first = item / j->col_items * ROWS;
-	const int64_t rows = j->x.count - first < ROWS ? j->x.count - first : ROWS, cols = j->n - n < COLS ? j->n - n : COLS;
+	const int64_t rows = j->x.count - first < ROWS ? j->x.count - first : ROWS,
+		      cols = j->n - n < COLS ? j->n - n : COLS;
 	enum { SCALES = DEPTH / GROUP * COLS };
-	float *memory = yk_team_scratch(sizeof(int16_t) * COLS * DEPTH + sizeof(float) * (2 * SCALES + COLS * ROWS));
+	float *memory = yk_team_scratch(sizeof(int16_t) * COLS * DEPTH +
+					sizeof(float) * (2 * SCALES + COLS * ROWS));
 	if (!memory) {
 		atomic_store(&j->no_memory, true);
 		return;
 	}
-	const struct panels p = { (int16_t *)(memory + 2 * SCALES + COLS * ROWS), memory, memory + SCALES, memory + 2 * SCALES };
+	const struct panels p = { (int16_t *)(memory + 2 * SCALES + COLS * ROWS), memory,
+				  memory + SCALES, memory + 2 * SCALES };
 	tile_fn *const *tiles = tiles_of(j->format);
 	memset(p.acc, 0, sizeof(float) * COLS * (size_t)rows);
 	for (int64_t from = 0; from < j->a.groups; from += DEPTH / GROUP) {
-		const int64_t groups = j->a.groups - from < DEPTH / GROUP ? j->a.groups - from : DEPTH / GROUP;
+		const int64_t groups =
+			j->a.groups - from < DEPTH / GROUP ? j->a.groups - from : DEPTH / GROUP;
 		fill_panels(j, n, from, groups, &p);
 		for (int64_t m = 0, size = 0; m < rows; m += tile_rows[size]) {
 			while (tile_rows[size] > rows - m)
 				size++;
 			for (int64_t c = 0; c < cols; c += TILE_COLS)
-				tiles[size](&j->a, first + m, from, groups, p.q + c * DEPTH, p.scale + c, p.min + c, COLS,
-					    p.acc + m * COLS + c);
+				tiles[size](&j->a, first + m, from, groups, p.q + c * DEPTH,
+					    p.scale + c, p.min + c, COLS, p.acc + m * COLS + c);
 		}
 	}
 	for (int64_t m = 0; m < rows; m++)
@@ -254,34 +337,50 @@ static void many_rows(void *arg, int64_t item)
 
 // ---- weights without blocks ----
 
+// Adds the products of lanes i .. of rows of x and w; the last `left` ones, if that is less than VF.
+YK_INLINE void add_dots(const int dtype, const int rows, const int cols, int64_t i, int64_t left,
+			int64_t k, const float *x, const uint8_t *w, int64_t step,
+			vf sum[DOT_ROWS][DOT_COLS])
+{
+	vf a[DOT_ROWS];
+#pragma GCC unroll 3
+	for (int r = 0; r < rows; r++)
+		a[r] = vf_get(x + r * k + i, left);
+#pragma GCC unroll 4
+	for (int c = 0; c < cols; c++) {
+		if (rows == 1)
+			__builtin_prefetch(w + (c + cols) * step + 2 * i); // the next rows of w
+		const vf b = vf_get_as(dtype, w + c * step + 2 * i, left);
+#pragma GCC unroll 3
+		for (int r = 0; r < rows; r++)
+			sum[r][c] = vf_fma(a[r], b, sum[r][c]);
+	}
+}
+
 // y (rows, cols) = x (rows, k) times rows of w, each sum in VF lanes.
-YK_INLINE void dots(const int dtype, const int rows, const int cols, int64_t k, const float *x, const uint8_t *w, int64_t step, float *y)
+YK_INLINE void dots(const int dtype, const int rows, const int cols, int64_t k, const float *x,
+		    const uint8_t *w, int64_t step, float *y)
 {
 	vf sum[DOT_ROWS][DOT_COLS];
+	int64_t i = 0;
 #pragma GCC unroll 3
 	for (int r = 0; r < rows; r++)
 #pragma GCC unroll 4
 		for (int c = 0; c < cols; c++)
 			sum[r][c] = (vf){ 0 };
-	for (int64_t i = 0; i < k; i += VF) {
-		vf a[DOT_ROWS];
+	for (; i + VF <= k; i += VF)
+		add_dots(dtype, rows, cols, i, VF, k, x, w, step, sum);
+	if (i < k)
+		add_dots(dtype, rows, cols, i, k - i, k, x, w, step, sum);
 #pragma GCC unroll 3
-		for (int r = 0; r < rows; r++)
-			a[r] = vf_get(x + r * k + i, k - i);
-#pragma GCC unroll 4
-		for (int c = 0; c < cols; c++) {
-			const vf b = vf_get_as(dtype, w + c * step + 2 * i, k - i);
-#pragma GCC unroll 3
-			for (int r = 0; r < rows; r++)
-				sum[r][c] = vf_fma(a[r], b, sum[r][c]);
-		}
-	}
 	for (int r = 0; r < rows; r++)
+#pragma GCC unroll 4
 		for (int c = 0; c < cols; c++)
 			y[r * DOT_COLS + c] = vf_sum(sum[r][c]);
 }
 
-YK_INLINE void dots_of(const int dtype, const struct job *j, int64_t m, int rows, int64_t n, int cols)
+YK_INLINE void dots_of(const int dtype, const struct job *j, int64_t m, int rows, int64_t n,
+		       int cols)
 {
 	const float *x = j->f32 + m * j->k;
 	const uint8_t *w = j->w + n * j->step;
@@ -293,8 +392,8 @@ YK_INLINE void dots_of(const int dtype, const struct job *j, int64_t m, int rows
 			dots(dtype, 1, DOT_COLS, j->k, x + r * j->k, w, j->step, y + r * DOT_COLS);
 	else
 		for (int i = 0; i < rows * cols; i++)
-			dots(dtype, 1, 1, j->k, x + i / cols * j->k, w + i % cols * j->step, j->step,
-			     y + i / cols * DOT_COLS + i % cols);
+			dots(dtype, 1, 1, j->k, x + i / cols * j->k, w + i % cols * j->step,
+			     j->step, y + i / cols * DOT_COLS + i % cols);
 	for (int r = 0; r < rows; r++)
 		put(j, m + r, n, cols, y + r * DOT_COLS);
 }
@@ -303,15 +402,18 @@ static void plain_rows(void *arg, int64_t item)
 {
 	const struct job *j = arg;
 	const int64_t end = (item + 1) * j->cols < j->n ? (item + 1) * j->cols : j->n;
-	for (int64_t n = item * j->cols; n < end; n += DOT_COLS)
-		for (int64_t m = 0; m < j->x.count; m += DOT_ROWS) {
-			const int rows = (int)(j->x.count - m < DOT_ROWS ? j->x.count - m : DOT_ROWS);
-			const int cols = (int)(end - n < DOT_COLS ? end - n : DOT_COLS);
-			if (j->format == F16)
-				dots_of(yoke_f16, j, m, rows, n, cols);
-			else
-				dots_of(yoke_bf16, j, m, rows, n, cols);
-		}
+	const int64_t block = (DOT_BYTES / (j->k * 4) / DOT_ROWS + 1) * DOT_ROWS;
+	for (int64_t from = 0; from < j->x.count; from += block)
+		for (int64_t n = item * j->cols; n < end; n += DOT_COLS)
+			for (int64_t m = from; m < from + block && m < j->x.count; m += DOT_ROWS) {
+				const int64_t left = j->x.count - m;
+				const int rows = (int)(left < DOT_ROWS ? left : DOT_ROWS);
+				const int cols = (int)(end - n < DOT_COLS ? end - n : DOT_COLS);
+				if (j->format == F16)
+					dots_of(yoke_f16, j, m, rows, n, cols);
+				else
+					dots_of(yoke_bf16, j, m, rows, n, cols);
+			}
 }
 
 static void place(struct job *j, char *memory)
@@ -323,34 +425,53 @@ static void place(struct job *j, char *memory)
 	}
 	char *scale = memory + padded(m * j->k * 2);
 	const uint64_t step = padded(m * groups * 4);
-	j->a = (struct activations){ (const int16_t *)memory, (const float *)scale, (const float *)(scale + step),
-				     (const int32_t *)(scale + 2 * step), j->k, groups };
+	j->a = (struct activations){ (const int16_t *)memory,
+				     (const int8_t *)memory,
+				     (const float *)scale,
+				     (const float *)(scale + step),
+				     (const int32_t *)(scale + 2 * step),
+				     (const int32_t *)(scale + 3 * step),
+				     j->k,
+				     groups };
 }
 
 static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 {
-	struct job j = { .op = op, .x = rows_of(&op->in[0]), .y = rows_of(&op->out[0]), .w = yk_ptr(&op->in[1]),
-			 .n = op->in[1].dims[0], .k = op->attr[1].i, .step = op->in[1].strides[0], .format = (int)op->attr[0].i };
+	struct job j = { .op = op,
+			 .x = rows_of(&op->in[0]),
+			 .y = rows_of(&op->out[0]),
+			 .w = yk_ptr(&op->in[1]),
+			 .n = op->in[1].dims[0],
+			 .k = op->attr[1].i,
+			 .step = op->in[1].strides[0],
+			 .format = (int)op->attr[0].i };
 	(void)impl, (void)prepared;
 	if (!yk_elements(&op->out[0]))
 		return 0;
+	const bool plain = is_plain(j.format);
+	j.few = j.x.count <= FEW;
+	j.way = yk_int8_activations ? way_of_bytes() : WORDS;
 	place(&j, yk_ptr(&op->workspace));
 	if (j.x.count == 1)
 		prepare_row(&j, 0);
 	else
 		yk_team_run(j.x.count, prepare_row, &j);
-	const bool few = j.x.count <= FEW, plain = is_plain(j.format);
 	j.cols = (ITEM_BYTES / op->in[1].dims[1] + STRIP) / STRIP * STRIP;
-	j.col_items = few || plain ? pieces_of(j.n, j.cols) : pieces_of(j.n, COLS);
+	j.col_items = j.few || plain ? pieces_of(j.n, j.cols) : pieces_of(j.n, COLS);
 	if (!atomic_load(&j.no_memory)) {
 		if (plain)
 			yk_team_run(j.col_items, plain_rows, &j);
-		else if (few)
+		else if (j.few)
 			yk_team_run(j.col_items, few_rows, &j);
 		else
 			yk_team_run(j.col_items * pieces_of(j.x.count, ROWS), many_rows, &j);
 	}
-	return atomic_load(&j.no_memory) ? yk_cpu_fail(YOKE_ENOMEM, "qlinear: no memory for a work item") : 0;
+	return atomic_load(&j.no_memory) ?
+		       yk_cpu_fail(YOKE_ENOMEM, "qlinear: no memory for a work item") :
+		       0;
 }
 
-YK_KERNEL(qlinear, QLINEAR) = { .can = can, .workspace = workspace, .run = run, .impl = { "blocks" } };
+YK_KERNEL(qlinear, QLINEAR) = { .can = can,
+				.workspace = workspace,
+				.run = run,
+				.impl = { [BLOCKS] = "blocks", [INT8] = "int8" } };

@@ -1,27 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products with quantized weights: the operands of the inner loops.
-// Activations become 16-bit integers with one scale per group of 32; a group's product is an exact
-// integer, and the groups are added in f32 in order. Both loops follow this order, so a row of the
-// result has the same bits in any batch.
+// Activations become integers of 16 or 8 bits with one scale per group of 32; a group's product is
+// an exact integer, and the groups are added in f32 in order. All loops follow this order, so a row
+// of the result has the same bits in any batch and on any instruction set with FMA.
 #ifndef YK_KERN_QLINEAR_H
 #define YK_KERN_QLINEAR_H
 
+#include "activations.h"
 #include "blocks.h"
-
-enum { STRIP = VF == 16 ? 16 : 8, STRIP_VECTORS = STRIP / VF }; // rows of w in the loop for few rows of x
 
 // Rows of activations in integers.
 struct activations {
-	const int16_t *q;    // [rows,K]
-	const float *scale;  // [rows,groups]
-	const float *sum;    // scale times the sum of a group
-	const int32_t *isum; // the sum of a group
+	const int16_t *q;     // [rows,K]; in the loop for few rows in the order of group_of_x
+	const int8_t *q8;     // the same memory, with 8-bit integers in order
+	const float *scale;   // [rows,groups]
+	const float *sum;     // scale times the sum of a group
+	const int32_t *isum;  // the sum of a group
+	const int32_t *first; // the sum of its first half
 	int64_t k, groups;
 };
 
-typedef void qlinear_strip_fn(const uint8_t *const *row, const struct activations *x, int64_t m, float *y);
-typedef void qlinear_pack_fn(const uint8_t *const *row, int64_t from, int groups, int16_t *panel, float *scale, float *min,
-			     int64_t step);
+// How the loop for few rows multiplies: 16-bit activations, 8-bit ones with AVX2's or AVX-512's
+// products of bytes, or with VNNI's.
+enum way { WORDS, BYTES, VNNI };
+// compilers whose assemblers know vpdpbusd in both encodings
+#if VF > 4 && (__GNUC__ >= 11 || (defined __clang__ && __clang_major__ >= 12))
+#define HAVE_VNNI 1
+#endif
+
+typedef void qlinear_strip_fn(const uint8_t *const *row, const struct activations *x, int64_t m,
+			      float *y);
+typedef void qlinear_pack_fn(const uint8_t *const *row, int64_t from, int groups, int16_t *panel,
+			     float *scale, float *min, int64_t step);
 
 // ---- integers ----
 
@@ -45,104 +55,315 @@ YK_INLINE vi pairs(vs a, vs b)
 #endif
 }
 
-#if VF < 16
 // Sums of neighbours: of a, then of b, in each 16 bytes.
 YK_INLINE vi neighbours(vi a, vi b)
 {
-#if VF == 8
-	return (vi)_mm256_hadd_epi32((__m256i)a, (__m256i)b);
+#if VF == 16
+	return (vi)_mm512_shuffle_ps((__m512)a, (__m512)b, 0x88) +
+	       (vi)_mm512_shuffle_ps((__m512)a, (__m512)b, 0xdd);
+#elif VF == 8
+	return (vi)_mm256_shuffle_ps((__m256)a, (__m256)b, 0x88) +
+	       (vi)_mm256_shuffle_ps((__m256)a, (__m256)b, 0xdd);
 #elif defined __SSE2__
-	return (vi)_mm_shuffle_ps((__m128)a, (__m128)b, 0x88) + (vi)_mm_shuffle_ps((__m128)a, (__m128)b, 0xdd);
+	return (vi)_mm_shuffle_ps((__m128)a, (__m128)b, 0x88) +
+	       (vi)_mm_shuffle_ps((__m128)a, (__m128)b, 0xdd);
 #elif defined __aarch64__
 	return (vi)vpaddq_s32((int32x4_t)a, (int32x4_t)b);
 #else
 	return (vi){ a[0] + a[1], a[2] + a[3], b[0] + b[1], b[2] + b[3] };
 #endif
 }
-#endif
 
-// to: the sums of the lanes of each of STRIP vectors.
-YK_INLINE void sums_of_lanes(const vi *v, vi *to)
+// acc + scale * sum + min * the sum of x.
+YK_INLINE vf add_scaled(const int f, vi sum, vf scale, const float *min, float xscale, float xsum,
+			vf acc)
 {
-#if VF == 16
-	__m256i s[16], t[2];
-#pragma GCC unroll 16
-	for (int i = 0; i < 16; i++)
-		s[i] = _mm256_add_epi32(_mm512_castsi512_si256((__m512i)v[i]), _mm512_extracti64x4_epi64((__m512i)v[i], 1));
-#pragma GCC unroll 2
-	for (int h = 0; h < 2; h++) {
-		const __m256i *r = s + 8 * h;
-		const __m256i a = _mm256_hadd_epi32(_mm256_hadd_epi32(r[0], r[1]), _mm256_hadd_epi32(r[2], r[3]));
-		const __m256i b = _mm256_hadd_epi32(_mm256_hadd_epi32(r[4], r[5]), _mm256_hadd_epi32(r[6], r[7]));
-		t[h] = _mm256_add_epi32(_mm256_permute2x128_si256(a, b, 0x20), _mm256_permute2x128_si256(a, b, 0x31));
-	}
-	to[0] = (vi)_mm512_inserti64x4(_mm512_castsi256_si512(t[0]), t[1], 1);
-#else
-	vi four[2];
-#pragma GCC unroll 2
-	for (int i = 0; i < 2; i++)
-		four[i] = neighbours(neighbours(v[4 * i], v[4 * i + 1]), neighbours(v[4 * i + 2], v[4 * i + 3]));
-#if VF == 8
-	const __m256i a = (__m256i)four[0], b = (__m256i)four[1];
-	to[0] = (vi)_mm256_permute2x128_si256(a, b, 0x20) + (vi)_mm256_permute2x128_si256(a, b, 0x31);
-#else
-	to[0] = four[0];
-	to[1] = four[1];
-#endif
-#endif
-}
-
-YK_INLINE vf add_group(const int f, vi sum, vf scale, const float *min, float xscale, float xsum, int32_t isum, vf acc)
-{
-	if (middle(f))
-		sum -= vi_splat(middle(f) * isum);
 	acc = vf_fma(__builtin_convertvector(sum, vf), scale * vf_splat(xscale), acc);
 	return has_min(f) ? vf_fma(vf_load(min), vf_splat(xsum), acc) : acc;
 }
 
 // ---- few rows of x: a row times STRIP rows of w ----
+// A vector has 16 bytes of each of VF / 4 rows: vector r has rows r, r + 4, .. The sums over the
+// lanes of four vectors are then a vector in the order of the rows.
 
-YK_INLINE void add_groups(const int f, const uint8_t *const *row, const struct activations *x, int64_t m, int64_t from, const int groups,
+enum { STRIP = VF, FOUR = 4 };
+
+typedef uint8_t vub __attribute__((vector_size(VF * 4)));
+
+// Elements 0 .. 15 and 16 .. 31 of a group, of the rows of a vector.
+struct bytes {
+	vub low, high;
+};
+
+YK_INLINE vub load_16(const uint8_t *const *row, const int r, int64_t at)
+{
+#if VF == 16
+	__m512i v = _mm512_castsi128_si512(_mm_loadu_si128((const __m128i *)(row[r] + at)));
+	v = _mm512_inserti32x4(v, _mm_loadu_si128((const __m128i *)(row[r + 4] + at)), 1);
+	v = _mm512_inserti32x4(v, _mm_loadu_si128((const __m128i *)(row[r + 8] + at)), 2);
+	return (vub)_mm512_inserti32x4(v, _mm_loadu_si128((const __m128i *)(row[r + 12] + at)), 3);
+#elif VF == 8
+	const __m256i v = _mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)(row[r] + at)));
+	return (vub)_mm256_inserti128_si256(v, _mm_loadu_si128((const __m128i *)(row[r + 4] + at)),
+					    1);
+#else
+	vub v;
+	memcpy(&v, row[r] + at, sizeof v);
+	return v;
+#endif
+}
+
+// 16 bytes in each 16 bytes of a vector.
+YK_INLINE vub repeat_16(const void *p)
+{
+#if VF == 16
+	return (vub)_mm512_broadcast_i32x4(_mm_loadu_si128(p));
+#elif VF == 8
+	return (vub)_mm256_broadcastsi128_si256(_mm_loadu_si128(p));
+#else
+	vub v;
+	memcpy(&v, p, sizeof v);
+	return v;
+#endif
+}
+
+// Bits 16 * high .. of a word at `at` of each row, as bytes 0 or 16.
+YK_INLINE vub fifth_bits(const uint8_t *const *row, const int r, int64_t at, const int high)
+{
+#if VF == 16
+	uint64_t bits = 0;
+#pragma GCC unroll 4
+	for (int i = 0; i < 4; i++)
+		bits |= (uint64_t)half_at(row[r + 4 * i] + at + 2 * high) << 16 * i;
+	return (vub)_mm512_maskz_set1_epi8(bits, 16);
+#else
+	typedef uint64_t vul __attribute__((vector_size(VF * 4)));
+	const vub bit = (vub)((vul){ 0 } + 0x8040201008040201);
+#if VF == 8
+	const __m256i which = _mm256_setr_epi8(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0,
+					       0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1);
+	const __m256i two =
+		_mm256_blend_epi32(_mm256_set1_epi32((int)word_at(row[r] + at)),
+				   _mm256_set1_epi32((int)word_at(row[r + 4] + at)), 0xf0);
+	const vub h = (vub)_mm256_shuffle_epi8(high ? _mm256_srli_epi32(two, 16) : two, which);
+#else
+	const uint64_t each = 0x0101010101010101;
+	const uint8_t *b = row[r] + at + 2 * high;
+	const vub h = (vub)(vul){ b[0] * each, b[1] * each };
+#endif
+	return (vub)((h & bit) == bit) & 16;
+#endif
+}
+
+// Group g of the blocks at `at`; unsigned but for Q8_0, without the scales of Q6_K.
+YK_INLINE struct bytes bytes_of(const int f, const uint8_t *const *row, const int r, int64_t at,
+				const int g)
+{
+	struct bytes q;
+	if (f == Q8_0)
+		return (struct bytes){ load_16(row, r, at + 2), load_16(row, r, at + 18) };
+	if (!is_long(f)) {
+		const int from = f == Q4_0 || f == Q5_0 ? 2 : 4, fifth = f == Q5_0 || f == Q5_1;
+		const vub b = load_16(row, r, at + from + (fifth ? 4 : 0));
+		q.low = b & 15;
+		q.high = (vub)((vus)b >> 4) & 15;
+		if (fifth) {
+			q.low |= fifth_bits(row, r, at + from, 0);
+			q.high |= fifth_bits(row, r, at + from, 1);
+		}
+		return q;
+	}
+	const int64_t from = at + (f == Q6_K ? 64 * (g / 4) + 32 * (g & 1) :
+					       (f == Q5_K ? 48 : 16) + 32 * (g / 2));
+	const int by = f == Q6_K ? (g & 2 ? 4 : 0) : (g & 1 ? 4 : 0);
+	q.low = (vub)((vus)load_16(row, r, from) >> by) & 15;
+	q.high = (vub)((vus)load_16(row, r, from + 16) >> by) & 15;
+	if (f == Q4_K)
+		return q;
+	// two bits of Q6_K, or one of Q5_K, at bit 4
+	const int64_t upper = at + (f == Q6_K ? 128 + 32 * (g / 4) : 16);
+	const int bit = f == Q6_K ? 2 * (g & 3) : g;
+	const vus l = (vus)load_16(row, r, upper), h = (vus)load_16(row, r, upper + 16);
+	const vub mask = (vub){ 0 } + (uint8_t)(f == Q6_K ? 48 : 16);
+	q.low |= (vub)(bit < 4 ? l << (4 - bit) : l >> (bit - 4)) & mask;
+	q.high |= (vub)(bit < 4 ? h << (4 - bit) : h >> (bit - 4)) & mask;
+	return q;
+}
+
+// A group of x in each 16 bytes: in 16 bits the elements 0 2 .. 14, 1 3 .. 15, 16 18 .. 30,
+// 17 19 .. 31, otherwise 0 .. 15, 16 .. 31.
+struct group_of_x {
+	vub part[4];
+};
+
+YK_INLINE struct group_of_x group_of_x(const enum way way, const struct activations *x, int64_t at)
+{
+	struct group_of_x v;
+#pragma GCC unroll 4
+	for (int i = 0; i < 4; i++)
+		if (way == WORDS)
+			v.part[i] = repeat_16(x->q + at + 8 * i);
+		else if (i < 2)
+			v.part[i] = repeat_16(x->q8 + at + 16 * i);
+	return v;
+}
+
+#if VF > 4
+// Sums of products of two bytes; q unsigned or, if `negative`, signed.
+YK_INLINE vs pairs_of_bytes(vub q, vub x, const bool negative)
+{
+#if VF == 16
+	if (negative) {
+		x = (vub)_mm512_mask_sub_epi8((__m512i)x, _mm512_movepi8_mask((__m512i)q),
+					      _mm512_setzero_si512(), (__m512i)x);
+		q = (vub)_mm512_abs_epi8((__m512i)q);
+	}
+	return (vs)_mm512_maddubs_epi16((__m512i)q, (__m512i)x);
+#else
+	if (negative) {
+		x = (vub)_mm256_sign_epi8((__m256i)x, (__m256i)q);
+		q = (vub)_mm256_abs_epi8((__m256i)q);
+	}
+	return (vs)_mm256_maddubs_epi16((__m256i)q, (__m256i)x);
+#endif
+}
+#endif
+
+#ifdef HAVE_VNNI
+// to += the products of four unsigned bytes of q with signed ones of x. In assembler, because the
+// build is for processors without it too.
+YK_INLINE vi add_fours(vi to, vub q, vub x)
+{
+#if VF == 16
+	__asm__("vpdpbusd %2, %1, %0" : "+v"(to) : "v"(q), "v"(x));
+#else
+	__asm__("%{vex%} vpdpbusd %2, %1, %0" : "+x"(to) : "x"(q), "x"(x));
+#endif
+	return to;
+}
+#endif
+
+// Sums of each 4 lanes of the vectors, in the order of the rows.
+YK_INLINE vi sums_of_four(const vi *v)
+{
+	return neighbours(neighbours(v[0], v[1]), neighbours(v[2], v[3]));
+}
+
+// What bytes_of is above the weights' integers.
+YK_INLINE int offset(const int f, const enum way way)
+{
+	if (f == Q8_0)
+		return way == BYTES ? 0 : 128;
+	return f == Q6_K ? 32 : middle(f);
+}
+
+// Products of a half of a group; WORDS: `part` is 0 or 2, of 4.
+YK_INLINE vi half_product(const int f, const enum way way, vub q, const struct group_of_x *x,
+			  const int part)
+{
+	(void)f;
+	if (way == WORDS)
+		return pairs((vs)((vus)q & 255), (vs)x->part[part]) +
+		       pairs((vs)((vus)q >> 8), (vs)x->part[part + 1]);
+#ifdef HAVE_VNNI
+	if (way == VNNI)
+		return add_fours((vi){ 0 }, q, x->part[part / 2]);
+#endif
+#if VF > 4
+	return pairs(pairs_of_bytes(q, x->part[part / 2], f == Q8_0), (vs)us_splat(1));
+#else
+	return (vi){ 0 };
+#endif
+}
+
+// Products of a group of STRIP rows, as exact integers. a, b: the scales of the halves of Q6_K.
+YK_INLINE vi group_product(const int f, const enum way way, const uint8_t *const *row, int64_t at,
+			   const int g, const struct group_of_x *x, int32_t isum, int32_t first,
+			   const vi *a, const vi *b)
+{
+	vi low[FOUR], high[FOUR];
+#pragma GCC unroll 4
+	for (int r = 0; r < FOUR; r++) {
+		struct bytes q = bytes_of(f, row, r, at, g);
+		if (f == Q8_0 && way != BYTES) {
+			q.low ^= 128;
+			q.high ^= 128;
+		}
+#if VF > 4
+		if (way == BYTES && f != Q8_0 && f != Q6_K) { // at most 4 * 31 * 127
+			low[r] = pairs(pairs_of_bytes(q.low, x->part[0], false) +
+					       pairs_of_bytes(q.high, x->part[1], false),
+				       (vs)us_splat(1));
+			continue;
+		}
+#endif
+		low[r] = half_product(f, way, q.low, x, 0);
+		high[r] = half_product(f, way, q.high, x, 2);
+		if (f != Q6_K)
+			low[r] += high[r];
+	}
+	vi sum = sums_of_four(low);
+	if (f != Q6_K)
+		return offset(f, way) ? sum - vi_splat(offset(f, way) * isum) : sum;
+	sum -= vi_splat(offset(f, way) * first);
+	return sum * *a + (sums_of_four(high) - vi_splat(offset(f, way) * (isum - first))) * *b;
+}
+
+YK_INLINE vi signed_byte(vu words, const int i)
+{
+	return (vi)(words << (24 - 8 * i)) >> 24;
+}
+
+// Reads ahead what the next strip needs from here on, which is STRIP rows further.
+YK_INLINE void prefetch_strip(const uint8_t *const *row, int64_t at, const int bytes)
+{
+	const int64_t next = STRIP * (row[1] - row[0]) + at;
+	for (int r = 0; r < STRIP; r++)
+#pragma GCC unroll 8
+		for (int i = 0; i < bytes; i += 64)
+			__builtin_prefetch(row[r] + next + i);
+}
+
+YK_INLINE void add_groups(const int f, const enum way way, const uint8_t *const *row,
+			  const struct activations *x, int64_t m, int64_t from, const int groups,
 			  vf *acc)
 {
 	float scale[CHUNK_GROUPS * STRIP], min[CHUNK_GROUPS * STRIP];
+	vi a[CHUNK_GROUPS], b[CHUNK_GROUPS];
 	const int bytes = block_bytes(f);
 	const int64_t block = is_long(f) ? from / CHUNK_GROUPS : from;
-	for (int i = 0; i < STRIP_VECTORS; i++)
-		scales_of_rows(f, row + i * VF, block, groups, scale + i * VF, min + i * VF, STRIP);
+	prefetch_strip(row, block * bytes, is_long(f) ? bytes : groups * bytes);
+	scales_of_rows(f, row, block, groups, scale, min, STRIP);
+	if (f == Q6_K)
+#pragma GCC unroll 4
+		for (int i = 0; i < 4; i++) {
+			const vu words = words_of_rows(row, block * bytes + 192 + 4 * i);
+			a[2 * i] = signed_byte(words, 0);
+			b[2 * i] = signed_byte(words, 1);
+			a[2 * i + 1] = signed_byte(words, 2);
+			b[2 * i + 1] = signed_byte(words, 3);
+		}
 #pragma GCC unroll 8
 	for (int g = 0; g < groups; g++) {
-		const int16_t *xg = x->q + m * x->k + (from + g) * GROUP;
-		const int64_t at = m * x->groups + from + g, byte = (is_long(f) ? block : block + g) * bytes;
-		vi sum[STRIP], total[STRIP_VECTORS];
-		vs xv[PARTS];
-		memcpy(xv, xg, sizeof xv);
-#pragma GCC unroll 16
-		for (int r = 0; r < STRIP; r++) {
-			const struct group q = group_of(f, row[r] + byte, g, true);
-			sum[r] = pairs(q.part[0], xv[0]);
-#pragma GCC unroll 4
-			for (int p = 1; p < PARTS; p++)
-				sum[r] += pairs(q.part[p], xv[p]);
-		}
-		sums_of_lanes(sum, total);
-#pragma GCC unroll 2
-		for (int i = 0; i < STRIP_VECTORS; i++)
-			acc[i] = add_group(f, total[i], vf_load(scale + g * STRIP + i * VF), min + g * STRIP + i * VF, x->scale[at],
-					   x->sum[at], x->isum[at], acc[i]);
+		const int64_t at = m * x->groups + from + g;
+		const struct group_of_x xg = group_of_x(way, x, m * x->k + (from + g) * GROUP);
+		const vi sum = group_product(f, way, row, (is_long(f) ? block : block + g) * bytes,
+					     g, &xg, x->isum[at], x->first[at], a + g, b + g);
+		*acc = add_scaled(f, sum, vf_load(scale + g * STRIP), min + g * STRIP, x->scale[at],
+				  x->sum[at], *acc);
 	}
 }
 
-YK_INLINE void strip(const int f, const uint8_t *const *row, const struct activations *x, int64_t m, float *y)
+YK_INLINE void strip(const int f, const enum way way, const uint8_t *const *row,
+		     const struct activations *x, int64_t m, float *y)
 {
-	vf acc[STRIP_VECTORS] = { { 0 } };
+	vf acc = { 0 };
 	int64_t g = 0;
 	for (; g + CHUNK_GROUPS <= x->groups; g += CHUNK_GROUPS)
-		add_groups(f, row, x, m, g, CHUNK_GROUPS, acc);
+		add_groups(f, way, row, x, m, g, CHUNK_GROUPS, &acc);
 	for (; !is_long(f) && g < x->groups; g++)
-		add_groups(f, row, x, m, g, 1, acc);
-	for (int i = 0; i < STRIP_VECTORS; i++)
-		vf_store(y + i * VF, acc[i]);
+		add_groups(f, way, row, x, m, g, 1, &acc);
+	vf_store(y, acc);
 }
 
 // ---- many rows of x: tiles ----
@@ -156,8 +377,8 @@ enum { TILE_COLS = 2 * VF };
 
 // Packs `groups` groups, beginning with group `from`, of TILE_COLS rows of w: panel
 // [groups,16,TILE_COLS,2], scale and min [groups,step].
-YK_INLINE void pack(const int f, const uint8_t *const *row, int64_t from, const int groups, int16_t *panel, float *scale, float *min,
-		    int64_t step)
+YK_INLINE void pack(const int f, const uint8_t *const *row, int64_t from, const int groups,
+		    int16_t *panel, float *scale, float *min, int64_t step)
 {
 	const int bytes = block_bytes(f);
 	const int64_t block = is_long(f) ? from / CHUNK_GROUPS : from;
@@ -166,7 +387,8 @@ YK_INLINE void pack(const int f, const uint8_t *const *row, int64_t from, const 
 	for (int r = 0; r < TILE_COLS; r++)
 #pragma GCC unroll 8
 		for (int g = 0; g < groups; g++) {
-			const struct group q = group_of(f, row[r] + (is_long(f) ? block : block + g) * bytes, g, true);
+			const struct group q = group_of(
+				f, row[r] + (is_long(f) ? block : block + g) * bytes, g, true);
 			int16_t *to = panel + ((int64_t)g * (GROUP / 2) * TILE_COLS + r) * 2;
 			int32_t two[GROUP / 2];
 			memcpy(two, &q, sizeof two);
@@ -176,10 +398,12 @@ YK_INLINE void pack(const int f, const uint8_t *const *row, int64_t from, const 
 }
 
 // acc (rows, TILE_COLS), rows `step` apart, += x (rows) times a packed panel.
-YK_INLINE void tile(const int f, const int rows, const struct activations *x, int64_t m, int64_t from, int64_t groups,
-		    const int16_t *panel, const float *scale, const float *min, int64_t step, float *acc)
+YK_INLINE void tile(const int f, const int rows, const struct activations *x, int64_t m,
+		    int64_t from, int64_t groups, const int16_t *panel, const float *scale,
+		    const float *min, int64_t step, float *acc)
 {
-	for (int64_t g = 0; g < groups; g++, panel += GROUP * TILE_COLS, scale += step, min += step) {
+	for (int64_t g = 0; g < groups;
+	     g++, panel += GROUP * TILE_COLS, scale += step, min += step) {
 		const int16_t *xg = x->q + m * x->k + (from + g) * GROUP;
 		vi sum[TILE_ROWS][2];
 #pragma GCC unroll 12
@@ -187,7 +411,9 @@ YK_INLINE void tile(const int f, const int rows, const struct activations *x, in
 			sum[r][0] = sum[r][1] = (vi){ 0 };
 		for (int i = 0; i < GROUP / 2; i++) {
 			vs w[2];
-			memcpy(w, panel + (int64_t)i * TILE_COLS * 2, sizeof w);
+			// one vector at a time: compilers copy more through the stack, in smaller parts
+			memcpy(&w[0], panel + (int64_t)i * TILE_COLS * 2, sizeof w[0]);
+			memcpy(&w[1], panel + (int64_t)i * TILE_COLS * 2 + TILE_COLS, sizeof w[1]);
 #pragma GCC unroll 12
 			for (int r = 0; r < rows; r++) {
 				int32_t two;
@@ -203,8 +429,12 @@ YK_INLINE void tile(const int f, const int rows, const struct activations *x, in
 #pragma GCC unroll 2
 			for (int i = 0; i < 2; i++) {
 				float *to = acc + r * step + i * VF;
-				vf_store(to, add_group(f, sum[r][i], vf_load(scale + i * VF), min + i * VF, x->scale[at],
-						       x->sum[at], x->isum[at], vf_load(to)));
+				const vi exact =
+					middle(f) ? sum[r][i] - vi_splat(middle(f) * x->isum[at]) :
+						    sum[r][i];
+				vf_store(to,
+					 add_scaled(f, exact, vf_load(scale + i * VF), min + i * VF,
+						    x->scale[at], x->sum[at], vf_load(to)));
 			}
 		}
 	}

@@ -4,7 +4,9 @@
 #include "config.h"
 
 #include <math.h>
+#include <string.h>
 
+#include "base/param.h"
 #include "conform/draw_program.h"
 
 // Formats of GGUF, with offsets of the f16 numbers of a block.
@@ -175,9 +177,11 @@ bool yk_make_qgather(struct yk_case *c, int dtype)
 }
 
 // The product of a row of x and a row of w, and the error that is allowed: x may be rounded to 16
-// bits in groups of 32, and sums are f32.
+// bits in groups of 32, or to 8 with qmatmul=int8, and sums are f32.
 static double product(const struct yk_num *x, const double *w, int64_t k, double *error)
 {
+	struct yk_param *setting = yk_param_find("qmatmul");
+	const bool by_8_bits = setting && !strcmp(yk_param_str(setting), "int8");
 	double sum = 0, moduli = 0;
 
 	*error = 0;
@@ -189,7 +193,7 @@ static double product(const struct yk_num *x, const double *w, int64_t k, double
 			weights += fabs(w[i]);
 			largest = fmax(largest, fabs(x[i].f));
 		}
-		*error += ldexp(largest * weights, -14);
+		*error += ldexp(largest * weights, by_8_bits ? -7 : -14);
 	}
 	*error += ldexp(moduli, -18);
 	return sum;

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// How products with quantized weights round activations: what the settings and the processor decide
+// outside of the kernels.
+#ifndef YK_ACTIVATIONS_H
+#define YK_ACTIVATIONS_H
+
+#include <stdbool.h>
+
+extern bool yk_int8_activations; // 8-bit integers instead of 16-bit ones: the setting qmatmul
+// True if the processor multiplies four bytes at once, with vectors of 512 bits or, if not `wide`,
+// of 256 bits in AVX2's encoding.
+bool yk_cpu_has_vnni(bool wide);
+
+#endif
