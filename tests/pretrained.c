@@ -11,8 +11,10 @@
 #include "../tests/gguf_write.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "data/chats.h"
 #include "export/export.h"
 #include "models/pretrained.h"
+#include "nn/windows.h"
 #include "onnx_case.h"
 #include "tap.h"
 #include "../tests/models/recorded_files.h"
@@ -229,6 +231,100 @@ static void test_family(const struct recorded *r)
 		yoke_error_clear();
 		yoke_model_free(m);
 	}
+	tensors_free(&all);
+}
+
+// ---- packed windows ----
+
+// A window of three texts: A, which varies, the recorded one, and the rest of the window, one token each.
+enum { PACKED_A = 9, PACKED_T = 32, PACKED_ROWS = 2 };
+
+static void pack_window(int seed, int32_t *row)
+{
+	for (int t = 0; t < PACKED_T; t++) {
+		const bool a = t < PACKED_A, b = !a && t < PACKED_A + RECORDED_TOKENS;
+		row[t] = a ? (t * t + seed) % RECORDED_VOCAB : b ? recorded_ids[t - PACKED_A] : 0;
+		row[PACKED_T + t] = YK_NO_TARGET;
+		row[2 * PACKED_T + t] = a ? t : b ? t - PACKED_A : 0;
+	}
+	for (int k = 0; k < RECORDED_SHOWN; k++)
+		row[PACKED_T + PACKED_A + recorded_shown[k]] = 7 * k + 3;
+}
+
+// -log of the probability of a token by the recorded logits of position recorded_shown[k], in float64.
+static double surprise(const struct recorded *r, int k, int id)
+{
+	const float *x = r->logits + (size_t)k * RECORDED_VOCAB;
+	double largest = -INFINITY, sum = 0;
+	for (int i = 0; i < RECORDED_VOCAB; i++)
+		largest = fmax(largest, (double)x[i]);
+	for (int i = 0; i < RECORDED_VOCAB; i++)
+		sum += exp((double)x[i] - largest);
+	return largest + log(sum) - (double)x[id];
+}
+
+// The loss of two windows, whose texts A differ by seeds, the logits of the second, and all gradients.
+static int packed_pass(const struct yk_network *net, int seed, float *loss, float *logits, float *gradient)
+{
+	int32_t rows[PACKED_ROWS][3 * PACKED_T];
+	const int64_t dims[] = { PACKED_ROWS, 3 * PACKED_T }, t = PACKED_T;
+	yoke_tensor *g[MAX_TENSORS + 1];
+	const int n = net->params.count;
+	for (int i = 0; i < PACKED_ROWS; i++)
+		pack_window(seed + i, rows[i]);
+	yoke_scope *s = yoke_scope_begin("test");
+	yoke_tensor *w = yoke_from(yoke_i32, 2, dims, rows), *l = yk_windows_loss(net, w, 0);
+	yoke_tensor *h = net->model->packed(net, yoke_slice(w, 1, 0, t, 1), yoke_slice(w, 1, 2 * t, 3 * t, 1), 0);
+	yoke_tensor *x = yoke_slice(net->model->logits(net, h), 0, 1, 2, 1);
+	int e = n <= MAX_TENSORS ? yoke_grad(l, n, net->params.var, g) : -1;
+	if (e == 0)
+		e = yoke_read(l, loss, sizeof *loss);
+	if (e == 0)
+		e = yoke_read(x, logits, sizeof(float) * PACKED_T * RECORDED_VOCAB);
+	for (int i = 0; i < n && e == 0; i++) {
+		e = yoke_read(g[i], gradient, yoke_bytes(g[i]));
+		gradient += yoke_count(g[i]);
+	}
+	yoke_scope_end(s);
+	return e;
+}
+
+// Texts in a window do not see each other: the numbers of one are transformers' for it alone, and do not depend
+// on the others.
+static void test_packed(const struct recorded *r)
+{
+	static float logits[2][PACKED_T * RECORDED_VOCAB];
+	struct tensors all = tensors_of(r);
+	const struct yoke_model_options o = { .size = sizeof o, .context = PACKED_T, .dtype = "f32" };
+	struct yk_pretrained p;
+	float loss[2] = { NAN, NAN };
+	double want = 0, worst = 0;
+	if (!ok(yk_pretrained_open(write_folder(r->name, r->config, &all), &o, &p) == 0, "%s: opens %s", r->name, yoke_error()))
+		return;
+	const size_t n = (size_t)p.net->params.elements;
+	float *gradient[2] = { malloc(n * sizeof(float)), malloc(n * sizeof(float)) };
+	memset(logits, -1, sizeof logits);
+	memset(gradient[0], -1, n * sizeof(float));
+	memset(gradient[1], -2, n * sizeof(float));
+	const int e = packed_pass(p.net, 5, &loss[0], logits[0], gradient[0]);
+	const int f = packed_pass(p.net, 11, &loss[1], logits[1], gradient[1]);
+	for (int k = 0; k < RECORDED_SHOWN; k++) {
+		worst = fmax(worst, difference(r, k, logits[0] + (PACKED_A + recorded_shown[k]) * RECORDED_VOCAB));
+		want += surprise(r, k, 7 * k + 3) / RECORDED_SHOWN;
+	}
+	ok(e == 0 && worst < 1e-4, "%s: packed after another text: logits differ from transformers' for it alone by %.2g; at most 1e-4 %s",
+	   r->name, worst, yoke_error());
+	ok(fabs((double)loss[0] - want) < 1e-4 * want, "%s: the loss of packed windows is %.7g; the mean over their targets, in float64, is %.7g",
+	   r->name, (double)loss[0], want);
+	const size_t from = PACKED_A * RECORDED_VOCAB, size = RECORDED_TOKENS * RECORDED_VOCAB * sizeof(float);
+	ok(f == 0 && memcmp(logits[0], logits[1], from * sizeof(float)) && !memcmp(logits[0] + from, logits[1] + from, size),
+	   "%s: another text before it changes no bit of its logits", r->name);
+	ok(f == 0 && !memcmp(&loss[0], &loss[1], sizeof *loss) && !memcmp(gradient[0], gradient[1], n * sizeof(float)),
+	   "%s: nor of its loss and its gradient, %g", r->name, (double)gradient[0][n - 1]);
+	yoke_error_clear();
+	free(gradient[0]);
+	free(gradient[1]);
+	yk_pretrained_close(&p);
 	tensors_free(&all);
 }
 
@@ -686,6 +782,8 @@ int main(void)
 		return 1;
 	for (int i = 0; i < MODELS; i++)
 		test_family(&recorded[i]);
+	for (int i = 0; i < MODELS; i++)
+		test_packed(&recorded[i]);
 	test_generation(&recorded[0]);
 	for (int i = 0; i < MODELS; i++)
 		test_again(&recorded[i]);

@@ -7,9 +7,8 @@
 
 #include "device/pool.h"
 #include "graph/context.h"
-#include "nn/model.h"
+#include "nn/windows.h"
 #include "tap.h"
-#include "train/validate.h"
 
 enum { ROWS = 96, E = 32, BLOCKS = 24, PARAMETERS = 2 * BLOCKS + 1 };
 

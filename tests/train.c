@@ -11,6 +11,7 @@
 #include "device/pool.h"
 #include "graph/context.h"
 #include "models/generate.h"
+#include "nn/windows.h"
 #include "stats.h"
 #include "tap.h"
 #include "train/check.h"

@@ -51,7 +51,10 @@
 	X(limit, DATA, ADVANCED, INT, YK_T, "0", 0, 1e15, NULL, \
 	  "tokens to use, from the start of the text; 0: all") \
 	X(field, DATA, ADVANCED, STRING, YK_T | YK_E, "", 0, 0, NULL, \
-	  "for .jsonl files: the string of each line that is its text; empty: read them as plain text") \
+	  "for .jsonl files: the string of each line that is its text; empty: conversations with init=, else plain " \
+	  "text") \
+	X(pack, DATA, ADVANCED, CHOICE, YK_T, "1", 0, 0, "1 0", \
+	  "for conversations: 1: several in a window, which do not see each other; 0: one in each, filled up") \
 	X(tokenizer, DATA, BASIC, CHOICE_OR_PATH, YK_T, "byte", 0, 0, "byte word ids bpe", \
 	  "what a token is; ids: the text consists of token numbers; bpe: learned from the text; or tokenizer.json, " \
 	  "tokenizer.model, a GGUF file, or a folder; a token file has its own") \

@@ -59,7 +59,9 @@ struct yk_data_spec yk_config_data(const struct yk_config *c, int64_t context)
 		.context = context, .valid = yk_config_real(c, YK_KEY_valid), .valid_given = yk_config_asked(c, YK_KEY_valid),
 		.format = yk_config_str(c, YK_KEY_format), .vocab = yk_config_int(c, YK_KEY_vocab),
 		.limit = c->command == YK_T ? yk_config_int(c, YK_KEY_limit) : 0,
-		.shuffle = c->command == YK_T ? yk_config_int(c, YK_KEY_shuffle) : 0, .field = yk_config_str(c, YK_KEY_field) };
+		.shuffle = c->command == YK_T ? yk_config_int(c, YK_KEY_shuffle) : 0, .field = yk_config_str(c, YK_KEY_field),
+		.chats = c->command == YK_T && *yk_config_str(c, YK_KEY_init),
+		.pack = c->command != YK_T || !strcmp(yk_config_str(c, YK_KEY_pack), "1") };
 }
 
 int yk_config_apply(const struct yk_config *c)

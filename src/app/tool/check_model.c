@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/number.h"
 #include "graph/context.h"
+#include "nn/windows.h"
 #include "observe/profile.h"
 #include "tool/check_model.h"
 #include "tool/tool.h"

@@ -16,7 +16,8 @@
 #include "train/validate.h"
 
 struct result {
-	int64_t tokens, bytes; // predicted tokens (all but the first of a window) and their bytes
+	int64_t tokens, bytes; // predicted tokens (all but the first of a window; of conversations, the assistant's) and their bytes
+	int64_t chats;         // conversations; 0: text
 	int64_t unknown;       // number of these tokens that are not in the vocabulary
 	double loss;           // mean of -log p(token), in nats
 };
@@ -24,8 +25,10 @@ struct result {
 // Counts the bytes of the predicted tokens, and the unknown tokens.
 static int count(const struct yk_opened *o, const struct yk_data *data, struct result *to)
 {
-	int64_t width = o->model.net->shape.context + 1, bytes = 0, unknown = 0;
+	int64_t width = yk_data_width(data), bytes = 0, unknown = 0, tokens = 0;
 	size_t blank = strlen(yk_tokenizer_separator(o->model.tokenizer));
+	const bool chats = yk_data_chats(data) > 0;
+	const int64_t first = chats ? o->model.net->shape.context : 1, end = chats ? 2 * first : width;
 	int32_t *window = yk_data_windows(data, 1);
 	if (!window)
 		return yoke_error_code();
@@ -35,14 +38,18 @@ static int count(const struct yk_opened *o, const struct yk_data *data, struct r
 			free(window);
 			return (int)got;
 		}
-		for (int64_t k = 1; k < width; k++) {
+		tokens += yk_data_targets(data, window, 1);
+		for (int64_t k = first; k < end; k++) {
 			size_t n = 0;
+			if (window[k] < 0) // not a target
+				continue;
 			yk_tokenizer_decode(o->model.tokenizer, window[k], &n);
 			bytes += (int64_t)(n + blank);
 			unknown += window[k] == yk_tokenizer_unknown(o->model.tokenizer);
 		}
 	}
 	free(window);
+	to->tokens = tokens;
 	to->bytes = bytes;
 	to->unknown = unknown;
 	return 0;
@@ -87,7 +94,7 @@ static struct yk_data *open_data(const struct yk_opened *o)
 	struct yk_data_spec spec = {
 		.context = o->model.net->shape.context, .valid = 1, .valid_given = true,
 		.format = yk_config_str(&o->config, YK_KEY_format), .vocab = yk_config_int(&o->config, YK_KEY_vocab),
-		.field = yk_config_str(&o->config, YK_KEY_field) };
+		.field = yk_config_str(&o->config, YK_KEY_field), .chats = o->model.net->model->packed, .pack = true };
 	struct yk_data *data = NULL;
 	struct yk_config trained;
 	if (*yk_config_str(&o->config, YK_KEY_data))
@@ -125,6 +132,8 @@ static int64_t batch_of(const struct yk_opened *o)
 
 static void print(const struct yk_opened *o, const struct result *r)
 {
+	if (r->chats)
+		printf("conversations  %" PRId64 "\n", r->chats);
 	printf("tokens         %" PRId64 "\n", r->tokens);
 	printf("loss           %.6f\n", r->loss);
 	printf("perplexity     %.6f\n", exp(r->loss));
@@ -143,7 +152,7 @@ static int eval(const struct yk_opened *o, void *arg)
 	struct yk_data *data = open_data(o);
 	if (!data)
 		return yoke_error_code();
-	struct result r = { .tokens = yk_data_valid_windows(data) * net->shape.context };
+	struct result r = { .chats = yk_data_chats(data) };
 	int64_t batch = batch_of(o);
 	int e = batch < 0 ? (int)batch : count(o, data, &r);
 	if (e == 0)

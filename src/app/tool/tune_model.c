@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "config/conf.h"
 #include "models/generate.h"
+#include "nn/windows.h"
 #include "train/trained.h"
 #include "train/validate.h"
 

@@ -14,6 +14,7 @@
 #include "base/number.h"
 #include "graph/context.h"
 #include "config/capable.h"
+#include "nn/windows.h"
 #include "train/check.h"
 #include "train/trainer.h"
 #include "train/trainer_open.h"

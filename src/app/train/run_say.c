@@ -84,6 +84,12 @@ int yk_run_say_start(struct yk_run *r, const struct yk_config *c, const struct y
 			yoke_group_size(t->replica.group), ratio, 1.0 / yoke_group_size(t->replica.group));
 	if (yk_data_endless(t->feed.data))
 		yk_progress_say(&r->progress, "%" PRId64 " parameters; the windows of a pipe to train", t->replica.net->params.elements);
+	else if (yk_data_chats(t->feed.data))
+		yk_progress_say(&r->progress, "%s; %s of %s: %s to train, %" PRId64 " to validate%s",
+				yk_counted(n[0], t->replica.net->params.elements, "parameter"),
+				yk_counted(n[1], yk_data_chats(t->feed.data), "conversation"),
+				yk_counted(n[2], yk_data_tokens(t->feed.data), "token"),
+				yk_counted(n[3], yk_data_train_windows(t->feed.data), "window"), yk_data_valid_windows(t->feed.data), each);
 	else
 		yk_progress_say(&r->progress,
 			"%s; %s in %s: %s to train, %" PRId64 " to validate%s",

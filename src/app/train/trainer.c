@@ -66,6 +66,8 @@ static int data_open(struct yk_trainer *t, const struct yk_checkpoint *from, con
 		return e;
 	t->feed.tokenizer = t->feed.corpus->tokenizer;
 	t->feed.data = t->feed.corpus->data;
+	t->feed.width = t->feed.data ? yk_data_width(t->feed.data) : t->context + 1;
+	t->feed.packed = t->feed.data && yk_data_chats(t->feed.data);
 	const int shaped = yk_start_shape(t->replica.config, yk_tokenizer_size(t->feed.tokenizer), from, folder, &t->model, &t->shape);
 	if (shaped < 0)
 		return shaped;
@@ -268,7 +270,7 @@ static int buffers_init(struct yk_trainer *t)
 	if (e < 0)
 		return e;
 	t->feed.ids = calloc((size_t)t->replica.batches.accumulate, sizeof *t->feed.ids);
-	t->feed.zeros = calloc((size_t)t->batch, (size_t)(t->context + 1) * sizeof *t->feed.zeros);
+	t->feed.zeros = calloc((size_t)t->batch, (size_t)t->feed.width * sizeof *t->feed.zeros);
 	if (!t->feed.ids || !t->feed.zeros)
 		return yk_fail(YOKE_ENOMEM, "batch=%lld: no host memory for windows of %lld tokens",
 			       (long long)t->batch, (long long)t->context);
@@ -277,7 +279,7 @@ static int buffers_init(struct yk_trainer *t)
 
 yoke_tensor *yk_trainer_zeros(const struct yk_trainer *t, int64_t rows)
 {
-	return yoke_from(yoke_i32, 2, (int64_t[]){ rows, t->context + 1 }, t->feed.zeros);
+	return yoke_from(yoke_i32, 2, (int64_t[]){ rows, t->feed.width }, t->feed.zeros);
 }
 
 // Scopes become known when a pass is recorded. Records one without running it, so that a keep_f32
@@ -441,7 +443,7 @@ int yk_trainer_validate_any(struct yk_trainer *t)
 {
 	const int64_t rows = t->valid_windows < t->batch ? t->valid_windows : t->batch;
 	double loss;
-	return rows > 0 ? yk_windows_judge(t->replica.net, yk_zero_gathered(&t->replica), rows, t->feed.zeros, &loss) : 0;
+	return rows > 0 ? yk_windows_judge(t->replica.net, yk_zero_gathered(&t->replica), rows, t->feed.width, t->feed.zeros, &loss) : 0;
 }
 
 int yk_trainer_rehearse_stage(const struct yk_trainer *like, int64_t stage, int64_t batch)

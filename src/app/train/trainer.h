@@ -37,6 +37,9 @@ struct yk_trainer_feed {
 	bool fed;                       // ids hold the windows of the next or current step
 	yoke_tensor **ids;              // [accumulate] of [batch, context + 1] i32
 	int32_t *zeros;                 // a batch of windows used instead of data
+	int64_t width;                  // numbers in a window
+	bool packed;                    // conversations: windows differ in their number of targets
+	int64_t targets;                // of packed windows: in the step, of all ranks
 	// reports skipped windows; may be NULL
 	void (*heard)(void *arg, const struct yoke_data_error *);
 	void *heard_arg;

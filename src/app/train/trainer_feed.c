@@ -34,7 +34,7 @@ static int read_nothing(void *arg, int64_t n, struct yoke_item *const *s)
 static yoke_dataset *no_windows(const struct yk_trainer *t)
 {
 	const struct yoke_field ids = { .size = sizeof ids, .name = "ids", .dtype = yoke_i32, .rank = 1,
-					.dims = { t->context + 1 } };
+					.dims = { t->feed.width } };
 	return yoke_dataset_new(&(struct yoke_dataset_options){
 		.size = sizeof(struct yoke_dataset_options), .name = "rehearsal", .count = 1, .fields = 1, .field = &ids,
 		.read = read_nothing });
@@ -61,11 +61,18 @@ static int loader_open(struct yk_trainer *t)
 	return 0;
 }
 
+static int64_t targets_of(void *data, int64_t window)
+{
+	return yk_data_train_targets(data, window);
+}
+
 int yk_trainer_feed(struct yk_trainer *t)
 {
 	if (t->feed.fed)
 		return 0;
 	int e = t->feed.loader ? 0 : loader_open(t);
+	if (e == 0 && t->feed.packed && t->feed.data)
+		e = yk_loader_sum(t->feed.loader, &t->feed.position, targets_of, t->feed.data, &t->feed.targets);
 	if (e < 0)
 		return e;
 	const int64_t rows = yoke_loader_next(t->feed.loader, (int)t->replica.batches.accumulate, t->feed.ids, NULL);

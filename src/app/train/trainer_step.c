@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "graph/context.h"
+#include "nn/windows.h"
 #include "optim/optim.h"
 #include "parallel/compress.h"
 #include "parallel/ranks.h"
@@ -63,15 +64,27 @@ static yoke_tensor *micro_ids(const struct yk_trainer *t, const struct micro *m)
 	const int64_t part = m->first / t->batch;
 	if (m->rows == t->batch)
 		return t->feed.ids[part];
-	return yoke_from(yoke_i32, 2, (int64_t[]){ m->rows, t->context + 1 },
-			 yk_trainer_windows(t, part) + m->first % t->batch * (t->context + 1));
+	return yoke_from(yoke_i32, 2, (int64_t[]){ m->rows, t->feed.width },
+			 yk_trainer_windows(t, part) + m->first % t->batch * t->feed.width);
 }
 
-// Scales a micro-batch's mean loss to its share of the mean over the step's windows.
+// The micro-batch's share of the targets of all ranks' windows.
+static double packed_share(const struct yk_trainer *t, const struct micro *m)
+{
+	if (!t->feed.data) // rehearsal
+		return 1;
+	const int32_t *windows = yk_trainer_windows(t, m->first / t->batch) + m->first % t->batch * t->feed.width;
+	return (double)yk_data_targets(t->feed.data, windows, m->rows) / (double)t->feed.targets;
+}
+
+// Scales a micro-batch's mean loss to its share of the mean over the step's targets. Packed windows differ in
+// their number of targets.
 static yoke_tensor *micro_share(const struct yk_trainer *t, const struct micro *m, yoke_tensor *loss)
 {
 	if (parts_of(t) * t->replica.batches.count == 1)
 		return loss;
+	if (t->feed.packed)
+		return yoke_mul(loss, yoke_scalar(packed_share(t, m)));
 	return yoke_mul(loss, yoke_const((double)m->rows / ((double)t->batch * (double)t->replica.batches.count)));
 }
 

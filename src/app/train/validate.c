@@ -8,37 +8,23 @@
 #include <stdlib.h>
 
 #include "base/error.h"
-#include "nn/shard_layers.h"
 #include "nn/stage.h"
+#include "nn/windows.h"
 #include "train/advise.h"
 #include "yoke-dist.h"
 
-yoke_tensor *yk_windows_loss(const struct yk_network *net, yoke_tensor *ids, double dropout)
-{
-	int64_t width = yoke_dim(ids, 1);
-	return net->model->loss(net, yoke_slice(ids, 1, 0, width - 1, 1),
-				yoke_slice(ids, 1, 1, width, 1), dropout);
-}
-
-// The loss without dropout and without terms that a model adds to it for training only.
-static yoke_tensor *likelihood(const struct yk_network *net, yoke_tensor *ids)
-{
-	const int64_t width = yoke_dim(ids, 1);
-	return yk_network_loss(net, yoke_slice(ids, 1, 0, width - 1, 1), yoke_slice(ids, 1, 1, width, 1), 0);
-}
-
-int yk_windows_judge(const struct yk_network *net, const struct yk_gathered *gathered, int64_t rows, const int32_t *windows,
-		     double *to)
+int yk_windows_judge(const struct yk_network *net, const struct yk_gathered *gathered, int64_t rows, int64_t width,
+		     const int32_t *windows, double *to)
 {
 	struct yk_passage p = { .out = NULL };
 	float loss = NAN;
 	yoke_scope *s = yoke_scope_begin("validate");
 	int e = gathered ? gathered->enter(gathered->arg) : 0;
-	yoke_tensor *ids = yoke_from(yoke_i32, 2, (int64_t[]){ rows, net->shape.context + 1 }, windows);
+	yoke_tensor *ids = yoke_from(yoke_i32, 2, (int64_t[]){ rows, width }, windows);
 	const bool last = net->stage.at == net->stage.of - 1;
 	*to = NAN;
 	if (e == 0 && net->stage.of == 1)
-		p.out = likelihood(net, ids);
+		p.out = yk_windows_likelihood(net, ids);
 	else if (e == 0)
 		e = yk_stage_forward(net, ids, 0, &p);
 	if (e == 0 && last)
@@ -99,12 +85,25 @@ static bool takes_part(const struct yk_gathered *gathered, int64_t k, int64_t ba
 	return gathered && (k >= full || (k == full - 1 && full % size && rank > k % size));
 }
 
-// Losses are weighted by rows. Full batches share one plan; a smaller last batch has its own.
-// Batches are distributed over ranks, and added in the order of the text.
+// Weight of the mean loss of windows first .. first + rows - 1 of those that are validated.
+static double weight_of(const struct yk_data *data, int64_t first, int64_t rows, int64_t windows)
+{
+	const int64_t all = yk_data_valid_windows(data);
+	int64_t targets = 0;
+	if (!yk_data_chats(data))
+		return (double)rows;
+	for (int64_t k = 0; k < rows; k++)
+		targets += yk_data_valid_targets(data, spread(first + k, windows, all));
+	return (double)targets;
+}
+
+// Losses are weighted by targets, which are equally many in each row of text. Full batches share one
+// plan; a smaller last batch has its own. Batches are distributed over ranks, and added in the order of
+// the text.
 int yk_model_validate(const struct yk_network *net, const struct yk_data *data, yoke_group *group,
 		      const struct yk_gathered *gathered, int64_t batch, int64_t most, yk_validate_fn *go_on, void *arg, double *to)
 {
-	int64_t all = yk_data_valid_windows(data), width = net->shape.context + 1;
+	int64_t all = yk_data_valid_windows(data), width = yk_data_width(data);
 	int64_t windows = most < all ? most : all, done = 0;
 	const int rank = group ? yoke_group_rank(group) : 0, size = group ? yoke_group_size(group) : 1;
 	*to = NAN;
@@ -114,14 +113,14 @@ int yk_model_validate(const struct yk_network *net, const struct yk_data *data, 
 		batch = windows;
 	const int64_t batches = (windows + batch - 1) / batch;
 	int32_t *host = yk_data_windows(data, batch);
-	double *loss = calloc((size_t)batches, sizeof *loss), sum = 0;
+	double *loss = calloc((size_t)batches, sizeof *loss), sum = 0, weights = 0;
 	int e = !host ? yoke_error_code() : loss ? 0 : yk_fail(YOKE_ENOMEM, "validation: no memory");
 	for (int64_t k = 0; k < batches && e == 0 && (!go_on || go_on(arg, done, windows)); k++) {
 		const int64_t left = windows - done, rows = left < batch ? left : batch;
 		if (takes_part(gathered, k, batches, windows % batch == 0, rank, size)) {
 			e = read_rows(data, done, rows, windows, host, width);
 			if (e == 0)
-				e = yk_windows_judge(net, gathered, rows, host, &loss[k]);
+				e = yk_windows_judge(net, gathered, rows, width, host, &loss[k]);
 		}
 		done += rows;
 	}
@@ -129,12 +128,15 @@ int yk_model_validate(const struct yk_network *net, const struct yk_data *data, 
 		e = gather(group, 0, loss, batches);
 	if (net->stage.of > 1 && e == 0)
 		e = gather(net->stage.group, -1, loss, batches);
-	for (int64_t k = 0; k < batches; k++)
-		sum += loss[k] * (double)(k < batches - 1 ? batch : windows - k * batch);
+	for (int64_t k = 0; k < batches; k++) {
+		const double weight = weight_of(data, k * batch, k < batches - 1 ? batch : windows - k * batch, windows);
+		sum += loss[k] * weight;
+		weights += weight;
+	}
 	free(loss);
 	free(host);
 	if (e == 0 && done == windows)
-		*to = sum / (double)windows;
+		*to = sum / weights;
 	return e;
 }
 

@@ -5,21 +5,19 @@
 
 #include <stdbool.h>
 
-#include "nn/model.h"
+#include "nn/windows.h"
 #include "data/text.h"
 #include "parallel/zero.h"
 #include "yoke-dist.h"
 
-// The training loss of windows [B, T+1] i32: each token is predicted from the preceding ones in its
-// row.
-yoke_tensor *yk_windows_loss(const struct yk_network *, yoke_tensor *windows, double dropout);
-// The validation loss of `rows` windows as a number; NaN except on the last stage. gathered: NULL:
-// parameters are complete.
-int yk_windows_judge(const struct yk_network *, const struct yk_gathered *, int64_t rows, const int32_t *windows, double *to);
+// The validation loss of `rows` windows of `width` numbers as a number; NaN except on the last stage. gathered:
+// NULL: parameters are complete.
+int yk_windows_judge(const struct yk_network *, const struct yk_gathered *, int64_t rows, int64_t width, const int32_t *windows,
+		     double *to);
 // Called before each batch with the numbers of completed and total windows; false ends the
 // validation.
 typedef bool yk_validate_fn(void *arg, int64_t done, int64_t windows);
-// Mean loss over validation windows, `batch` at a time: over all windows, or over `most` windows
+// Mean loss over the targets of validation windows, `batch` at a time: over all windows, or over `most` windows
 // spread evenly over the data. The windows are distributed among the ranks of a group (NULL: this
 // rank only), and all pipeline stages receive the result. NaN if there are no windows or `go_on`
 // (NULL: always) ended it; with gathered parameters all ranks must decide alike.

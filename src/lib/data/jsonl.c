@@ -131,10 +131,15 @@ yoke_dataset *yk_jsonl_open(const char *path, const char *field)
 
 // ---- training text ----
 
-bool yk_jsonl_taken(const char *path, const char *field)
+bool yk_jsonl_is(const char *path)
 {
 	const size_t n = strlen(path);
-	return field && *field && n > 6 && yk_same_word(path + n - 6, ".jsonl");
+	return n > 6 && yk_same_word(path + n - 6, ".jsonl");
+}
+
+bool yk_jsonl_taken(const char *path, const char *field)
+{
+	return field && *field && yk_jsonl_is(path);
 }
 
 // A document is the string followed by a line end.

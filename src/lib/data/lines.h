@@ -48,6 +48,8 @@ void yk_lines_reader_fini(struct yk_lines_reader *);
 yoke_dataset *yk_csv_open(const char *path, char separator, const char *columns);
 // Field "text", u8, holds the string of each object's member `field`.
 yoke_dataset *yk_jsonl_open(const char *path, const char *field);
+// Does the name end in .jsonl?
+bool yk_jsonl_is(const char *path);
 // Is the path's text in member `field` of JSON lines, judging by the file name?
 bool yk_jsonl_taken(const char *path, const char *field);
 // Parses complete lines, the first of which begins at byte `at` of the file.  Calls fn with the

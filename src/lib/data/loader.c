@@ -647,6 +647,23 @@ bool yk_loader_take(struct yoke_loader *l, struct yk_batch *s)
 
 // ---- position, statistics ----
 
+int yk_loader_sum(const struct yoke_loader *l, const struct yoke_position *at, int64_t (*of)(void *arg, int64_t number), void *arg,
+		  int64_t *to)
+{
+	struct yk_cursor begin;
+	int64_t sum = 0;
+	const int e = yk_cursor_from(&l->feed, at, &begin);
+	if (e < 0)
+		return e;
+	const int64_t n = yk_cursor_batch(&l->feed, &begin);
+	for (int64_t k = 0; k < n; k++) {
+		const struct yk_cursor c = yk_cursor_on(&l->feed, &begin, k);
+		sum += of(arg, yk_cursor_sample(&l->feed, &c));
+	}
+	*to = sum;
+	return 0;
+}
+
 int yoke_loader_position(const yoke_loader *l, struct yoke_position *to)
 {
 	const int err = yk_given(l, "loader");

@@ -166,6 +166,9 @@ void yk_batch_hold(struct yk_batch *);
 void yk_batch_unhold(void *slot);
 // Number of slots that are out, without the current one.
 int yk_loader_out(struct yoke_loader *);
+// Sums `of` over the samples of the batch that begins at a position, of all parts.
+int yk_loader_sum(const struct yoke_loader *, const struct yoke_position *, int64_t (*of)(void *arg, int64_t number), void *arg,
+		  int64_t *to);
 // Did a failed sample, or a read that does not return, end the loader?
 bool yk_loader_failed(const struct yoke_loader *);
 // Records the time spans in which threads read, max `most`.

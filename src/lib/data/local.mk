@@ -2,6 +2,12 @@
 # data: datasets, loaders, training text as windows of tokens.
 libyokecore_la_SOURCES += \
 	src/lib/data/blocks.c \
+	src/lib/data/chat.c \
+	src/lib/data/chat.h \
+	src/lib/data/chat_line.c \
+	src/lib/data/chat_line.h \
+	src/lib/data/chats.c \
+	src/lib/data/chats.h \
 	src/lib/data/combine.c \
 	src/lib/data/csv.c \
 	src/lib/data/cached.c \
@@ -33,6 +39,8 @@ libyokecore_la_SOURCES += \
 	src/lib/data/npz.c \
 	src/lib/data/npz.h \
 	src/lib/data/open.c \
+	src/lib/data/pack.c \
+	src/lib/data/pack.h \
 	src/lib/data/part.c \
 	src/lib/data/part.h \
 	src/lib/data/permute.c \

@@ -13,6 +13,7 @@
 #include "base/kind.h"
 #include "base/log.h"
 #include "base/number.h"
+#include "data/chats.h"
 #include "data/lines.h"
 #include "data/set.h"
 #include "data/text.h"
@@ -33,6 +34,7 @@ struct yk_data {
 	uint64_t fingerprint;
 	double share;
 	bool endless;
+	struct yk_chats *chats; // NULL: not conversations
 	struct yk_sources sources;
 	struct yk_tokenizer *tokenizer; // only while reading
 	int (*add)(void *arg, const char *text, size_t n); // takes a text
@@ -67,7 +69,9 @@ static int take_text(struct yk_data *d, const char *path, char *text, size_t n, 
 	if (lines)
 		d->fingerprint = yk_hash(d->field, strlen(d->field), d->fingerprint);
 	e = piped ? yk_sources_add(&d->sources, path, n, yk_hash(text, n, 0)) : yk_sources_add_file(&d->sources, path, 0);
-	if (e == 0 && lines)
+	if (e == 0 && d->chats)
+		e = yk_chats_add(d->chats, path, text, n);
+	else if (e == 0 && lines)
 		e = yk_jsonl_each(path, 0, text, n, d->field, d->add, d->arg);
 	else if (e == 0 && (e = d->add(d->arg, text, n)) == YOKE_EFORMAT)
 		e = name_file(path, e);
@@ -164,9 +168,16 @@ static int make_set(struct yk_data *d, int part, int64_t first, int64_t end, yok
 	return *to ? 0 : yoke_error_code();
 }
 
-static int read_text(struct yk_data *d, const char *paths, const struct yk_data_spec *spec)
+static void report_skipped(const struct yk_data *d, const char *paths)
 {
 	char files[64];
+	if (d->skipped)
+		yk_info("data", "%s: %s skipped (empty, or with a NUL byte)", paths,
+			yk_counted(files, (long long)d->skipped, "file"));
+}
+
+static int read_text(struct yk_data *d, const char *paths, const struct yk_data_spec *spec)
+{
 	int64_t start = 0;
 	int e = yk_walk(paths, read_file, d);
 	if (e == 0 && spec->limit && (int64_t)d->tokens.count > spec->limit) {
@@ -184,11 +195,49 @@ static int read_text(struct yk_data *d, const char *paths, const struct yk_data_
 		e = make_set(d, 0, 0, start, &d->train);
 	if (e == 0)
 		e = make_set(d, 1, start, d->count, &d->valid);
-	if (d->skipped)
-		yk_info("data", "%s: %s skipped (empty, or with a NUL byte)", paths,
-			yk_counted(files, (long long)d->skipped, "file"));
+	report_skipped(d, paths);
 	return e;
 }
+
+// ---- conversations ----
+
+static int find_lines(void *arg, const char *path, bool named)
+{
+	(void)named;
+	*(bool *)arg |= yk_jsonl_is(path);
+	return 1;
+}
+
+// Does a model that can separate them read .jsonl files, of which no field is named?
+static bool are_chats(const char *paths, const struct yk_tokenizer *t, const struct yk_data_spec *spec)
+{
+	bool found = false;
+	if (!spec->chats || !yk_tokenizer_pretrained(t) || (spec->field && *spec->field) || yk_data_piped(paths))
+		return false;
+	struct yk_error_aside *aside = yk_error_aside();
+	if (yk_walk(paths, find_lines, &found) < 0) // reading reports it
+		yoke_error_clear();
+	yk_error_back(aside);
+	return found;
+}
+
+static int read_chats(struct yk_data *d, const char *paths, const struct yk_data_spec *spec)
+{
+	if (spec->limit)
+		return yk_fail(YOKE_EINVAL, "%s: limit is of text, and these are conversations; give less of them", paths);
+	d->chats = yk_chats_new(d->tokenizer, d->context);
+	int e = d->chats ? yk_walk(paths, read_file, d) : yoke_error_code();
+	if (e == 0)
+		e = yk_chats_windows(d->chats, paths, spec->valid, spec->pack, &d->train, &d->valid);
+	if (e < 0)
+		return e;
+	d->count = yk_chats_tokens(d->chats);
+	d->fingerprint = yk_chats_fingerprint(d->chats);
+	report_skipped(d, paths);
+	return 0;
+}
+
+// ---- token files ----
 
 static int open_tokens(struct yk_data *d, const char *paths, const struct yk_data_spec *spec)
 {
@@ -225,7 +274,8 @@ struct yk_data *yk_data_new(const char *paths, struct yk_tokenizer *tokenizer,
 	d->arg = d;
 	d->field = spec->field;
 	d->share = spec->valid;
-	if ((yk_data_prepared(paths, spec) ? open_tokens(d, paths, spec) : read_text(d, paths, spec)) < 0) {
+	const bool prepared = yk_data_prepared(paths, spec), chats = !prepared && are_chats(paths, tokenizer, spec);
+	if ((prepared ? open_tokens : chats ? read_chats : read_text)(d, paths, spec) < 0) {
 		yk_data_free(d);
 		return NULL;
 	}
@@ -249,6 +299,7 @@ void yk_data_free(struct yk_data *d)
 		return;
 	yoke_dataset_free(d->train);
 	yoke_dataset_free(d->valid);
+	yk_chats_free(d->chats);
 	yk_sources_fini(&d->sources);
 	yk_tokens_fini(&d->tokens);
 	free(d);
@@ -258,7 +309,7 @@ int32_t *yk_data_windows(const struct yk_data *d, int64_t batch)
 {
 	size_t bytes;
 	int32_t *to = NULL;
-	if (!__builtin_mul_overflow((size_t)batch, (size_t)(d->context + 1) * sizeof *to, &bytes))
+	if (!__builtin_mul_overflow((size_t)batch, (size_t)yk_data_width(d) * sizeof *to, &bytes))
 		to = malloc(bytes);
 	if (!to)
 		yk_fail(YOKE_ENOMEM, "batch=%lld: no host memory for its windows of %lld tokens",
@@ -269,6 +320,38 @@ int32_t *yk_data_windows(const struct yk_data *d, int64_t batch)
 int64_t yk_data_tokens(const struct yk_data *d)
 {
 	return d->count;
+}
+
+int64_t yk_data_chats(const struct yk_data *d)
+{
+	return d->chats ? yk_chats_count(d->chats) : 0;
+}
+
+int64_t yk_data_width(const struct yk_data *d)
+{
+	return d->chats ? YK_PACKED_FIELDS * d->context : d->context + 1;
+}
+
+int64_t yk_data_targets(const struct yk_data *d, const int32_t *windows, int64_t count)
+{
+	const int64_t width = yk_data_width(d);
+	int64_t n = 0;
+	if (!d->chats)
+		return count * d->context;
+	for (int64_t i = 0; i < count; i++)
+		for (int64_t k = d->context; k < 2 * d->context; k++)
+			n += windows[i * width + k] != YK_NO_TARGET;
+	return n;
+}
+
+int64_t yk_data_train_targets(const struct yk_data *d, int64_t window)
+{
+	return d->chats ? yk_chats_targets(d->chats, 0, window) : d->context;
+}
+
+int64_t yk_data_valid_targets(const struct yk_data *d, int64_t window)
+{
+	return d->chats ? yk_chats_targets(d->chats, 1, window) : d->context;
 }
 
 int64_t yk_data_files(const struct yk_data *d)
@@ -332,7 +415,7 @@ int64_t yk_data_valid(const struct yk_data *d, int64_t first, int64_t batch, int
 	int64_t b;
 
 	for (b = 0; b < batch && first + b < yk_data_valid_windows(d); b++) {
-		void *row[] = { to + b * (d->context + 1) };
+		void *row[] = { to + b * yk_data_width(d) };
 		const int e = yoke_dataset_read(d->valid, first + b, 0, 0, 0, row, NULL);
 		if (e < 0)
 			return e;

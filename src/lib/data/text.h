@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Training data for language models: text that is read once and kept as tokens, or token files that
 // are read in place.  A window has context + 1 tokens: its first `context` tokens are the inputs,
-// its last the targets.  Adjacent windows share one token.
+// its last the targets.  Adjacent windows share one token.  Conversations make windows of another form
+// (chats.h).
 #ifndef YK_DATA_TEXT_H
 #define YK_DATA_TEXT_H
 
@@ -25,7 +26,10 @@ struct yk_data_spec {
 	int64_t shuffle;    // for a pipe: windows per block that are buffered and shuffled; 0:
 			    // stream order
 	const char *field;  // of .jsonl files: the member of each line that holds the text; NULL or
-			    // "": read as plain text
+			    // "": conversations, if `chats`, else plain text
+	bool chats;         // the model takes windows of separate texts (chats.h), and has a
+			    // pretrained tokenizer
+	bool pack;          // such windows hold several texts
 };
 
 #define YK_DATA_ENDLESS ((int64_t)1 << 60)
@@ -54,6 +58,13 @@ bool yk_data_prepared(const char *paths, const struct yk_data_spec *);
 struct yk_tokenizer *yk_data_tokenizer(const char *paths, const struct yk_data_spec *);
 
 int64_t yk_data_tokens(const struct yk_data *);
+int64_t yk_data_chats(const struct yk_data *); // conversations and other separate texts; 0: windows of one text
+// Numbers in a window: context + 1; of conversations, see chats.h.
+int64_t yk_data_width(const struct yk_data *);
+// Number of targets of windows that were read, and of a window by its number.
+int64_t yk_data_targets(const struct yk_data *, const int32_t *windows, int64_t count);
+int64_t yk_data_train_targets(const struct yk_data *, int64_t window);
+int64_t yk_data_valid_targets(const struct yk_data *, int64_t window);
 int64_t yk_data_files(const struct yk_data *);
 int64_t yk_data_train_windows(const struct yk_data *); // YK_DATA_ENDLESS for a pipe
 bool yk_data_endless(const struct yk_data *);
@@ -70,7 +81,7 @@ int yk_data_verify(const struct yk_data *, const json_t *then);
 
 // Allocates memory for `batch` windows, which the caller frees; NULL: ENOMEM.
 int32_t *yk_data_windows(const struct yk_data *, int64_t batch);
-// The training windows as a dataset in text order: field "ids" i32 [context + 1].  The data must
+// The training windows as a dataset in text order: field "ids" i32 [width].  The data must
 // outlive it.  There must be training windows.
 yoke_dataset *yk_data_set(struct yk_data *);
 // Reads validation windows first .. first + batch - 1 in text order; returns how

@@ -104,17 +104,24 @@ static double kept(const struct yk_model_shape *s)
 
 // ---- forward ----
 
-// cosine and sine [T,D/2] of the positions at .. at + T - 1; at NULL: from 0 on
-static void add_rope(const struct yk_rope *r, int64_t head_dim, int64_t t, yoke_tensor *at, struct yk_decoder_view *to)
+// Positions [N,1] f32 of the rows of x: those of `packed` [B,T], or at .. at + T - 1; at NULL: from 0 on.
+static yoke_tensor *position_of(int64_t t, yoke_tensor *at, yoke_tensor *packed)
 {
-	const int64_t half[] = { 1, head_dim / 2 }, dims[] = { t, 1 };
+	const int64_t dims[] = { t, 1 };
+	if (packed)
+		return yoke_cast(yoke_reshape(packed, 2, (int64_t[]){ -1, 1 }), yoke_f32);
+	yoke_tensor *position = yoke_iota(yoke_f32, 2, dims, 0);
+	return at ? yoke_add(position, at) : position;
+}
+
+// cosine and sine [N,D/2] of positions [N,1]
+static void add_rope(const struct yk_rope *r, int64_t head_dim, yoke_tensor *position, struct yk_decoder_view *to)
+{
+	const int64_t half[] = { 1, head_dim / 2 };
 	float frequency[YK_ROPE_COLUMNS];
 	if (r->base == 0)
 		return;
 	yk_rope_frequencies(r, head_dim, frequency);
-	yoke_tensor *position = yoke_iota(yoke_f32, 2, dims, 0);
-	if (at)
-		position = yoke_add(position, at);
 	yoke_tensor *angle = yoke_mul(position, yoke_from(yoke_f32, 2, half, frequency));
 	to->cosine = yoke_cos(angle);
 	to->sine = yoke_sin(angle);
@@ -124,60 +131,77 @@ static void add_rope(const struct yk_rope *r, int64_t head_dim, int64_t t, yoke_
 	}
 }
 
-// bool [1,1,T,S]: key s is neither later than query t nor, with a window, too early.
-static yoke_tensor *visible(int64_t t, int64_t s, yoke_tensor *at, int64_t window)
+// bool [1|B,1,T,S]: key s is neither later than query t nor, with a window, too early, nor of an
+// earlier text than the one whose position is in `packed` [B,T] (NULL: there is one).
+static yoke_tensor *visible(int64_t t, int64_t s, yoke_tensor *at, int64_t window, yoke_tensor *packed)
 {
 	const int64_t dims[] = { 1, 1, t, s };
 	yoke_tensor *query = yoke_iota(yoke_i32, 4, dims, 2), *key = yoke_iota(yoke_i32, 4, dims, 3);
 	if (at)
 		query = yoke_add(query, at);
-	yoke_tensor *ok = yoke_le(key, query);
-	return window ? yoke_and(ok, yoke_lt(yoke_sub(query, key), yoke_const((double)window))) : ok;
+	yoke_tensor *ok = yoke_le(key, query), *before = yoke_sub(query, key);
+	if (window)
+		ok = yoke_and(ok, yoke_lt(before, yoke_const((double)window)));
+	if (packed)
+		ok = yoke_and(ok, yoke_le(before, yoke_reshape(packed, 4, (int64_t[]){ -1, 1, t, 1 })));
+	return ok;
 }
 
 // s: keys that attention reads, t without a cache.
-static struct yk_decoder_positions positions(const struct yk_decoder *d, int64_t t, int64_t s, const struct yk_network_cache *c)
+static struct yk_decoder_positions positions(const struct yk_decoder *d, int64_t t, int64_t s, const struct yk_network_cache *c,
+					     yoke_tensor *packed)
 {
 	struct yk_decoder_positions p = { .at = c ? c->at : NULL, .seen = c ? c->seen : NULL };
-	add_rope(&d->rope, d->head_dim, t, p.at, &p.all);
-	if (d->attention_cap > 0)
-		p.all.mask = visible(t, s, p.at, 0);
+	yoke_tensor *position = position_of(t, p.at, packed);
+	add_rope(&d->rope, d->head_dim, position, &p.all);
+	if (d->attention_cap > 0 || packed)
+		p.all.mask = visible(t, s, p.at, 0, packed);
 	if (!d->window)
 		return p;
-	add_rope(&d->rope_local, d->head_dim, t, p.at, &p.local);
-	p.local.mask = s > d->window ? visible(t, s, p.at, d->window) : p.all.mask;
+	add_rope(&d->rope_local, d->head_dim, position, &p.local);
+	p.local.mask = s > d->window ? visible(t, s, p.at, d->window, packed) : p.all.mask;
 	return p;
 }
 
+// Learned positions: [1|B,T,E], of the first T, of the caches' or of the given ones.
+static yoke_tensor *learned(const struct yk_network *n, struct yk_network_cache *const *c, yoke_tensor *packed, int64_t b, int64_t t)
+{
+	const int64_t size[] = { t, n->shape.embed }, row[] = { 1, t, n->shape.embed };
+	yoke_module *layer = yk_network_layer(n, BLOCKS + n->shape.layers + POSITIONS);
+	yoke_tensor *table = yoke_module_own(layer, 0), *added[YK_SEQUENCES];
+	if (packed)
+		return yk_call_inside(layer, 1, &packed);
+	if (!c)
+		return yoke_slice(table, 0, 0, t, 1);
+	for (int64_t r = 0; r < b; r++)
+		added[r] = yoke_reshape(yoke_slice_at(table, (yoke_tensor *[]){ c[r]->at, YOKE_NONE }, size), 3, row);
+	return b == 1 ? added[0] : yoke_concat((int)b, added, 0);
+}
+
 // ids [B,T] -> [B,T,E]
-static yoke_tensor *embedded(const struct yk_network *n, struct yk_network_cache *const *c, yoke_tensor *ids)
+static yoke_tensor *embedded(const struct yk_network *n, struct yk_network_cache *const *c, yoke_tensor *packed, yoke_tensor *ids)
 {
 	const struct yk_decoder *d = &n->shape.decoder;
-	const int64_t b = yoke_dim(ids, 0), size[] = { yoke_dim(ids, 1), n->shape.embed }, row[] = { 1, size[0], size[1] };
-	yoke_tensor *added[YK_SEQUENCES];
 	yoke_scope *s = yoke_scope_begin("embed");
 	yoke_tensor *x = yk_call_inside(yk_network_layer(n, EMBED), 1, &ids);
 	if (d->embed_scale != 1)
 		x = yoke_mul(x, yoke_const(d->embed_scale));
-	if (d->learned_positions) {
-		yoke_tensor *table = yoke_module_own(yk_network_layer(n, BLOCKS + n->shape.layers + POSITIONS), 0);
-		for (int64_t r = 0; c && r < b; r++)
-			added[r] = yoke_reshape(yoke_slice_at(table, (yoke_tensor *[]){ c[r]->at, YOKE_NONE }, size), 3, row);
-		x = yoke_add(x, !c ? yoke_slice(table, 0, 0, size[0], 1) : b == 1 ? added[0] : yoke_concat((int)b, added, 0));
-	}
+	if (d->learned_positions)
+		x = yoke_add(x, learned(n, c, packed, yoke_dim(ids, 0), yoke_dim(ids, 1)));
 	x = yoke_lift(x);
 	yoke_scope_end(s);
 	return x;
 }
 
 // Passes x [B,T,E] through the blocks and the norm.
-static yoke_tensor *blocks(const struct yk_network *n, struct yk_network_cache *const *c, yoke_tensor *x, double dropout)
+static yoke_tensor *blocks(const struct yk_network *n, struct yk_network_cache *const *c, yoke_tensor *packed, yoke_tensor *x,
+			   double dropout)
 {
 	struct yk_decoder_positions p[YK_SEQUENCES];
 	struct yk_decoder_kv kv[YK_SEQUENCES] = { 0 };
 	const int64_t rows = c ? yoke_dim(x, 0) : 1, t = yoke_dim(x, 1);
 	for (int64_t r = 0; r < rows; r++)
-		p[r] = positions(&n->shape.decoder, t, c ? c[r]->capacity : t, c ? c[r] : NULL);
+		p[r] = positions(&n->shape.decoder, t, c ? c[r]->capacity : t, c ? c[r] : NULL, packed);
 	for (int64_t i = 0; i < n->shape.layers; i++) {
 		for (int64_t r = 0; c && r < rows; r++)
 			kv[r] = (struct yk_decoder_kv){ c[r]->state.var[2 * i], c[r]->state.var[2 * i + 1] };
@@ -189,7 +213,13 @@ static yoke_tensor *blocks(const struct yk_network *n, struct yk_network_cache *
 static yoke_tensor *forward(const struct yk_network *n, yoke_tensor *ids, double dropout)
 {
 	yk_network_take_up(n);
-	return blocks(n, NULL, yoke_dropout(embedded(n, NULL, ids), dropout), dropout);
+	return blocks(n, NULL, NULL, yoke_dropout(embedded(n, NULL, NULL, ids), dropout), dropout);
+}
+
+static yoke_tensor *packed(const struct yk_network *n, yoke_tensor *ids, yoke_tensor *positions, double dropout)
+{
+	yk_network_take_up(n);
+	return blocks(n, NULL, positions, yoke_dropout(embedded(n, NULL, positions, ids), dropout), dropout);
 }
 
 static yoke_tensor *logits(const struct yk_network *n, yoke_tensor *hidden)
@@ -213,7 +243,7 @@ static void state(const struct yk_model_shape *s, struct yk_parameters *to)
 static yoke_tensor *extend(const struct yk_network *n, struct yk_network_cache *const *c, yoke_tensor *ids)
 {
 	yk_network_take_up(n);
-	return blocks(n, c, embedded(n, c, ids), 0);
+	return blocks(n, c, NULL, embedded(n, c, NULL, ids), 0);
 }
 
 static int describe(const struct yk_model_shape *s, json_t *to)
@@ -229,6 +259,6 @@ static int parse(const json_t *o, const char *what, struct yk_model_shape *to)
 const struct yk_model yk_model_decoder = {
 	.name = "decoder", .sizes = YK_HAS(layers) | YK_HAS(heads) | YK_HAS(embed),
 	.describe = describe, .parse = parse, .check = check, .layers = layers, .first = first, .kept = kept, .before = BLOCKS,
-	.forward = forward, .logits = logits, .loss = yk_network_loss,
+	.forward = forward, .packed = packed, .logits = logits, .loss = yk_network_loss,
 	.state = state, .extend = extend,
 };

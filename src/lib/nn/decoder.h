@@ -22,8 +22,8 @@ void yk_rope_frequencies(const struct yk_rope *, int64_t head_dim, float *to);
 // What the layers of one forward pass share for one sequence, or for all if there is no cache:
 struct yk_decoder_positions {
 	struct yk_decoder_view {
-		yoke_tensor *cosine, *sine; // [T,D/2]; NULL: no rotary embedding
-		yoke_tensor *mask;          // bool [1,1,T,S]: may query t see key s?  NULL: all earlier keys
+		yoke_tensor *cosine, *sine; // [T,D/2], or [B T,D/2] if rows differ; NULL: no rotary embedding
+		yoke_tensor *mask;          // bool [1|B,1,T,S]: may query t see key s?  NULL: all earlier keys
 	} all, local;                       // for layers without and with the window
 	yoke_tensor *at, *seen;             // of the cache, as in struct yk_network_cache; NULL: no cache
 };

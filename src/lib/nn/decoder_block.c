@@ -120,7 +120,14 @@ bool yk_decoder_is_local(const struct yk_decoder *d, int64_t i)
 
 static yoke_tensor *rotated(const struct yk_decoder_view *view, yoke_tensor *x)
 {
-	return view->cosine ? yoke_rope(x, view->cosine, view->sine) : x;
+	const int64_t b = yoke_dim(x, 0), t = yoke_dim(x, 1), h = yoke_dim(x, 2), d = yoke_dim(x, 3);
+	if (!view->cosine)
+		return x;
+	if (yoke_dim(view->cosine, 0) == t)
+		return yoke_rope(x, view->cosine, view->sine);
+	// each row has its own positions: one long row for the op
+	x = yoke_rope(yoke_reshape(x, 4, (int64_t[]){ 1, b * t, h, d }), view->cosine, view->sine);
+	return yoke_reshape(x, 4, (int64_t[]){ b, t, h, d });
 }
 
 // [B,T,G R,D] -> [B,G,R T,D]: the heads that share keys are more rows of these
@@ -141,6 +148,7 @@ static yoke_tensor *capped(const struct yk_decoder *d, yoke_tensor *q, yoke_tens
 	v = by_group(v, g);
 	yoke_tensor *y = yoke_matmul(q, k, YOKE_TB);
 	y = yoke_mul(yoke_tanh(yoke_mul(y, yoke_const(d->attention_scale / d->attention_cap))), yoke_const(d->attention_cap));
+	mask = yoke_reshape(mask, 5, (int64_t[]){ yoke_dim(mask, 0), 1, 1, t, s });
 	y = yoke_select(mask, yoke_reshape(y, 5, dims), yoke_const(-INFINITY));
 	y = yoke_reshape(yoke_softmax(y, -1), 4, (int64_t[]){ b, g, h / g * t, s });
 	y = yoke_reshape(yoke_matmul(y, v, 0), 5, (int64_t[]){ b, g, h / g, t, d->head_dim });

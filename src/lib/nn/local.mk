@@ -33,4 +33,6 @@ libyokecore_la_SOURCES += \
 	src/lib/nn/shard_layers.c \
 	src/lib/nn/shard_layers.h \
 	src/lib/nn/stage.c \
-	src/lib/nn/stage.h
+	src/lib/nn/stage.h \
+	src/lib/nn/windows.c \
+	src/lib/nn/windows.h

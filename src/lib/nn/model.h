@@ -186,6 +186,9 @@ struct yk_model {
 	// ids [B,T] i32, or [B,T,W] of the previous stage -> [B,T,..]: input of logits or of the
 	// next stage.  `dropout`: rate.
 	yoke_tensor *(*forward)(const struct yk_network *, yoke_tensor *x, double dropout);
+	// forward for windows of several texts each, none of which sees another one: positions [B,T]
+	// i32 count from 0 in each text.  NULL: not supported.
+	yoke_tensor *(*packed)(const struct yk_network *, yoke_tensor *ids, yoke_tensor *positions, double dropout);
 	// [..,W] -> [..,V]
 	yoke_tensor *(*logits)(const struct yk_network *, yoke_tensor *hidden);
 	// ids and targets [B,T] -> []: the training loss

@@ -72,16 +72,28 @@ yoke_tensor *yk_shard_cross_entropy(const struct yk_network *n, yoke_tensor *log
 	return yoke_mean(yoke_sub(whole, yoke_slice(sum, 0, all, 2 * all, 1)), YOKE_ALL);
 }
 
-yoke_tensor *yk_network_loss(const struct yk_network *n, yoke_tensor *ids, yoke_tensor *targets,
-			     double dropout)
+static yoke_tensor *loss_of(const struct yk_network *n, yoke_tensor *hidden, yoke_tensor *targets)
 {
-	yoke_range_push("forward");
-	yoke_tensor *logits = n->model->logits(n, yk_network_forward(n, ids, dropout));
+	yoke_tensor *logits = n->model->logits(n, hidden);
 	yoke_range_pop();
 	yoke_range_push("loss");
 	yoke_tensor *loss = yk_shard_cross_entropy(n, logits, targets);
 	yoke_range_pop();
 	return loss;
+}
+
+yoke_tensor *yk_network_loss(const struct yk_network *n, yoke_tensor *ids, yoke_tensor *targets,
+			     double dropout)
+{
+	yoke_range_push("forward");
+	return loss_of(n, yk_network_forward(n, ids, dropout), targets);
+}
+
+yoke_tensor *yk_network_packed_loss(const struct yk_network *n, yoke_tensor *ids, yoke_tensor *targets, yoke_tensor *positions,
+				    double dropout)
+{
+	yoke_range_push("forward");
+	return loss_of(n, n->model->packed(n, ids, positions, dropout), targets);
 }
 
 yoke_scope *yk_shard_begin(const struct yk_network *n)

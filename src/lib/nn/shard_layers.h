@@ -19,6 +19,9 @@ yoke_tensor *yk_shard_cross_entropy(const struct yk_network *, yoke_tensor *logi
 // The loss of most models: the mean of -log p(target).
 yoke_tensor *yk_network_loss(const struct yk_network *, yoke_tensor *ids, yoke_tensor *targets,
 			     double dropout);
+// The same for windows of several texts (yk_model.packed): the mean over targets that are not -1.
+yoke_tensor *yk_network_packed_loss(const struct yk_network *, yoke_tensor *ids, yoke_tensor *targets, yoke_tensor *positions,
+				    double dropout);
 // Random numbers between begin and end differ between ranks; NULL if nothing is sharded.
 yoke_scope *yk_shard_begin(const struct yk_network *);
 // Ends it; the tensor, computed there, outlives it.

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "nn/model.h"
 #include "nn/shard_layers.h"
+#include "nn/windows.h"
 #include "yoke-observe.h"
 
 // ---- assignment of blocks ----
@@ -118,7 +119,7 @@ static yoke_tensor *compute(const struct yk_network *n, yoke_tensor *windows, yo
 {
 	const int64_t width = yoke_dim(windows, 1);
 	if (n->stage.of == 1)
-		return n->model->loss(n, yoke_slice(windows, 1, 0, width - 1, 1), yoke_slice(windows, 1, 1, width, 1), dropout);
+		return yk_windows_loss(n, windows, dropout);
 	yoke_range_push("forward");
 	yoke_tensor *x = yk_network_forward(n, in ? in : yoke_slice(windows, 1, 0, width - 1, 1), dropout);
 	if (is_last(n))
