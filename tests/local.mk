@@ -56,6 +56,7 @@ test_programs = \
 	tests/conv.t \
 	tests/conv_layers.t \
 	tests/cores.t \
+	tests/chats.t \
 	tests/cycle.t \
 	tests/cubes.t \
 	tests/data.t \
@@ -404,6 +405,7 @@ tests_place_t_SOURCES = tests/place.c
 tests_plugin_t_SOURCES = tests/plugin.c
 tests_printed_t_SOURCES = tests/printed.c
 tests_pool_t_SOURCES = tests/pool.c
+tests_chats_t_SOURCES = tests/chats.c
 tests_cycle_t_SOURCES = tests/cycle.c
 tests_cycle_t_CFLAGS = $(AM_CFLAGS) -g # they look for lines of themselves, whatever CFLAGS are
 tests_profile_t_SOURCES = tests/profile.c

@@ -1,0 +1,560 @@
+// SPDX-License-Identifier: Apache-2.0
+// Conversations as training data: which tokens are learned, what windows hold, which lines are refused.
+#include "config.h"
+
+#include <sys/stat.h>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "data/chat.h"
+#include "data/chats.h"
+#include "data/pack.h"
+#include "data/text.h"
+#include "tap.h"
+
+static char folder[] = "chats.XXXXXX";
+
+static void put(const char *name, const char *text)
+{
+	char path[256];
+	snprintf(path, sizeof path, "%s/%s", folder, name);
+	yk_file_write(path, text, strlen(text));
+}
+
+#define TURNS "{% for m in messages %}[{{ m.role }}]\n{{ m.content }}<|eot|>\n{% endfor %}"
+#define PROMPT "{% if add_generation_prompt %}[assistant]\n{% endif %}"
+// what the same template is with generation blocks
+#define BLOCKS \
+	"{% for m in messages %}[{{ m.role }}]\n{% if m.role == 'assistant' %}{% generation %}{{ " \
+	"m.content }}" \
+	"<|eot|>{% endgeneration %}{% else %}{{ m.content }}<|eot|>{% endif %}\n{% endfor " \
+	"%}" PROMPT
+
+// A tokenizer of tests/models with a template; <|eot|> is a special token of llama3.json only.
+static struct yk_tokenizer *open_tokenizer(const char *name, const char *template)
+{
+	const char *source = getenv("srcdir");
+	char path[256], *text;
+	size_t bytes;
+	snprintf(path, sizeof path, "%s/tests/models/%s.json", source ? source : ".", name);
+	if (yk_file_read(path, 1 << 20, &text, &bytes) < 0)
+		return NULL;
+	snprintf(path, sizeof path, "%s/tokenizer.json", folder);
+	yk_file_write(path, text, bytes);
+	free(text);
+	put("tokenizer_config.json",
+	    strcmp(name, "llama3") ? "{}" : "{\"eos_token\": \"<|eot|>\"}");
+	put("chat_template.jinja", template);
+	yoke_tokenizer *t = yoke_tokenizer_open(folder);
+	return t ? yk_tokenizer_published(t, yoke_tokenizer_size(t)) : NULL;
+}
+
+// ---- targets ----
+
+static int encode(struct yk_tokenizer *t, const char *messages, size_t from,
+		  struct yk_chat_tokens *x)
+{
+	struct yk_chat c = { .tokenizer = t,
+			     .template = yoke_chat_template_of(yk_tokenizer_pretrained(t)),
+			     .messages = json_loads(messages, 0, NULL),
+			     .from = from,
+			     .limit = 1000 };
+	const int e = c.template ? yk_chat_encode(&c, x) : yoke_error_code();
+	json_decref(c.messages);
+	yoke_chat_template_free(c.template);
+	return e;
+}
+
+// Decodes each run of targets, in brackets.
+static void learned(const struct yk_tokenizer *t, const struct yk_chat_tokens *x, char *to,
+		    size_t room)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < x->n && n + 64 < room; i++) {
+		char *text;
+		size_t end = i, bytes;
+		if (!x->target[i])
+			continue;
+		while (end < x->n && x->target[end])
+			end++;
+		yoke_tokenizer_decode(yk_tokenizer_pretrained(t), x->id + i, end - i, 0, &text,
+				      &bytes);
+		n += (size_t)snprintf(to + n, room - n, "{%.100s}", text);
+		free(text);
+		i = end - 1;
+	}
+	to[n] = 0;
+}
+
+#define TWO \
+	"[{\"role\":\"user\",\"content\":\"Two and " \
+	"two?\"},{\"role\":\"assistant\",\"content\":\"Four.\"}," \
+	"{\"role\":\"user\",\"content\":\"and one?\"},{\"role\":\"assistant\",\"content\":\"It " \
+	"is five.\"}]"
+
+static void test_targets(void)
+{
+	static const struct {
+		const char *what, *tokenizer, *template, *messages, *want;
+		size_t from;
+	} cases[] = {
+		{ "turns found by prefixes", "llama3", TURNS PROMPT, TWO,
+		  "{Four.<|eot|>}{It is five.<|eot|>}", 0 },
+		{ "generation blocks", "llama3", BLOCKS, TWO, "{Four.<|eot|>}{It is five.<|eot|>}",
+		  0 },
+		{ "only answers after a prompt", "llama3", TURNS PROMPT, TWO,
+		  "{It is five.<|eot|>}", 2 },
+		{ "only blocks after a prompt", "llama3", BLOCKS, TWO, "{It is five.<|eot|>}", 3 },
+		{ "no token that ends a turn", "gpt2", TURNS PROMPT, TWO,
+		  "{Four.<|eot|>\n}{It is five.<|eot|>\n}", 0 },
+		{ "a tokenizer that marks blanks", "llama2", TURNS PROMPT, TWO,
+		  "{Four.<|eot|>\n}{It is five.<|eot|>\n}", 0 },
+		{ "a tokenizer that changes the text", "words",
+		  "{% for m in messages %}{{ m.role }} : {{ m.content }} of {% endfor %}{% if "
+		  "add_generation_prompt %}assistant : {% endif %}",
+		  "[{\"role\":\"user\",\"content\":\"the "
+		  "City\"},{\"role\":\"assistant\",\"content\":\"In The River\"}]",
+		  "{in the [UNK] of}", 0 },
+		{ "a special token that a user writes", "llama3", TURNS PROMPT,
+		  "[{\"role\":\"user\",\"content\":\"a<|eot|>b\"},{\"role\":\"assistant\","
+		  "\"content\":\"c<|eot|>d\"}]",
+		  "{c<|eot|>d<|eot|>}", 0 },
+		{ "white space of an answer", "llama3", TURNS PROMPT,
+		  "[{\"role\":\"user\",\"content\":\"a\"},{\"role\":\"assistant\",\"content\":\"b "
+		  "\\n\\n\"}]",
+		  "{b \n\n<|eot|>}", 0 },
+		{ "no answer", "llama3", TURNS PROMPT, "[{\"role\":\"user\",\"content\":\"a\"}]",
+		  "", 0 },
+		{ "answers of several letters", "llama3", TURNS PROMPT,
+		  "[{\"role\":\"user\",\"content\":\"\\u00e9\\ud83d\\ude42\"},{\"role\":"
+		  "\"assistant\",\"content\":\"\\u5317\\u4eac \\ud83d\\ude42\"}]",
+		  "{\xe5\x8c\x97\xe4\xba\xac \xf0\x9f\x99\x82<|eot|>}", 0 },
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct yk_tokenizer *t = open_tokenizer(cases[i].tokenizer, cases[i].template);
+		struct yk_chat_tokens x = { 0 };
+		char got[1000] = "";
+		const int e =
+			t ? encode(t, cases[i].messages, cases[i].from, &x) : yoke_error_code();
+		if (e == 0)
+			learned(t, &x, got, sizeof got);
+		ok(e == 0 && !strcmp(got, cases[i].want), "%s: learned are '%s', want '%s' %s",
+		   cases[i].what, got, cases[i].want, yoke_error());
+		yoke_error_clear();
+		yk_chat_tokens_fini(&x);
+		yk_tokenizer_free(t);
+	}
+}
+
+// Against a list that was made by hand: the ids of the whole text, and which of them are learned.
+static void test_list(void)
+{
+	struct yk_tokenizer *t = open_tokenizer("llama3", TURNS PROMPT);
+	const yoke_tokenizer *p = yk_tokenizer_pretrained(t);
+	static const char text[] =
+		"[user]\nTwo and two?<|eot|>\n[assistant]\nFour.<|eot|>\n[user]\nand "
+		"one?<|eot|>\n[assistant]\n"
+		"It is five.<|eot|>\n";
+	const char *parts[] = { "[user]\nTwo and two?",
+				"<|eot|>",
+				"\n[assistant]\n",
+				"Four.",
+				"<|eot|>",
+				"\n[user]\nand one?",
+				"<|eot|>",
+				"\n[assistant]\n",
+				"It is five.",
+				"<|eot|>",
+				"\n" };
+	const char *learn = "00011000110";
+	struct yk_chat_tokens x = { 0 };
+	int32_t *all, *id;
+	size_t n, m, k = 0;
+	const int e = encode(t, TWO, 0, &x);
+	yoke_tokenizer_encode(p, text, sizeof text - 1, YOKE_TOKENIZER_PARSE, &all, &n);
+	ok(e == 0 && n == x.n && !memcmp(all, x.id, n * sizeof *all),
+	   "a conversation has the ids of its text: %d, want %d of them", (int)x.n, (int)n);
+	bool same = e == 0;
+	for (size_t i = 0; i < sizeof parts / sizeof *parts && same; i++) {
+		yoke_tokenizer_encode(p, parts[i], strlen(parts[i]), YOKE_TOKENIZER_PARSE, &id, &m);
+		for (size_t j = 0; j < m && same; j++, k++)
+			same = k < x.n && x.id[k] == id[j] && x.target[k] == learn[i] - '0';
+		free(id);
+	}
+	ok(same && k == x.n,
+	   "the learned ones are those marked by hand; the first that differs is %d of %d", (int)k,
+	   (int)x.n);
+	free(all);
+	yk_chat_tokens_fini(&x);
+	yk_tokenizer_free(t);
+}
+
+static void test_templates_refused(void)
+{
+	static const struct {
+		const char *what, *template;
+		int code;
+	} cases[] = {
+		{ "a template that counts messages", "{{ messages|length }}" TURNS PROMPT,
+		  YOKE_EFORMAT },
+		{ "one that begins at the end",
+		  "{% for m in messages|reverse %}{{ m.content }}{% endfor %}", YOKE_EFORMAT },
+		{ "one that raises", "{{ raise_exception('only users') }}", YOKE_EFORMAT },
+		{ "one that writes much",
+		  "{% for i in range(999) %}{% for j in range(99) %}{{ messages }}{% endfor %}{% "
+		  "endfor %}",
+		  YOKE_ERANGE },
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct yk_tokenizer *t = open_tokenizer("llama3", cases[i].template);
+		struct yk_chat_tokens x = { 0 };
+		const int e = t ? encode(t, TWO, 0, &x) : 0;
+		ok(e == cases[i].code && !x.id && !strchr(yoke_error(), '\n'), "refused: %s: %s",
+		   cases[i].what, yoke_error());
+		yoke_error_clear();
+		yk_tokenizer_free(t);
+	}
+}
+
+// ---- packing ----
+
+// The number of windows of best fit decreasing, with loops over all windows.
+static int64_t slow_pack(const int64_t *length, int64_t n, int64_t room)
+{
+	int64_t *left = calloc((size_t)n, sizeof *left), windows = 0;
+	for (int64_t size = room; size > 0; size--)
+		for (int64_t i = 0; i < n; i++) {
+			int64_t best = -1;
+			if (length[i] != size)
+				continue;
+			for (int64_t w = 0; w < windows; w++)
+				if (left[w] >= size && (best < 0 || left[w] < left[best]))
+					best = w;
+			if (best < 0)
+				left[best = windows++] = room;
+			left[best] -= size;
+		}
+	free(left);
+	return windows;
+}
+
+static void check_packing(int64_t n, int64_t room, bool pack)
+{
+	int64_t *length = calloc((size_t)n + 5, sizeof *length), first = -1;
+	bool *seen = calloc((size_t)n + 5, 1), good = true;
+	struct yk_packing p;
+	for (int64_t i = 5; i < n + 5; i++)
+		length[i] = 1 + (int64_t)(rnd() % (uint64_t)(i % 3 ? room : (room + 3) / 4));
+	const int e = yk_packing_make(&p, length, 5, n + 5, room, pack);
+	int64_t total = 0;
+	for (int64_t w = 0; e == 0 && w < p.windows; w++) {
+		int64_t sum = 0, before = -1;
+		good = good && p.text[p.first[w]] > first;
+		first = p.text[p.first[w]];
+		for (int64_t i = p.first[w]; i < p.first[w + 1]; i++) {
+			const int64_t x = p.text[i];
+			good = good && x > before && x >= 5 && x < n + 5 && !seen[x];
+			seen[x] = true;
+			sum += length[x];
+			before = x;
+			total++;
+		}
+		good = good && sum <= room;
+	}
+	const int64_t want = pack ? slow_pack(length + 5, n, room) : n;
+	ok(e == 0 && good && total == n && p.windows == want,
+	   "%d texts in windows of %d, pack=%d: each in one, in %d windows, want %d", (int)n,
+	   (int)room, pack, (int)p.windows, (int)want);
+	yk_packing_fini(&p);
+	free(length);
+	free(seen);
+}
+
+// ---- data ----
+
+static struct yk_data *open_data(struct yk_tokenizer *t, const char *name, struct yk_data_spec spec)
+{
+	char path[300];
+	snprintf(path, sizeof path, "%s/%s", folder, name);
+	spec.valid_given = spec.chats = true;
+	return yk_data_new(path, t, &spec);
+}
+
+// Windows of a file: each position continues its text, and the texts are those of the lines.
+static void test_windows(void)
+{
+	enum { T = 80, LINES = 9 };
+	struct yk_tokenizer *t = open_tokenizer("llama3", TURNS PROMPT);
+	char text[8000], line[600], messages[LINES][200];
+	size_t n = 0;
+	for (int i = 0; i < LINES; i++) {
+		snprintf(messages[i], sizeof *messages,
+			 "[{\"role\":\"user\",\"content\":\"%.*s\"},{\"role\":\"assistant\","
+			 "\"content\":\"answer %d\"}]",
+			 1 + i % 3, "abc", i);
+		snprintf(line, sizeof line, "{\"messages\":%.199s}\n%s", messages[i],
+			 i % 4 ? "" : "\r\n");
+		n += (size_t)snprintf(text + n, sizeof text - n, "%s", line);
+	}
+	put("windows.jsonl", text);
+	struct yk_data *d[2];
+	for (int k = 0; k < 2; k++)
+		d[k] = open_data(t, "windows.jsonl",
+				 (struct yk_data_spec){ .context = T, .valid = 1, .pack = k });
+	if (!ok(d[0] && d[1], "a file of conversations opens %s", yoke_error()))
+		return;
+	ok(yk_data_chats(d[1]) == LINES && yk_data_width(d[1]) == 3 * T,
+	   "it has %d texts, and rows of %d numbers", (int)yk_data_chats(d[1]),
+	   (int)yk_data_width(d[1]));
+	ok(yk_data_valid_windows(d[0]) == LINES && yk_data_valid_windows(d[1]) < LINES,
+	   "pack=0 has a window for each, %d; pack=1 %d", (int)yk_data_valid_windows(d[0]),
+	   (int)yk_data_valid_windows(d[1]));
+	ok(yk_data_fingerprint(d[0]) != yk_data_fingerprint(d[1]), "their fingerprints differ");
+	for (int k = 0; k < 2; k++) {
+		int32_t row[3 * T];
+		bool seen[LINES] = { false }, good = true;
+		int64_t targets = 0, numbered = 0;
+		for (int64_t w = 0; w < yk_data_valid_windows(d[k]); w++) {
+			memset(row, -2, sizeof row);
+			good = good && yk_data_valid(d[k], w, 1, row) == 1;
+			targets += yk_data_targets(d[k], row, 1);
+			numbered += yk_data_valid_targets(d[k], w);
+			for (int at = 0; at < T && good;) {
+				struct yk_chat_tokens x = { 0 };
+				int i = 0, length = 1;
+				while (at + length < T && row[2 * T + at + length])
+					length++;
+				for (; length > 1 && i < LINES; i++) { // which line is it?
+					encode(t, messages[i], 0, &x);
+					if ((int)x.n - 1 == length &&
+					    !memcmp(x.id, row + at, (size_t)length * sizeof *row))
+						break;
+					yk_chat_tokens_fini(&x);
+				}
+				good = good && row[2 * T + at] == 0 &&
+				       (length == 1 || (i < LINES && !seen[i]));
+				for (int j = 0; j < length && good; j++)
+					good = row[2 * T + at + j] == j &&
+					       row[T + at + j] == (length > 1 && x.target[j + 1] ?
+									   x.id[j + 1] :
+									   YK_NO_TARGET);
+				if (length > 1 && i < LINES)
+					seen[i] = true;
+				yk_chat_tokens_fini(&x);
+				at += length;
+			}
+		}
+		for (int i = 0; i < LINES; i++)
+			good = good && seen[i];
+		ok(good && targets > 0 && targets == numbered,
+		   "pack=%d: windows hold each line once, with its targets, %d, and positions", k,
+		   (int)targets);
+		yk_data_free(d[k]);
+	}
+	yk_tokenizer_free(t);
+}
+
+// Counts of targets of files with one line.
+static void test_lines(void)
+{
+	static const struct {
+		const char *what, *line;
+		int64_t context, windows, targets;
+	} cases[] = {
+		{ "a text: all tokens but the first, and its end", "{\"text\":\"abcd\"}", 64, 1,
+		  -1 },
+		{ "a text longer than a window goes on in the next",
+		  "{\"text\":\"abcdefghijklmnopqrstuvwxyz0123456789\"}", 8, -1, -1 },
+		{ "two strings: the second, and its end",
+		  "{\"prompt\":\"abc\",\"completion\":\"<\"}", 64, 1, 2 },
+		{ "two lists: the answers of the second",
+		  "{\"prompt\":[{\"role\":\"user\",\"content\":\"a\"},{\"role\":\"assistant\","
+		  "\"content\":\"b\"},{\"role\":\"user\",\"content\":\"c\"}],"
+		  "\"completion\":[{\"role\":\"assistant\",\"content\":\"<\"}]}",
+		  64, 1, 2 },
+		{ "a content of texts",
+		  "{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":"
+		  "\"a\"}]},"
+		  "{\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\"text\":\"<\"},{"
+		  "\"type\":\"text\",\"text\":\"<\"}]}]}",
+		  64, 1, 3 },
+	};
+	struct yk_tokenizer *t = open_tokenizer("llama3", TURNS PROMPT);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		put("line.jsonl", cases[i].line);
+		struct yk_data *d =
+			open_data(t, "line.jsonl",
+				  (struct yk_data_spec){
+					  .context = cases[i].context, .valid = 1, .pack = true });
+		int64_t targets = 0;
+		for (int64_t w = 0; d && w < yk_data_valid_windows(d); w++)
+			targets += yk_data_valid_targets(d, w);
+		int32_t *id = NULL;
+		size_t n = 0;
+		json_t *j = json_loads(cases[i].line, 0, NULL);
+		const char *text = json_string_value(json_object_get(j, "text"));
+		if (text) // its tokens with the first one of the post-processor, and the end
+			yoke_tokenizer_encode(yk_tokenizer_pretrained(t), text, strlen(text),
+					      YOKE_TOKENIZER_ADD, &id, &n);
+		const int64_t want = text ? (int64_t)n : cases[i].targets, c = cases[i].context;
+		const int64_t windows =
+			cases[i].windows > 0 ? cases[i].windows : ((int64_t)n + c - 1) / c;
+		ok(d && targets == want && yk_data_valid_windows(d) == windows,
+		   "%s: %d targets in %d windows, want %d in %d %s", cases[i].what, (int)targets,
+		   d ? (int)yk_data_valid_windows(d) : 0, (int)want, (int)windows, yoke_error());
+		yoke_error_clear();
+		free(id);
+		json_decref(j);
+		yk_data_free(d);
+	}
+	yk_tokenizer_free(t);
+}
+
+#define ASKED "{\"role\":\"user\",\"content\":\"a\"}"
+#define GOOD "{\"messages\":[" ASKED ",{\"role\":\"assistant\",\"content\":\"b\"}]}\n"
+#define ONE(message) "{\"messages\":[" message "]}"
+
+// The second line of a file is refused, with its number.
+static void test_lines_refused(void)
+{
+	static const struct {
+		const char *what, *line;
+		int code;
+	} cases[] = {
+		{ "no messages", "{\"message\":[]}", YOKE_EFORMAT },
+		{ "not JSON", "{\"messages\":[", YOKE_EFORMAT },
+		{ "text after the object", "{\"text\":\"a\"} b", YOKE_EFORMAT },
+		{ "a list", "[1]", YOKE_EFORMAT },
+		{ "a string", "\"a\"", YOKE_EFORMAT },
+		{ "null", "null", YOKE_EFORMAT },
+		{ "a number", "1e999", YOKE_EFORMAT },
+		{ "messages that are no list", "{\"messages\":{\"role\":\"user\"}}", YOKE_EFORMAT },
+		{ "no message", "{\"messages\":[]}", YOKE_EFORMAT },
+		{ "a message that is no object", ONE("3"), YOKE_EFORMAT },
+		{ "an unknown role", ONE("{\"role\":\"human\",\"content\":\"a\"}"), YOKE_EFORMAT },
+		{ "no role", ONE("{\"content\":\"a\"}"), YOKE_EFORMAT },
+		{ "a role that is a number", ONE("{\"role\":1,\"content\":\"a\"}"), YOKE_EFORMAT },
+		{ "from and value", ONE("{\"from\":\"human\",\"value\":\"a\"}"), YOKE_EFORMAT },
+		{ "conversations", "{\"conversations\":[]}", YOKE_EFORMAT },
+		{ "no content", ONE("{\"role\":\"user\"}"), YOKE_EFORMAT },
+		{ "a content that is a number", ONE("{\"role\":\"user\",\"content\":1}"),
+		  YOKE_EFORMAT },
+		{ "a content that is null", ONE("{\"role\":\"assistant\",\"content\":null}"),
+		  YOKE_EFORMAT },
+		{ "an image", ONE("{\"role\":\"user\",\"content\":[{\"type\":\"image_url\"}]}"),
+		  YOKE_EUNSUPPORTED },
+		{ "a part without a type", ONE("{\"role\":\"user\",\"content\":[\"a\"]}"),
+		  YOKE_EFORMAT },
+		{ "a part without a text",
+		  ONE("{\"role\":\"user\",\"content\":[{\"type\":\"text\"}]}"), YOKE_EFORMAT },
+		{ "a completion without a prompt", "{\"completion\":\"a\"}", YOKE_EFORMAT },
+		{ "a prompt of another kind", "{\"prompt\":\"a\",\"completion\":[" ASKED "]}",
+		  YOKE_EFORMAT },
+		{ "a text that is a number", "{\"text\":1}", YOKE_EFORMAT },
+		{ "tools that are no list", "{\"messages\":[" ASKED "],\"tools\":\"a\"}",
+		  YOKE_EFORMAT },
+		{ "bytes that are not UTF-8", "{\"text\":\"\xff\"}", YOKE_EFORMAT },
+		{ "half of a surrogate pair", "{\"text\":\"\\ud800\"}", YOKE_EFORMAT },
+		{ "a NUL", "{\"text\":\"\\u0000\"}", YOKE_EFORMAT },
+		{ "a member twice", "{\"text\":\"a\",\"text\":\"b\"}", YOKE_EFORMAT },
+	};
+	struct yk_tokenizer *t = open_tokenizer("llama3", TURNS PROMPT);
+	const struct yk_data_spec spec = { .context = 64, .valid = 1, .pack = true };
+	char text[1000];
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		snprintf(text, sizeof text, GOOD "%s\n" GOOD, cases[i].line);
+		put("bad.jsonl", text);
+		struct yk_data *d = open_data(t, "bad.jsonl", spec);
+		ok(!d && yoke_error_code() == cases[i].code &&
+			   strstr(yoke_error(), "bad.jsonl:2:") && !strchr(yoke_error(), '\n'),
+		   "refused: %s: %s", cases[i].what, yoke_error());
+		yoke_error_clear();
+		yk_data_free(d);
+	}
+	char *deep = malloc(200100);
+	memcpy(deep, GOOD, strlen(GOOD));
+	memset(deep + strlen(GOOD), '[', 200000);
+	deep[strlen(GOOD) + 200000] = 0;
+	put("bad.jsonl", deep);
+	free(deep);
+	struct yk_data *d = open_data(t, "bad.jsonl", spec);
+	ok(!d && yoke_error_code() == YOKE_EFORMAT && strstr(yoke_error(), "bad.jsonl:2:"),
+	   "refused: a list in 200000 lists: %s", yoke_error());
+	yoke_error_clear();
+	put("bad.jsonl", "");
+	d = open_data(t, "bad.jsonl", spec);
+	ok(!d && yoke_error_code() == YOKE_EFORMAT, "refused: an empty file: %s", yoke_error());
+	yoke_error_clear();
+	put("bad.jsonl", ONE(ASKED) "\n");
+	d = open_data(t, "bad.jsonl", spec);
+	ok(!d && yoke_error_code() == YOKE_ERANGE, "refused: a file without an answer: %s",
+	   yoke_error());
+	yoke_error_clear();
+	put("bad.jsonl", GOOD);
+	d = open_data(t, "bad.jsonl",
+		      (struct yk_data_spec){ .context = 64, .valid = 0.1, .pack = true });
+	ok(!d && yoke_error_code() == YOKE_ERANGE,
+	   "refused: one conversation, to train and to validate: %s", yoke_error());
+	yoke_error_clear();
+	yk_tokenizer_free(t);
+	t = open_tokenizer("gpt2", "");
+	char path[256];
+	snprintf(path, sizeof path, "%s/chat_template.jinja", folder);
+	unlink(path);
+	yk_tokenizer_free(t);
+	yoke_tokenizer *bare = yoke_tokenizer_open(folder);
+	t = yk_tokenizer_published(bare, yoke_tokenizer_size(bare));
+	d = open_data(t, "bad.jsonl", spec);
+	ok(!d && yoke_error_code() == YOKE_ENOENT && strstr(yoke_error(), "bad.jsonl:1:"),
+	   "refused: messages without a chat template: %s", yoke_error());
+	yoke_error_clear();
+	yk_tokenizer_free(t);
+}
+
+// Conversations longer than a window are cut, and left out if nothing remains to be learned.
+static void test_cut(void)
+{
+	struct yk_tokenizer *t = open_tokenizer("llama3", TURNS PROMPT);
+	put("cut.jsonl",
+	    GOOD "{\"messages\":[" ASKED
+		 ",{\"role\":\"assistant\",\"content\":\"abcdefghijklmnopqrstuvwxyz 0123456789 "
+		 "abcdefghijklmnopqrstuvwxyz\"}]}\n"
+		 "{\"messages\":[{\"role\":\"user\",\"content\":\"abcdefghijklmnopqrstuvwxyz "
+		 "0123456789 abcdefghijklmnopqrstuvwxyz\"},"
+		 "{\"role\":\"assistant\",\"content\":\"b\"}]}\n");
+	struct yk_data *d = open_data(
+		t, "cut.jsonl", (struct yk_data_spec){ .context = 32, .valid = 0.5, .pack = true });
+	int32_t row[96];
+	const bool good = d && yk_data_valid(d, 0, 1, row) == 1;
+	ok(good && yk_data_chats(d) == 2 && yk_data_train_windows(d) == 1 &&
+		   yk_data_valid_windows(d) == 1,
+	   "of three conversations the one whose answer lies beyond the window is left out: %d are "
+	   "used %s",
+	   d ? (int)yk_data_chats(d) : 0, yoke_error());
+	ok(good && row[31 + 64] == 31 && row[31 + 32] != YK_NO_TARGET,
+	   "one that is cut fills its window: the last position is %d, its target %d",
+	   good ? row[31 + 64] : 0, good ? row[31 + 32] : 0);
+	yk_data_free(d);
+	yk_tokenizer_free(t);
+}
+
+int main(void)
+{
+	tap_seed();
+	if (!mkdtemp(folder))
+		return 1;
+	test_targets();
+	test_list();
+	test_templates_refused();
+	const int64_t sizes[][2] = { { 1, 1 },    { 1, 7 },      { 5, 1 },      { 40, 13 },
+				     { 300, 64 }, { 200, 1000 }, { 2000, 255 }, { 700, 17 } };
+	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+		check_packing(sizes[i][0], sizes[i][1], true);
+		check_packing(sizes[i][0], sizes[i][1], false);
+	}
+	test_windows();
+	test_lines();
+	test_lines_refused();
+	test_cut();
+	return done();
+}
