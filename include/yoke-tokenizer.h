@@ -25,12 +25,13 @@ extern "C" {
 
 typedef struct yoke_tokenizer yoke_tokenizer;
 
-// Opens tokenizer.json, tokenizer.model, or a folder that contains one of them; tokenizer.json is
-// preferred.  From the same folder tokenizer_config.json, generation_config.json and
-// chat_template.jinja supply special ids and the chat template, if they exist.  Files have at most
-// 64 MiB.  NULL: ENOENT, EIO, ENOMEM; EFORMAT if the file is damaged or has an unknown component;
-// EUNSUPPORTED if this build lacks Oniguruma (regular expressions) or utf8proc (Unicode normal
-// forms) and the tokenizer needs it.
+// Opens tokenizer.json, tokenizer.model, the tokenizer in a GGUF file, or a folder that contains one of
+// the first two; tokenizer.json is preferred.  From the same folder tokenizer_config.json,
+// generation_config.json and chat_template.jinja supply special ids and the chat template, if they
+// exist.  Files other than GGUF have at most 64 MiB.  NULL: ENOENT, also for a GGUF file without a
+// tokenizer; EIO, ENOMEM; EFORMAT if the file is damaged or has an unknown component; EUNSUPPORTED if
+// this build lacks Oniguruma (regular expressions) or utf8proc (Unicode normal forms) and the
+// tokenizer needs it.
 YOKE_API yoke_tokenizer *yoke_tokenizer_open(const char *path);
 // Reads the contents of a tokenizer.json or tokenizer.model from memory; `name` stands for the file in
 // messages.

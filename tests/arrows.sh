@@ -11,9 +11,9 @@ height()
 {
 	case $1 in
 	base) echo 0 ;;
-	kernel | formats | tokenizer) echo 1 ;;
-	device | template | text) echo 2 ;;
-	conform) echo 3 ;;
+	kernel | formats) echo 1 ;;
+	device | tokenizer) echo 2 ;;
+	conform | template | text) echo 3 ;;
 	graph) echo 4 ;;
 	ops) echo 5 ;;
 	plan) echo 6 ;;

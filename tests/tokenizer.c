@@ -209,6 +209,27 @@ static void test_gguf(void)
 	   "GGUF: an unknown model is an error");
 }
 
+// Vocabularies that are padded with pieces of the type unknown, as Phi-3's is.
+static void test_gguf_padded(void)
+{
+	static const struct yk_gguf_string tokens[] = { { "<unk>", 5 }, { "a", 1 }, { "[PAD2]", 6 }, { "[PAD3]", 6 } };
+	static const int32_t types[] = { 3, 1, 2, 2 };
+	static const float scores[] = { 0, -1, -2, -3 };
+	const struct yk_gguf_tokenizer g = { .model = "llama", .tokens = tokens, .count = 4, .token_type = types,
+					     .scores = scores, .bos = -1, .eos = -1, .eot = -1, .pad = -1,
+					     .unknown = 0, .separator = -1, .cls = -1, .add_bos = 0, .add_eos = 0,
+					     .add_space_prefix = 0, .remove_extra_spaces = -1 };
+	int32_t *ids = NULL;
+	size_t n = 0;
+	yoke_tokenizer *t = yk_tokenizer_gguf(&g, "g");
+	if (t)
+		yoke_tokenizer_encode(t, "aza", 3, 0, &ids, &n);
+	ok(t && yoke_tokenizer_unknown(t) == 0 && n == 3 && ids[0] == 1 && ids[1] == 0 && ids[2] == 1,
+	   "GGUF: pieces of the type unknown pad the vocabulary");
+	free(ids);
+	yoke_tokenizer_free(t);
+}
+
 // Tokens that end an answer: named by key, or found by their text.
 static void test_gguf_ends(void)
 {
@@ -447,6 +468,7 @@ int main(int argc, char **argv)
 		test_folder();
 		test_gguf();
 		test_gguf_ends();
+		test_gguf_padded();
 		test_explosion();
 		test_long_word("gpt2.json");
 		test_long_word("llama2.json");

@@ -184,7 +184,7 @@ def write_bert(folder, prefix=""):
     return w
 
 
-def hidden_of_bert(w, ids):
+def hidden_of_bert(w, ids, layers=LAYERS, heads=HEADS):
     """Devlin et al. 2018, in float64."""
     w = {n: x.astype("f8") for n, x in w.items()}
     erf = np.vectorize(math.erf)
@@ -199,11 +199,12 @@ def hidden_of_bert(w, ids):
     e = "embeddings."
     x = norm(w[e + "word_embeddings.weight"][ids] + w[e + "position_embeddings.weight"][:len(ids)] + w[e + "token_type_embeddings.weight"][0],
              e + "LayerNorm")
-    for i in range(LAYERS):
-        p, d = f"encoder.layer.{i}.", WIDTH // HEADS
-        q, k, v = (linear(x, p + "attention.self." + n).reshape(-1, HEADS, d).transpose(1, 0, 2) for n in ("query", "key", "value"))
+    width = x.shape[1]
+    for i in range(layers):
+        p, d = f"encoder.layer.{i}.", width // heads
+        q, k, v = (linear(x, p + "attention.self." + n).reshape(-1, heads, d).transpose(1, 0, 2) for n in ("query", "key", "value"))
         s = np.exp(q @ k.transpose(0, 2, 1) / np.sqrt(d))
-        y = (s / s.sum(-1, keepdims=True) @ v).transpose(1, 0, 2).reshape(-1, WIDTH)
+        y = (s / s.sum(-1, keepdims=True) @ v).transpose(1, 0, 2).reshape(-1, width)
         x = norm(x + linear(y, p + "attention.output.dense"), p + "attention.output.LayerNorm")
         y = linear(x, p + "intermediate.dense")
         x = norm(x + linear(y / 2 * (1 + erf(y / np.sqrt(2))), p + "output.dense"), p + "output.LayerNorm")

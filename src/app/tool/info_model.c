@@ -57,7 +57,7 @@ static json_t *gather_formats(const struct yk_weights *w, uint64_t *bytes)
 // Null if there is no tokenizer; an unusable one does not hide the rest of the model.
 static json_t *gather_tokenizer(const char *path)
 {
-	yoke_tokenizer *t = yk_pretrained_tokenizer(path);
+	yoke_tokenizer *t = yoke_tokenizer_open(path);
 	json_t *o;
 
 	if (t)

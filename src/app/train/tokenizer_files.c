@@ -242,7 +242,7 @@ static struct yk_tokenizer *open_files(const json_t *o, const char *folder)
 		yk_fail(YOKE_EFORMAT, "%s: the files are not those that were saved with the checkpoint", path);
 		return NULL;
 	}
-	yoke_tokenizer *t = yk_pretrained_tokenizer(access(gguf, F_OK) == 0 ? gguf : path);
+	yoke_tokenizer *t = yoke_tokenizer_open(access(gguf, F_OK) == 0 ? gguf : path);
 	return t ? yk_tokenizer_published(t, (int32_t)size) : NULL;
 }
 
@@ -263,8 +263,7 @@ struct yk_tokenizer *yk_tokenizer_of_files(const char *source)
 	char beside[MAX_PATH], gguf[MAX_PATH];
 	if (join(beside, source, FOLDER) < 0 || join(gguf, beside, GGUF) < 0)
 		return NULL;
-	const char *path = access(gguf, F_OK) == 0 ? gguf : is_folder(beside) ? beside : source;
-	yoke_tokenizer *t = is_folder(path) || !is_gguf(path) ? yoke_tokenizer_open(path) : yk_pretrained_tokenizer(path);
+	yoke_tokenizer *t = yoke_tokenizer_open(access(gguf, F_OK) == 0 ? gguf : is_folder(beside) ? beside : source);
 	struct yk_tokenizer *made = t ? yk_tokenizer_published(t, yoke_tokenizer_size(t)) : NULL;
 	if (made)
 		yk_tokenizer_bare(made);
@@ -273,7 +272,7 @@ struct yk_tokenizer *yk_tokenizer_of_files(const char *source)
 
 struct yk_tokenizer *yk_tokenizer_of_pretrained(const char *path, int64_t vocab)
 {
-	yoke_tokenizer *published = yk_pretrained_tokenizer(path);
+	yoke_tokenizer *published = yoke_tokenizer_open(path);
 	if (published)
 		return yk_tokenizer_published(published, (int32_t)vocab);
 	if (yoke_error_code() != YOKE_ENOENT)

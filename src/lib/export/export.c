@@ -47,7 +47,7 @@ static int open_tokenizer(struct yk_export *x)
 	char path[4096];
 	if (!name || strcmp(name, YK_TOKENIZER_PUBLISHED))
 		return 0;
-	x->tokenizer = yk_pretrained_tokenizer(yk_export_tokenizer_files(x, path));
+	x->tokenizer = yoke_tokenizer_open(yk_export_tokenizer_files(x, path));
 	return x->tokenizer ? 0 : yoke_error_code();
 }
 
@@ -97,7 +97,7 @@ static int open_published(struct yk_export *x)
 	if (e < 0)
 		return e;
 	x->written = x->read;
-	x->tokenizer = yk_pretrained_tokenizer(x->path);
+	x->tokenizer = yoke_tokenizer_open(x->path);
 	if (x->tokenizer || yoke_error_code() != YOKE_ENOENT)
 		return x->tokenizer ? 0 : yoke_error_code();
 	yoke_error_clear(); // a model without a tokenizer

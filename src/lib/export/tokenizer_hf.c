@@ -292,7 +292,7 @@ static int write_kept(struct writing *to)
 	int e = yk_gguf_open(&g, path);
 	if (e < 0)
 		return e;
-	e = yk_pretrained_gguf_tokenizer(&g, write_published, to);
+	e = yk_tokenizer_gguf_read(&g, write_published, to);
 	yk_gguf_close(&g);
 	return e;
 }
@@ -304,5 +304,5 @@ int yk_export_tokenizer_hf(const struct yk_export *x, const char *folder)
 		return copy_files(x->path, folder);
 	if (!x->weights->is_gguf)
 		return x->tokenizer ? write_kept(&to) : write_own(x, folder);
-	return x->tokenizer ? yk_pretrained_gguf_tokenizer(&x->weights->gguf, write_published, &to) : 0;
+	return x->tokenizer ? yk_tokenizer_gguf_read(&x->weights->gguf, write_published, &to) : 0;
 }

@@ -17,6 +17,5 @@ libyokecore_la_SOURCES += \
 	src/lib/models/pretrained.h \
 	src/lib/models/sampling.c \
 	src/lib/models/sampling.h \
-	src/lib/models/tokenizer_of.c \
 	src/lib/models/weights.c \
 	src/lib/models/weights.h

@@ -291,7 +291,7 @@ const yoke_tokenizer *yoke_model_tokenizer(yoke_model *m)
 	if (given(m, "model_tokenizer") < 0)
 		return NULL;
 	if (!m->tokenizer)
-		m->tokenizer = yk_pretrained_tokenizer(m->path);
+		m->tokenizer = yoke_tokenizer_open(m->path);
 	return m->tokenizer;
 }
 

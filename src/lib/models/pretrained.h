@@ -47,12 +47,6 @@ const struct yk_model *yk_pretrained_model(const struct yk_family *);
 int yk_pretrained_check(const char *path, const struct yk_weights *, const struct yk_family *, const struct yk_model_shape *);
 // A checksum of all tensors, with their names, formats and shapes, whatever their order in the files.
 int yk_pretrained_hash(const char *path, uint64_t *to);
-// The tokenizer that comes with the model.  NULL: ENOENT if there is none; otherwise as
-// yoke_tokenizer_open.
-yoke_tokenizer *yk_pretrained_tokenizer(const char *path);
-// Calls `use` with the tokenizer in the metadata of a GGUF file, and returns its result.  ENOENT if
-// there is none.
-int yk_pretrained_gguf_tokenizer(const struct yk_gguf *, int (*use)(void *arg, const struct yk_gguf_tokenizer *), void *arg);
 void yk_pretrained_close(struct yk_pretrained *);
 
 #endif

@@ -237,7 +237,8 @@ static int word_pieces(yoke_tokenizer *t, const struct yk_gguf_tokenizer *g)
 static int pieces(yoke_tokenizer *t, const struct yk_gguf_tokenizer *g, enum yk_model_kind kind)
 {
 	struct yk_spm_piece *p = calloc(g->count + 1, sizeof *p);
-	bool bytes = false, unknown = false;
+	size_t unknown = g->unknown >= 0 && (uint64_t)g->unknown < g->count ? (size_t)g->unknown : SIZE_MAX;
+	bool bytes = false;
 
 	if (!p)
 		return yk_fail(YOKE_ENOMEM, "%s: no memory for %zu tokens", t->name, g->count);
@@ -245,11 +246,16 @@ static int pieces(yoke_tokenizer *t, const struct yk_gguf_tokenizer *g, enum yk_
 		p[i] = (struct yk_spm_piece){ g->tokens[i].s, g->tokens[i].n,
 					      g->scores ? g->scores[i] : 0, type_of(g, i) };
 		bytes |= p[i].type == YK_PIECE_BYTE;
-		unknown |= p[i].type == YK_PIECE_UNKNOWN;
+		if (p[i].type == YK_PIECE_UNKNOWN) {
+			if (unknown == SIZE_MAX)
+				unknown = i;
+			// converters also mark pieces as unknown that pad the vocabulary
+			p[i].type = YK_PIECE_UNUSED;
+		}
 	}
-	// converters also mark the unknown piece as a control token
-	if (!unknown && g->count)
-		p[g->unknown >= 0 && (uint64_t)g->unknown < g->count ? g->unknown : 0].type = YK_PIECE_UNKNOWN;
+	// and the unknown piece as a control token
+	if (g->count)
+		p[unknown == SIZE_MAX ? 0 : unknown].type = YK_PIECE_UNKNOWN;
 	t->model.fallback = bytes;
 	t->spm = (struct yk_spm){ .on = true,
 				  .dummy = g->add_space_prefix != 0,

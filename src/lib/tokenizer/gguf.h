@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "formats/gguf.h"
 #include "tokenizer/spm.h"
 
 struct yk_gguf_string {
@@ -32,6 +33,9 @@ struct yk_gguf_tokenizer {
 
 // `name` is for messages.  NULL: EFORMAT, ENOMEM, EUNSUPPORTED.
 yoke_tokenizer *yk_tokenizer_gguf(const struct yk_gguf_tokenizer *, const char *name);
+// Calls `use` with the tokenizer in the metadata of a GGUF file, and returns its result.  ENOENT if
+// there is none.
+int yk_tokenizer_gguf_read(const struct yk_gguf *, int (*use)(void *arg, const struct yk_gguf_tokenizer *), void *arg);
 // The names that `pre` may have, separated by blanks; for messages and help texts.
 const char *yk_tokenizer_pre_names(void);
 // Pattern i of the splits that a name of `pre` stands for; NULL after the last, and if the name is

@@ -13,6 +13,7 @@ libyokecore_la_SOURCES += \
 	src/lib/tokenizer/folder.c \
 	src/lib/tokenizer/gguf.c \
 	src/lib/tokenizer/gguf.h \
+	src/lib/tokenizer/gguf_file.c \
 	src/lib/tokenizer/json.c \
 	src/lib/tokenizer/json_steps.c \
 	src/lib/tokenizer/model.c \

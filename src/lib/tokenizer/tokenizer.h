@@ -58,6 +58,7 @@ void yk_tokenizer_end(yoke_tokenizer *, int32_t id);
 // Readers of files into an empty tokenizer.
 int yk_tokenizer_read_json(yoke_tokenizer *, const char *text, size_t bytes);
 int yk_tokenizer_read_spm(yoke_tokenizer *, const void *data, size_t bytes);
+yoke_tokenizer *yk_tokenizer_gguf_open(const char *path);
 // Special ids and the chat template from the other files of a folder.
 int yk_tokenizer_read_folder(yoke_tokenizer *, const char *folder);
 

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tokenizer of a pretrained model: from the files beside its weights, or from the metadata of its
-// GGUF file.
+// Reads the tokenizer in the metadata of a GGUF file.
 #include "config.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/error.h"
-#include "models/pretrained.h"
+#include "formats/gguf.h"
 #include "tokenizer/gguf.h"
+#include "tokenizer/tokenizer.h"
 
 static char *text_of(const struct yk_gguf *g, const char *key, int *error)
 {
@@ -80,7 +79,7 @@ static void *numbers_of(const struct yk_gguf *g, const char *name, enum yk_gguf_
 	return NULL;
 }
 
-int yk_pretrained_gguf_tokenizer(const struct yk_gguf *g, int (*use)(void *arg, const struct yk_gguf_tokenizer *), void *arg)
+int yk_tokenizer_gguf_read(const struct yk_gguf *g, int (*use)(void *arg, const struct yk_gguf_tokenizer *), void *arg)
 {
 	int e = 0;
 	struct yk_gguf_tokenizer t = {
@@ -137,16 +136,13 @@ static int make(void *arg, const struct yk_gguf_tokenizer *t)
 	return m->made ? 0 : yoke_error_code();
 }
 
-yoke_tokenizer *yk_pretrained_tokenizer(const char *path)
+yoke_tokenizer *yk_tokenizer_gguf_open(const char *path)
 {
-	struct stat st;
 	struct yk_gguf g;
-	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
-		return yoke_tokenizer_open(path);
 	if (yk_gguf_open(&g, path) < 0)
 		return NULL;
 	struct making m = { .name = g.path };
-	yk_pretrained_gguf_tokenizer(&g, make, &m);
+	yk_tokenizer_gguf_read(&g, make, &m);
 	yk_gguf_close(&g);
 	return m.made;
 }
