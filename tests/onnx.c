@@ -818,14 +818,16 @@ static void networks(void)
 					   .v_max = 3,
 					   .feature_clamp = 10,
 					   .balance = 0.01 };
-	const struct yk_model_shape bert = {
-		.vocab = 19,
-		.context = T,
-		.layers = 2,
-		.heads = 2,
-		.embed = 8,
-		.decoder = { .head_dim = 4, .hidden = 12, .token_types = 2, .norm_eps = 1e-12, .positions = 10 }
-	};
+	const struct yk_model_shape bert = { .vocab = 19,
+					     .context = T,
+					     .layers = 2,
+					     .heads = 2,
+					     .embed = 8,
+					     .decoder = { .head_dim = 4,
+							  .hidden = 12,
+							  .token_types = 2,
+							  .norm_eps = 1e-12,
+							  .positions = 10 } };
 	const struct {
 		const char *name;
 		const struct yk_model *model;
@@ -869,6 +871,7 @@ static void networks(void)
 int main(void)
 {
 	tap_seed();
+	onnx_find();
 	tap_folder();
 	context = yoke_context_new("cpu");
 	yoke_use(context);

@@ -50,14 +50,27 @@ static inline bool onnx_case(const char *name, int n, yoke_tensor *const *in, in
 	       onnx_tensors(name, "in", n, in) && onnx_tensors(name, "out", m, out);
 }
 
+static char onnx_script[4096]; // tests/onnx.py, also from other folders
+
+// Called before the folder changes.
+static inline void onnx_find(void)
+{
+	char path[3000], *found;
+	const char *source = getenv("srcdir");
+	snprintf(path, sizeof path, "%s/tests/onnx.py", source ? source : "..");
+	found = realpath(path, NULL);
+	snprintf(onnx_script, sizeof onnx_script, "%s", found ? found : path);
+	free(found);
+}
+
 // Compares the cases in the current folder with onnxruntime, if YOKE_TEST_ONNX (default: python3) is a
 // Python with the packages onnx and onnxruntime.
 static inline void onnx_compare(int cases)
 {
-	char command[1200], line[1000];
-	const char *python = getenv("YOKE_TEST_ONNX"), *source = getenv("srcdir");
-	snprintf(command, sizeof command, "'%s' '%s/tests/onnx.py' . 2>&1",
-		 python ? python : "python3", source ? source : "..");
+	char command[sizeof onnx_script + 400], line[1000];
+	const char *python = getenv("YOKE_TEST_ONNX");
+	snprintf(command, sizeof command, "'%s' '%s' . 2>&1", python ? python : "python3",
+		 onnx_script);
 	FILE *f = popen(command, "r");
 	int compared = 0, same = 0;
 	while (f && fgets(line, sizeof line, f)) {

@@ -607,6 +607,7 @@ static void test_all_onnx(void)
 {
 	char path[300], here[4096];
 	int written = 0;
+	onnx_find();
 	snprintf(path, sizeof path, "%s/onnx", folder);
 	mkdir(path, 0777);
 	for (int i = 0; i < MODELS; i++)

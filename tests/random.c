@@ -852,6 +852,7 @@ static void late(const char *self, uint64_t first, int programs)
 
 int main(int argc, char **argv)
 {
+	onnx_find();
 	yoke_setting_set("log", "error"); // new plans are expected throughout
 	if (argc == 2) {
 		ok(try_program(strtoull(argv[1], NULL, 0), MODES, true), "program %s", argv[1]);
