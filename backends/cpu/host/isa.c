@@ -78,15 +78,16 @@ static bool runs_amx(void)
 #endif
 #endif
 
-bool yk_cpu_has_vnni(bool wide)
+bool yk_vnni_256, yk_vnni_512;
+
+static void find_vnni(void)
 {
 #ifdef __x86_64__
+	enum { AVX512_VNNI = 1 << 11, AVX_VNNI = 1 << 4 };
 	unsigned a, b, c, d;
-	if (wide)
-		return __get_cpuid_count(7, 0, &a, &b, &c, &d) && c & 1u << 11;
-	return __get_cpuid_count(7, 1, &a, &b, &c, &d) && a & 1u << 4;
-#else
-	return wide && false;
+
+	yk_vnni_512 = __get_cpuid_count(7, 0, &a, &b, &c, &d) && c & AVX512_VNNI;
+	yk_vnni_256 = __get_cpuid_count(7, 1, &a, &b, &c, &d) && a & AVX_VNNI;
 #endif
 }
 
@@ -148,6 +149,7 @@ const struct yk_isa *yk_isa_choose(const char *wanted)
 	int n = yk_isa_levels(list);
 	char names[64] = "";
 
+	find_vnni();
 	for (int i = 0; i < BUILDS; i++)
 		if (builds[i].runs() && (!builds[i].fast || builds[i].fast()))
 			best = builds[i].table;

@@ -7,8 +7,8 @@
 #include <stdbool.h>
 
 extern bool yk_int8_activations; // 8-bit integers instead of 16-bit ones: the setting qmatmul
-// True if the processor multiplies four bytes at once, with vectors of 512 bits or, if not `wide`,
-// of 256 bits in AVX2's encoding.
-bool yk_cpu_has_vnni(bool wide);
+// The processor multiplies four bytes at once, with vectors of 256 bits in AVX2's encoding and of
+// 512 bits. Found once, because the instruction that tells is slow in virtual machines.
+extern bool yk_vnni_256, yk_vnni_512;
 
 #endif

@@ -198,7 +198,7 @@ static const struct routines {
 static enum way way_of_bytes(void)
 {
 #ifdef HAVE_VNNI
-	if (yk_cpu_has_vnni(VF == 16))
+	if (VF == 16 ? yk_vnni_512 : yk_vnni_256)
 		return VNNI;
 #endif
 	return VF > 4 ? BYTES : WORDS;
