@@ -89,6 +89,7 @@ for format in 1 2 3 6 7 8 12 13 14 30; do
 	compiled dequant.cl "-DFORMAT=$format -DITEMS=1 -DALIGN=2 -DSTORE=1 -DIDS=8"
 	compiled qlinear_rows.cl "-DFORMAT=$format -DITEMS=32 -DWARP=32 -DROWS=2"
 	compiled qlinear_tiles.cl "-DFORMAT=$format -DVEC_WIDTH=4 -DALIGN=4"
+	compiled qlinear_matrix.cl "-DFORMAT=$format -DWARP=32 -DMATRIX=4 -DSTORE=1"
 done
 compiled scan.cl ''
 compiled sort.cl ''
@@ -127,7 +128,7 @@ compiled scatter_along.cl ''
 # What no OpenCL device runs yet is OpenCL C as well.
 opencl='-x cl -cl-std=CL1.2 -Xclang -finclude-default-header -fsyntax-only -Wall -Werror -Wno-unused-function
 	-Wno-unknown-pragmas -Wno-pass-failed'
-for last in contract_matrix attention_matrix attention_matrix_backward; do
+for last in contract_matrix attention_matrix attention_matrix_backward qlinear_matrix; do
 	dialect=opencl program "$last.cl" >"$text"
 	# shellcheck disable=SC2086
 	verdict "$last.cl as OpenCL C" "$(clang $opencl "$text" 2>&1 | head -n 20)"

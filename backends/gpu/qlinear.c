@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// QLINEAR: cl/qlinear_rows.cl for few rows of x, cl/qlinear_tiles.cl for more.
+// QLINEAR: cl/qlinear_rows.cl for few rows of x; for more, cl/qlinear_matrix.cl with matrix units and
+// cl/qlinear_tiles.cl without.
 #include "config.h"
 
 #include "quant.h"
@@ -10,8 +11,8 @@ struct qlinear {
 	int64_t m, n, k, step;
 };
 
-enum { ROWS, TILES, IMPLS };
-static const char *const names[IMPLS] = { "rows", "tiles" };
+enum { ROWS, MATRIX, TILES, IMPLS };
+static const char *const names[IMPLS] = { "rows", "matrix", "tiles" };
 
 enum {
 	FEW = 8,     // max rows of x for qlinear_rows
@@ -86,12 +87,73 @@ static const struct tile *tile_of(const struct yk_gpu_device *d, const struct ql
 	return best;
 }
 
+// ---- many rows, by matrix units ----
+
+enum { SMALL = 64, LARGE = 128, PAD = 8, F16 = 1, BF16 = 30 };
+
+struct units {
+	int dtype;                     // that the units multiply; 0: they cannot
+	int lines;                     // rows, and also columns, of a tile
+	int warps_n, tiles_m, tiles_n; // two warps along rows; matrices per warp
+	size_t items;
+};
+
+// f16 is multiplied as such by warps of 32; the units of some with 64 flush its subnormal numbers.
+static int units_dtype(const struct yk_gpu_device *d, const struct yoke_op *op)
+{
+	const int64_t format = op->attr[0].i;
+	const int dtype = op->in[0].dtype == yoke_f16 && d->warp == 32 && format != BF16 ?
+				  yoke_f16 :
+				  yoke_bf16;
+
+	if (!d->warp || d->cpu_like || (format == F16 && dtype != yoke_f16) ||
+	    !yk_gpu_units(d, dtype))
+		return 0;
+	return dtype;
+}
+
+static struct units units_of(const struct yk_gpu_device *d, const struct yoke_op *op,
+			     const struct qlinear *s)
+{
+	struct units u = { .dtype = units_dtype(d, op), .lines = LARGE };
+	const int terms = u.dtype == yoke_bf16 && op->in[0].dtype != yoke_bf16 ? 2 : 1;
+
+	if (yk_gpu_pieces(s->m, LARGE) * yk_gpu_pieces(s->n, LARGE) < (int64_t)d->info.units)
+		u.lines = SMALL;
+	u.warps_n = u.lines == LARGE && d->warp == 32 ? 4 : 2;
+	u.tiles_m = u.lines / 16 / 2;
+	u.tiles_n = u.lines / 16 / u.warps_n;
+	u.items = 2 * (size_t)u.warps_n * (size_t)d->warp;
+	const size_t local =
+		(size_t)u.lines * (size_t)((1 + terms) * (YK_GPU_QUANT_GROUP + PAD) * 2) +
+		(3 * (size_t)u.lines + u.items) * sizeof(float);
+	if (u.items > d->max_group || u.items > d->max_items[0] || local > d->local_bytes)
+		u.dtype = 0;
+	return u;
+}
+
 // ---- the op ----
+
+// Rows with neighbouring axes merged: of usual tensors, one axis is left.
+static struct yk_gpu_rows merged(const struct yoke_view *v)
+{
+	const struct yk_gpu_rows all = yk_gpu_rows_of(v);
+	struct yk_gpu_rows r = { 0 };
+
+	for (int64_t i = 0; i < all.rank; i++) {
+		if (r.rank && r.strides[r.rank - 1] == all.strides[i] * all.dims[i])
+			r.dims[--r.rank] *= all.dims[i];
+		else
+			r.dims[r.rank] = all.dims[i];
+		r.strides[r.rank++] = all.strides[i];
+	}
+	return r;
+}
 
 static struct qlinear args_of(const struct yoke_op *op)
 {
-	return (struct qlinear){ .x = yk_gpu_rows_of(&op->in[0]),
-				 .y = yk_gpu_rows_of(&op->out[0]),
+	return (struct qlinear){ .x = merged(&op->in[0]),
+				 .y = merged(&op->out[0]),
 				 .m = yk_gpu_count(&op->in[0]),
 				 .n = op->in[1].dims[0],
 				 .k = op->attr[1].i,
@@ -113,7 +175,7 @@ static uint64_t can(struct yk_gpu_device *d, const struct yoke_op *op)
 	const struct qlinear s = args_of(op);
 	if (s.m <= FEW)
 		return 1u << ROWS;
-	return tile_of(d, &s) ? 1u << TILES : 0;
+	return (units_of(d, op, &s).dtype ? 1u << MATRIX : 0) | (tile_of(d, &s) ? 1u << TILES : 0);
 }
 
 struct launch {
@@ -170,13 +232,30 @@ static int record_tiles(struct yk_gpu_record *r, const struct yoke_op *op, const
 	return launch(r, op, s, &l, 0);
 }
 
+static int record_matrix(struct yk_gpu_record *r, const struct yoke_op *op, const struct qlinear *s)
+{
+	const struct units u = units_of(r->device, op, s);
+	struct launch l = { .build = { .file = "qlinear_matrix.cl", .name = "qlinear_matrix" },
+			    .group = { u.items, 1 } };
+
+	l.items[0] = (size_t)yk_gpu_pieces(s->n, u.lines) * u.items;
+	l.items[1] = (size_t)yk_gpu_pieces(s->m, u.lines);
+	yk_gpu_define(&l.build, "MATRIX", u.dtype);
+	yk_gpu_define(&l.build, "WARPS_M", 2);
+	yk_gpu_define(&l.build, "WARPS_N", u.warps_n);
+	yk_gpu_define(&l.build, "TILES_M", u.tiles_m);
+	yk_gpu_define(&l.build, "TILES_N", u.tiles_n);
+	return launch(r, op, s, &l, 0);
+}
+
 static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t impl)
 {
+	static int (*const records[IMPLS])(struct yk_gpu_record *, const struct yoke_op *,
+					   const struct qlinear *) = { record_rows, record_matrix,
+								       record_tiles };
 	const struct qlinear s = args_of(op);
 
-	if (!s.m || !s.n)
-		return 0;
-	return (impl == ROWS ? record_rows : record_tiles)(r, op, &s);
+	return s.m && s.n ? records[impl](r, op, &s) : 0;
 }
 
 YK_GPU_OP(qlinear, QLINEAR) = { .names = names, .nimpl = IMPLS, .can = can, .record = record };
