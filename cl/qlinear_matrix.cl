@@ -5,7 +5,8 @@
 // The units multiply x with the integers of w, which 16 bits hold exactly; the sums of a group, or
 // in Q6_K of a half, are then scaled and added in f32, in ascending order of K. MATRIX is 3 (f16) for
 // x in f16, or 4 (bf16) for any x: f32 and f16 become two numbers of bf16, the second of which is the
-// rounded remainder, with an error of at most 2^-16. F16 and BF16 weights have MATRIX's dtype.
+// rounded remainder, with an error of at most 2^-16. F16 and BF16 weights have MATRIX's dtype, and
+// x is not f32.
 // A group computes BM x BN elements with WARPS_M x WARPS_N warps, each with TILES_M x TILES_N
 // matrices of 16 x 16. Groups: (ceil(N / BN), ceil(M / BM)).
 #ifndef MATRIX
@@ -15,11 +16,11 @@
 #define WARPS_M 2
 #define WARPS_N 2
 #endif
-#ifndef ITEMS
-#define ITEMS (WARPS_M * WARPS_N * WARP)
+#ifndef ITEMS // WARPS_M * WARPS_N * WARP
+#define ITEMS 128
 #endif
-#include "matrix.cl"
 #include "qlinear.cl"
+#include "matrix.cl"
 
 #ifndef TILES_M
 #define TILES_M 2
@@ -31,66 +32,70 @@
 #define BN (WARPS_N * TILES_N * 16)
 #define LD (BK + 8) // padded so that lines read at the same time are in different banks
 #define PARTS (ITEMS / BM) // items that fill a line of a tile; BM = BN
+#define QUADS (BK / 4 / PARTS)
 #if MATRIX == 3 || STORE == 2
 #define TERMS 1
 #else
 #define TERMS 2
 #endif
 
-// Four elements of a line of a tile, from their low 16 bits.
-FN void bits_put(LOCAL_POINTER ushort *to, const uint *bits)
-{
-	UNROLL
-	for (int i = 0; i < 4; i++)
-		to[i] = (ushort)bits[i];
-}
-
-FN uint exact_bits(float x)
+// x in 16 bits; for bf16, cut off.
+FN ushort exact_bits(float x)
 {
 #if MATRIX == 3
 	return f16_of_f32(x);
 #else
-	return AS_UINT(x) >> 16;
+	return (ushort)(AS_UINT(x) >> 16);
 #endif
 }
 
-// Fills a part of a line of x's tiles from element `first` on; returns the sum of the part.
-FN float x_fill(LOCAL_POINTER ushort *to, LOCAL_POINTER ushort *rest, GLOBAL const stored *row, long left, int part)
+// A part of a line of x and of w on the way to the tiles.
+struct lines {
+	float x[QUADS][4], q[QUADS][4];
+	struct group b;
+};
+
+FN struct lines lines_load(GLOBAL const stored *row, GLOBAL const uchar *w, long first, long k, int part)
+{
+	struct lines l;
+	l.b = group_of(w, first / BK);
+	UNROLL
+	for (int i = 0; i < QUADS; i++) {
+		int e = 4 * (part + i * PARTS);
+		quad_get(row + first + e, k - first - e, l.x[i]);
+		quad_numbers(&l.b, e, k - first - e, l.q[i]);
+	}
+	return l;
+}
+
+// `to` and `rest`: the terms of x. Returns the sum of the part.
+FN float x_store(LOCAL_POINTER ushort *to, LOCAL_POINTER ushort *rest, const struct lines *l, int part)
 {
 	float sum = 0.0f;
 	UNROLL
-	for (int e = 4 * part; e < BK; e += 4 * PARTS) {
-		float x[4];
-		uint bits[4];
-		quad_get(row + e, left - e, x);
+	for (int i = 0; i < QUADS; i++) {
+		int at = 4 * (part + i * PARTS);
 		UNROLL
-		for (int i = 0; i < 4; i++) {
-			sum += x[i];
-			bits[i] = exact_bits(x[i]);
-		}
-		bits_put(to + e, bits);
+		for (int j = 0; j < 4; j++) {
+			float x = l->x[i][j];
+			ushort bits = exact_bits(x);
+			sum += x;
+			to[at + j] = bits;
 #if TERMS == 2
-		UNROLL
-		for (int i = 0; i < 4; i++)
-			bits[i] = bf16_of_f32(x[i] - AS_FLOAT(bits[i] << 16));
-		bits_put(rest + e, bits);
+			rest[at + j] = bf16_of_f32(x - f32_of_bf16(bits));
 #endif
+		}
 	}
 	return sum;
 }
 
-FN void w_fill(LOCAL_POINTER ushort *to, const struct group *b, long left, int part)
+FN void w_store(LOCAL_POINTER ushort *to, const struct lines *l, int part)
 {
 	UNROLL
-	for (int e = 4 * part; e < BK; e += 4 * PARTS) {
-		float q[4];
-		uint bits[4];
-		quad_numbers(b, e, left - e, q);
+	for (int i = 0; i < QUADS; i++)
 		UNROLL
-		for (int i = 0; i < 4; i++)
-			bits[i] = exact_bits(q[i]);
-		bits_put(to + e, bits);
-	}
+		for (int j = 0; j < 4; j++)
+			to[4 * (part + i * PARTS) + j] = exact_bits(l->q[i][j]);
 }
 
 // Scales the sums of a group or a half and adds them.
@@ -139,43 +144,47 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) qlinear_matrix(GLOBAL uchar *y_base, 
 			UNROLL
 			for (int e = 0; e < MATRIX_SUMS; e++)
 				sum[i][j][e] = 0.0f;
+	struct lines next = lines_load(row, w, 0, s.k, part);
 	for (long first = 0; first < s.k; first += BK) {
-		struct group b = group_of(w, first / BK);
-		float total = x_fill(x_tile[0] + line * LD, x_tile[TERMS - 1] + line * LD, row + first, s.k - first, part);
-		w_fill(w_tile + line * LD, &b, s.k - first, part);
+		float total = x_store(x_tile[0] + line * LD, x_tile[TERMS - 1] + line * LD, &next, part);
+		w_store(w_tile + line * LD, &next, part);
 		if (part == 0) {
-			scale[line] = b.scale[0];
-			scale[BN + line] = b.scale[1];
+			scale[line] = next.b.scale[0];
+			scale[BN + line] = next.b.scale[1];
 		}
 #ifdef HAS_MIN
 		if (part == 0)
-			min[line] = b.min;
+			min[line] = next.b.min;
 		totals[part * BM + line] = total;
+#else
+		(void)total;
 #endif
 		BARRIER();
-		struct matrix_part x[TILES_M][TERMS][STEPS];
+		if (first + BK < s.k) // its loads overlap with the products
+			next = lines_load(row, w, first + BK, s.k, part);
+		struct matrix_part y[TILES_N][STEPS];
 		UNROLL
-		for (int i = 0; i < TILES_M; i++)
+		for (int j = 0; j < TILES_N; j++)
+			UNROLL
+			for (int k = 0; k < STEPS; k++)
+				y[j][k] = matrix_b(w_tile + (line_n + j * 16) * LD + k * MATRIX_K, LD, lane);
+		UNROLL
+		for (int i = 0; i < TILES_M; i++) {
+			struct matrix_part x[TERMS][STEPS];
 			UNROLL
 			for (int t = 0; t < TERMS; t++)
 				UNROLL
 				for (int k = 0; k < STEPS; k++)
-					x[i][t][k] = matrix_a(x_tile[t] + (line_m + i * 16) * LD + k * MATRIX_K, LD, lane);
-		UNROLL
-		for (int j = 0; j < TILES_N; j++) {
-			int column = line_n + j * 16;
-			struct matrix_part y[STEPS];
+					x[t][k] = matrix_a(x_tile[t] + (line_m + i * 16) * LD + k * MATRIX_K, LD, lane);
 			UNROLL
-			for (int k = 0; k < STEPS; k++)
-				y[k] = matrix_b(w_tile + column * LD + k * MATRIX_K, LD, lane);
-			UNROLL
-			for (int i = 0; i < TILES_M; i++) {
+			for (int j = 0; j < TILES_N; j++) {
+				int column = line_n + j * 16;
 				struct matrix_sums z = matrix_zero();
 				UNROLL
 				for (int k = 0; k < STEPS; k++) {
 					UNROLL
 					for (int t = 0; t < TERMS; t++)
-						matrix_multiply(&z, &x[i][t][k], &y[k], lane);
+						matrix_multiply(&z, &x[t][k], &y[j][k], lane);
 #if FORMAT == 14
 					fold(sum[i][j], &z, scale + k * BN + column, lane);
 					z = matrix_zero();

@@ -155,6 +155,8 @@ for b in $backends; do
 	# the rest alternates between backends
 	[ -n "${YOKE_TEST_LONG:-}" ] || [ $b = "$today" ] || continue
 	products
+	format=$(echo Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 Q4_K Q5_K Q6_K F16 BF16 | cut -d ' ' -f $((turn % 10 + 1)))
+	verdict "$b: quantized weights, $format" "$(problem env YOKE_BACKEND=$b YOKE_SYNC=1 "$here/tests/quant.t" $format)"
 	[ $b != cuda ] || rounded
 	export YOKE_FAKE_CHECK=1 YOKE_POOL=0
 	run $b 'YOKE_FAKE_DELAY=1' --quick --ops "$(pick 12 <named)reduce.f32"

@@ -13,6 +13,7 @@
 #include "device/plugin.h"
 #include "gpu_compile.h"
 #include "tap.h"
+#include "yoke-quant.h"
 
 // ---- what is asked for ----
 
@@ -543,6 +544,22 @@ static void ask_maps(uint32_t device, int dtype)
 	ask(device, &op);
 }
 
+// x [m,4096] times w [4096,4096] in Q4_0 or Q4_K; w's numbers.
+static void ask_quantized(uint32_t device, int dtype, int format, int64_t m)
+{
+	const int64_t k = 4096, bytes = format == YOKE_QUANT_Q4_K ? k / 256 * 144 : k / 32 * 18;
+	struct yoke_view v[] = { dense(device, dtype, 2, m, k, 0, 0), dense(device, dtype, 2, m, k, 0, 0),
+				 dense(device, yoke_u8, 2, k, bytes, 0, 0) },
+			 all[] = { dense(device, dtype, 2, k, k, 0, 0), v[2] };
+	struct yoke_op op = { .size = sizeof op, .code = YOKE_OP_QLINEAR, .nout = 1, .nin = 2, .out = v, .in = v + 1,
+			      .nattr = 2, .attr = { { .i = format }, { .i = k } } };
+
+	ask(device, &op);
+	op.code = YOKE_OP_DEQUANT;
+	op.nin = 1, op.out = all, op.in = all + 1;
+	ask(device, &op);
+}
+
 static void ask_usual(uint32_t device)
 {
 	static const int dtypes[] = { yoke_f32, yoke_f16, yoke_bf16 };
@@ -558,6 +575,10 @@ static void ask_usual(uint32_t device)
 			ask_attention(device, dtypes[i], d);
 		ask_conv(device, dtypes[i]);
 		ask_maps(device, dtypes[i]);
+		for (int64_t m = 1; m <= 1024; m *= 1024) {
+			ask_quantized(device, dtypes[i], YOKE_QUANT_Q4_0, m);
+			ask_quantized(device, dtypes[i], YOKE_QUANT_Q4_K, m);
+		}
 	}
 	ask_places(device);
 	for (int dtype = yoke_i8; dtype <= yoke_u8; dtype++) {
@@ -648,6 +669,12 @@ static const struct row {
 	{ "product, i8 to i32, matrix units, 128 x 128", "contract_matrix", { "-DTILES_M=4", "-DA_FORM=3 -DB_FORM=2", "-DDTYPE=5 -DRESULT=7" }, 10, true },
 	{ "product, k split, parts added", "contract_join", { "-DDTYPE=1" }, 50, false },
 	{ "product, f16, 8 rows", "contract_rows_n", { "-DROWS=8", "-DDTYPE=3" }, 30, false },
+	{ "quantized product, Q4_0, f32, one row", "qlinear_rows", { "-DROWS=1", "-DSTORE=0", "-DFORMAT=2" }, 30, true },
+	{ "quantized product, Q4_K, f16, one row", "qlinear_rows", { "-DROWS=1", "-DSTORE=1", "-DFORMAT=12" }, 30, false },
+	{ "quantized product, Q4_K, f32, 128 x 128", "qlinear_tiles", { "-DTM=8", "-DSTORE=0", "-DFORMAT=12" }, 10, true },
+	{ "quantized product, Q4_K, f32, matrix units", "qlinear_matrix", { "-DTILES_M=4", "-DSTORE=0", "-DFORMAT=12" }, 10, true },
+	{ "quantized product, Q4_K, bf16, matrix units", "qlinear_matrix", { "-DTILES_M=4", "-DSTORE=2", "-DFORMAT=12" }, 10, false },
+	{ "quantized weights decoded, Q4_K, f32", "dequant", { "-DSTORE=0", "-DFORMAT=12" }, 50, true },
 	{ "map, f32", "map", { "-DMAP_QUAD=1" }, 50, true },
 	{ "update of lists, f32", "list_map", { "-DMAP_QUAD=1" }, 50, true },
 	{ "sum over lists, f32", "list_reduce", { "-DMAP_QUAD=1", "-DOUT=1" }, 50, true },

@@ -445,11 +445,14 @@ static void test_errors(void)
 		       "ids in f32");
 }
 
-int main(void)
+// With an argument: only the format of that name.
+int main(int argc, char **argv)
 {
 	tap_seed();
 	test_all_int8();
 	for (int f = 0; f < FORMATS; f++) {
+		if (argc > 1 && strcmp(argv[1], formats[f].name))
+			continue;
 		test_numbers(f);
 		test_product(f, 1, 37, 2 * formats[f].block);
 		test_product(f, 3, 19, 3 * formats[f].block);
@@ -458,7 +461,8 @@ int main(void)
 		test_gradient(f);
 		test_gather(f);
 	}
-	test_bytes();
+	if (argc == 1)
+		test_bytes();
 	test_errors();
 	return done();
 }

@@ -99,6 +99,7 @@ struct units {
 };
 
 // f16 is multiplied as such by warps of 32; the units of some with 64 flush its subnormal numbers.
+// Products with weights without blocks are exact, so x must not be rounded.
 static int units_dtype(const struct yk_gpu_device *d, const struct yoke_op *op)
 {
 	const int64_t format = op->attr[0].i;
@@ -107,7 +108,7 @@ static int units_dtype(const struct yk_gpu_device *d, const struct yoke_op *op)
 				  yoke_bf16;
 
 	if (!d->warp || d->cpu_like || (format == F16 && dtype != yoke_f16) ||
-	    !yk_gpu_units(d, dtype))
+	    (format == BF16 && op->in[0].dtype == yoke_f32) || !yk_gpu_units(d, dtype))
 		return 0;
 	return dtype;
 }
