@@ -57,6 +57,7 @@ test_programs = \
 	tests/conv_layers.t \
 	tests/cores.t \
 	tests/chats.t \
+	tests/chats_train.t \
 	tests/cycle.t \
 	tests/cubes.t \
 	tests/data.t \
@@ -406,6 +407,7 @@ tests_plugin_t_SOURCES = tests/plugin.c
 tests_printed_t_SOURCES = tests/printed.c
 tests_pool_t_SOURCES = tests/pool.c
 tests_chats_t_SOURCES = tests/chats.c
+tests_chats_train_t_SOURCES = tests/chats_train.c tests/models/recorded.h tests/models/recorded_files.h
 tests_cycle_t_SOURCES = tests/cycle.c
 tests_cycle_t_CFLAGS = $(AM_CFLAGS) -g # they look for lines of themselves, whatever CFLAGS are
 tests_profile_t_SOURCES = tests/profile.c
