@@ -78,12 +78,14 @@ struct yoke_embed_options {
 			     // token's), "max", "last"; NULL: as the model's files say, else mean
 	int normalize;       // to length 1: 1 yes, -1 no; 0: as the model's files say.  GGUF files do
 			     // not say it: yes
+	const char *prompt_name; // of texts: which of the "prompts" in config_sentence_transformers.json
+			     // to put before each; "": none; NULL: "default_prompt_name", if it is given
 };
 // ids [B,T] i32 and the number of tokens of each text, lengths [B] i32 in 1 .. T, the rest being
 // padding -> [B,width] f32.  The padding has no influence.  Families of encoders (bert), whose
 // 1_Pooling and 2_Normalize folders are applied, and decoders, whose hidden states after the last
-// norm are pooled.  ESHAPE: other shapes, or T exceeds the context; EINVAL: unknown pooling; EFORMAT:
-// the model's files demand what is not supported.  options may be NULL.
+// norm are pooled.  ESHAPE: other shapes, or T exceeds the context; EINVAL: unknown pooling; ENOENT:
+// unknown prompt; EFORMAT: the model's files demand what is not supported.  options may be NULL.
 YOKE_API yoke_tensor *yoke_model_embed(yoke_model *, yoke_tensor *ids, yoke_tensor *lengths, const struct yoke_embed_options *);
 // The same for n texts in UTF-8, which end with NUL, with the model's tokenizer and its special tokens:
 // writes n x width numbers to `to`.  Texts are cut to the length that the files name, or to the context.

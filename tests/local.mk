@@ -211,6 +211,7 @@ test_scripts = \
 	tests/dialect.sh \
 	tests/matrix_layout.sh \
 	tests/doctor.sh \
+	tests/embed.sh \
 	tests/doctor_run.sh \
 	tests/fault.sh \
 	tests/fit_clients.sh \

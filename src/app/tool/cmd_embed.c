@@ -23,11 +23,27 @@
 enum { BLOCK = 256 }; // texts computed, and written, at a time
 
 enum key {
-	KEY_PROMPT, KEY_PROMPTS, KEY_OUT, KEY_FORMAT, KEY_OVERWRITE, KEY_SIMILARITY, KEY_POOLING, KEY_NORMALIZE, KEY_PROMPT_NAME,
-	KEY_CONTEXT, KEY_DTYPE, KEY_QUANT, KEY_BACKEND, KEY_MEMORY, KEY_THREADS, KEYS
+	KEY_PROMPT,
+	KEY_PROMPTS,
+	KEY_OUT,
+	KEY_FORMAT,
+	KEY_OVERWRITE,
+	KEY_SIMILARITY,
+	KEY_POOLING,
+	KEY_NORMALIZE,
+	KEY_PROMPT_NAME,
+	KEY_CONTEXT,
+	KEY_DTYPE,
+	KEY_QUANT,
+	KEY_BACKEND,
+	KEY_MEMORY,
+	KEY_THREADS,
+	KEYS
 };
-static const char *const names[KEYS] = { "prompt", "prompts", "out", "format", "overwrite", "similarity", "pooling", "normalize",
-					 "prompt_name", "context", "dtype", "quant", "backend", "memory", "threads" };
+static const char *const names[KEYS] = { "prompt",      "prompts",    "out",     "format",
+					 "overwrite",   "similarity", "pooling", "normalize",
+					 "prompt_name", "context",    "dtype",   "quant",
+					 "backend",     "memory",     "threads" };
 
 enum format { FORMAT_TEXT, FORMAT_JSON, FORMAT_CSV, FORMAT_NPY, FORMATS };
 static const char *const formats[FORMATS] = { "text", "json", "csv", "npy" };
@@ -86,7 +102,9 @@ static int take(struct embed *x, const char *argument)
 		x->value[k] = argument + n + 1;
 		return YK_DONE;
 	}
-	return yk_usage(x->command, "unknown key in '%s'; a text that begins so is given as prompt=TEXT", argument);
+	return yk_usage(x->command,
+			"unknown key in '%s'; a text that begins so is given as prompt=TEXT",
+			argument);
 }
 
 static int flag(const struct embed *x, enum key k, bool *to)
@@ -102,7 +120,8 @@ static int check(struct embed *x)
 {
 	static const char *const poolings[] = { "mean", "cls", "max", "last" };
 	bool overwrite = false, normalize = false;
-	const char *format = x->value[KEY_FORMAT], *pooling = x->value[KEY_POOLING], *out = x->value[KEY_OUT];
+	const char *format = x->value[KEY_FORMAT], *pooling = x->value[KEY_POOLING],
+		   *out = x->value[KEY_OUT];
 	const int f = format ? word_of(formats, FORMATS, format) : 0;
 	if (f < 0)
 		return yk_usage(x->command, "format=%s: is one of text, json, csv, npy", format);
@@ -120,7 +139,8 @@ static int check(struct embed *x)
 		yk_fail(YOKE_EINVAL, "out=%s exists; overwrite=1 replaces it", out);
 		status = yk_failed(x->command);
 	}
-	x->options = (struct yoke_embed_options){ .size = sizeof x->options, .pooling = pooling,
+	x->options = (struct yoke_embed_options){ .size = sizeof x->options,
+						  .pooling = pooling,
 						  .prompt_name = x->value[KEY_PROMPT_NAME] };
 	if (x->value[KEY_NORMALIZE])
 		x->options.normalize = normalize ? 1 : -1;
@@ -136,7 +156,9 @@ static int add_lines(struct embed *x, const char *path, char *at, size_t left)
 		char *end = memchr(at, '\n', left);
 		const size_t n = end ? (size_t)(end - at) : left, good = yk_utf8_check(at, n);
 		if (good < n || memchr(at, 0, n))
-			return yk_fail(YOKE_EFORMAT, "%s:%" PRId64 ": %s", path, line, good < n ? "the line is not UTF-8" : "the line has a NUL byte");
+			return yk_fail(YOKE_EFORMAT, "%s:%" PRId64 ": %s", path, line,
+				       good < n ? "the line is not UTF-8" :
+						  "the line has a NUL byte");
 		at[n] = 0;
 		const int e = add_text(x, at);
 		if (e < 0)
@@ -154,17 +176,19 @@ static int gather(struct embed *x)
 	int e = prompt ? add_text(x, prompt) : 0;
 	for (int64_t i = 0; i < x->count && e == 0; i++)
 		if (yk_utf8_check(x->text[i], strlen(x->text[i])) < strlen(x->text[i]))
-			e = yk_fail(YOKE_EFORMAT, "embed: text %" PRId64 " of the arguments is not UTF-8", i + 1);
+			e = yk_fail(YOKE_EFORMAT,
+				    "embed: text %" PRId64 " of the arguments is not UTF-8", i + 1);
 	if (!path && !x->count)
 		path = "-";
 	if (e < 0 || !path)
 		return e;
-	e = yk_prompts_read(path, "texts; end them", &x->file, &bytes);
+	const char *from = strcmp(path, "-") ? path : "standard input";
 	const int64_t before = x->count;
+	e = yk_prompts_read(path, "texts; end them", &x->file, &bytes);
 	if (e == 0)
-		e = add_lines(x, path, x->file, bytes);
+		e = add_lines(x, from, x->file, bytes);
 	if (e == 0 && x->count == before)
-		e = yk_fail(YOKE_EINVAL, "prompts=%s: is empty; give one text per line", path);
+		e = yk_fail(YOKE_EINVAL, "%s is empty; give one text per line", from);
 	return e;
 }
 
@@ -175,7 +199,8 @@ static int flush(struct embed *x, const char *text, size_t bytes)
 {
 	if (x->writes)
 		return yk_file_add(&x->out, text, bytes);
-	return fwrite(text, 1, bytes, stdout) == bytes && fflush(stdout) == 0 ? 0 :
+	return fwrite(text, 1, bytes, stdout) == bytes && fflush(stdout) == 0 ?
+		       0 :
 		       yk_fail(YOKE_EIO, "standard output: %s", strerror(errno));
 }
 
@@ -183,7 +208,10 @@ static int flush(struct embed *x, const char *text, size_t bytes)
 static void npy_header(FILE *to, int64_t rows, int64_t columns)
 {
 	char dict[118];
-	const int n = snprintf(dict, sizeof dict, "{'descr': '<f4', 'fortran_order': False, 'shape': (%" PRId64 ", %" PRId64 "), }", rows, columns);
+	const int n = snprintf(dict, sizeof dict,
+			       "{'descr': '<f4', 'fortran_order': False, 'shape': (%" PRId64
+			       ", %" PRId64 "), }",
+			       rows, columns);
 	fwrite("\x93NUMPY\x01\x00\x76\x00", 1, 10, to);
 	fprintf(to, "%s%*s\n", dict, (int)sizeof dict - 1 - n, "");
 }
@@ -223,7 +251,8 @@ static int put_json(FILE *to, const char *text, const char *name, const float *v
 static int put_row(const struct embed *x, FILE *to, int64_t text, const float *v, int64_t n)
 {
 	switch (x->format) {
-	case FORMAT_JSON: return put_json(to, x->text[text], x->similarity ? "similarity" : "vector", v, n);
+	case FORMAT_JSON:
+		return put_json(to, x->text[text], x->similarity ? "similarity" : "vector", v, n);
 	case FORMAT_NPY: fwrite(v, sizeof *v, (size_t)n, to); return 0;
 	default: put_numbers(to, v, n, x->format == FORMAT_CSV ? "," : " ", false); fputc('\n', to);
 	}
@@ -290,9 +319,12 @@ static int each_similarity(struct embed *x, yoke_model *m, int64_t width)
 	float *v = NULL, *row = malloc((size_t)x->count * sizeof *row);
 	if (!__builtin_mul_overflow((size_t)x->count, (size_t)width * sizeof *v, &bytes))
 		v = malloc(bytes);
-	int e = v && row ? 0 : yk_fail(YOKE_ENOMEM, "embed: no memory for %" PRId64 " vectors", x->count);
+	int e = v && row ?
+			0 :
+			yk_fail(YOKE_ENOMEM, "embed: no memory for %" PRId64 " vectors", x->count);
 	for (int64_t i = 0; i < x->count && e == 0; i += BLOCK)
-		e = embed_block(x, m, i, x->count - i < BLOCK ? x->count - i : BLOCK, v + i * width);
+		e = embed_block(x, m, i, x->count - i < BLOCK ? x->count - i : BLOCK,
+				v + i * width);
 	for (int64_t i = 0; i < x->count && e == 0; i++) {
 		for (int64_t j = 0; j < x->count; j++)
 			row[j] = cosine(v + i * width, v + j * width, width);
@@ -305,14 +337,17 @@ static int each_similarity(struct embed *x, yoke_model *m, int64_t width)
 
 static int compute(struct embed *x)
 {
-	struct yoke_model_options o = { .size = sizeof o, .dtype = x->value[KEY_DTYPE], .quant = x->value[KEY_QUANT] };
+	struct yoke_model_options o = { .size = sizeof o,
+					.dtype = x->value[KEY_DTYPE],
+					.quant = x->value[KEY_QUANT] };
 	struct yoke_model_info info = { .size = sizeof info };
 	const char *context = x->value[KEY_CONTEXT];
 	char *end;
 	if (context) {
 		o.context = strtoll(context, &end, 10);
 		if (end == context || *end || o.context < 1)
-			return yk_fail(YOKE_EINVAL, "context=%s: must be a number of tokens", context);
+			return yk_fail(YOKE_EINVAL, "context=%s: must be a number of tokens",
+				       context);
 	}
 	yoke_model *m = yoke_model_open(x->model, &o);
 	int e = m ? yoke_model_info(m, &info) : yoke_error_code();
@@ -321,7 +356,8 @@ static int compute(struct embed *x)
 		x->writes = e == 0;
 	}
 	if (e == 0)
-		e = x->similarity ? each_similarity(x, m, info.width) : each_vector(x, m, info.width);
+		e = x->similarity ? each_similarity(x, m, info.width) :
+				    each_vector(x, m, info.width);
 	if (x->writes && e == 0)
 		e = yk_file_commit(&x->out);
 	else if (x->writes)

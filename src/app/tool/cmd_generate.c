@@ -9,17 +9,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/error.h"
-#include "base/file.h"
-#include "base/kind.h"
 #include "base/log.h"
 #include "models/generate.h"
 #include "tool/model_open.h"
+#include "tool/prompts.h"
 
 enum { DEFAULT_TOKENS = 256 };
-#define MAX_PROMPT (UINT64_C(1) << 30) // max bytes of a prompt read from a pipe
 
 // Destination of the texts: standard output immediately or, for several texts, buffers in memory.
 struct output {
@@ -76,25 +73,6 @@ static int go_on(const struct yk_opened *o, int n, const struct yk_tokens *promp
 	return yk_generate(o->model.net, &s, n, prompt, tokens == YK_AUTO ? DEFAULT_TOKENS : tokens, write_token, to);
 }
 
-// Reads a file or standard input; removes a UTF-8 byte-order mark and converts line ends to LF.
-static int read_prompts(const char *path, const char *what, char **text, size_t *bytes)
-{
-	const bool piped = !strcmp(path, "-");
-	size_t n = 0;
-	if (piped && isatty(STDIN_FILENO))
-		fprintf(stderr, "reading the %s with Ctrl-D\n", what);
-	int e = piped ? yk_file_read_stdin(MAX_PROMPT, text, bytes) : yk_file_read(path, MAX_PROMPT, text, bytes);
-	if (e < 0)
-		return e;
-	e = yk_text_begin(piped ? "standard input" : path, *text, bytes);
-	for (size_t i = 0; i < *bytes; i++)
-		if ((*text)[i] != '\r' || (*text)[i + 1] != '\n') // the text ends with a NUL
-			(*text)[n++] = (*text)[i];
-	(*text)[n] = 0;
-	*bytes = n;
-	return e;
-}
-
 // ---- one prompt ----
 
 static int generate_one(const struct yk_opened *o)
@@ -106,7 +84,7 @@ static int generate_one(const struct yk_opened *o)
 	struct yk_tokens tokens = { 0 };
 	int e = 0;
 	if (!strcmp(prompt, "-")) {
-		e = read_prompts(prompt, "prompt; end it", &piped, &bytes);
+		e = yk_prompts_read(prompt, "prompt; end it", &piped, &bytes);
 		prompt = piped;
 	}
 	if (e == 0)
@@ -186,7 +164,7 @@ static int generate_several(const struct yk_opened *o)
 	int most = batch == YK_AUTO || batch > YK_SEQUENCES ? YK_SEQUENCES : (int)batch, n;
 	struct line line[YK_SEQUENCES], left = { 0 };
 	char *text = NULL;
-	int e = read_prompts(path, "prompts; end them", &text, &left.bytes);
+	int e = yk_prompts_read(path, "prompts; end them", &text, &left.bytes);
 	if (e == 0 && left.bytes == 0)
 		e = yk_fail(YOKE_EINVAL, "prompts=%s: the file is empty; give one prompt per line",
 			    path);

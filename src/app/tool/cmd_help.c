@@ -45,10 +45,8 @@ static bool listed(const struct yk_config_row *r, unsigned commands, bool all)
 static void key(FILE *to, const struct yk_config_row *r, int names, int defaults)
 {
 	fprintf(to, "  %-*s  %-*s  %s", names, r->name, defaults, shown(r), r->help);
-	if (r->type == YK_KEY_CHOICE && strchr(r->choices, ' '))
+	if ((r->type == YK_KEY_CHOICE || r->type == YK_KEY_CHOICE_OR_PATH) && strchr(r->choices, ' '))
 		fprintf(to, " (%s)", r->choices);
-	else if (r->type == YK_KEY_CHOICE_OR_PATH)
-		fprintf(to, " (%s, or a path)", r->choices);
 	else if (r->type == YK_KEY_INT || r->type == YK_KEY_REAL)
 		fprintf(to, r->most < 1e9 ? " (%.9g .. %.9g%s%s)" : " (%g .. %g%s%s)", r->least,
 			r->most, r->choices ? ", or " : "", r->choices ? r->choices : "");

@@ -135,6 +135,22 @@ const struct yk_command yk_commands[] = {
 	  "MODEL is the folder that `yoke train` wrote, or a pretrained model: a folder with config.json and\n"
 	  "safetensors files, or a GGUF file.\n"
 	  "Without data= it uses the validation split of the training text; pretrained models need data=.\n", NULL },
+	{ "embed", "MODEL [TEXT ..] [key=value ..]", "compute vectors of texts", yk_cmd_embed, 0,
+	  "MODEL is a pretrained model: a folder with config.json and safetensors files, or a GGUF file; of family bert, or\n"
+	  "another one, whose hidden states are pooled. A text that begins with a word and '=' is given as prompt=TEXT.\n"
+	  "Without a text, lines of standard input are read.\n"
+	  "  prompt=TEXT       a text\n"
+	  "  prompts=FILE      one text per line; -: standard input\n"
+	  "  format=F          text: a line of numbers for each text; json: an object for each; csv; npy\n"
+	  "  out=FILE          instead of standard output; npy needs it\n"
+	  "  overwrite=1       replaces an existing FILE\n"
+	  "  similarity=1      cosines of each text with all texts instead of its vector\n"
+	  "  pooling=P         mean, cls, max or last; by default as the model's files say, else mean\n"
+	  "  normalize=0|1     1: length 1; by default as the model's files say\n"
+	  "  prompt_name=NAME  prompt of config_sentence_transformers.json to put before each text; by default the one\n"
+	  "                    that the file names\n"
+	  "  context=N         maximum of tokens per text, the rest is left out; by default the model's\n"
+	  "  dtype=D, quant=Q  as in `yoke generate`, as are backend=, memory= and threads=\n", NULL },
 	{ "export", "MODEL out=PATH format=hf|gguf|onnx [key=value ..]", "write a model for other programs", yk_cmd_export, 0,
 	  "MODEL is as in `yoke generate`; of the models that `yoke train` wrote, those with model=gpt, which become gpt2, and\n"
 	  "for onnx also those trained from a pretrained model.\n"

@@ -24,6 +24,7 @@ yoke_SOURCES = \
 	src/app/tool/cmd_dashboard.c \
 	src/app/tool/cmd_data.c \
 	src/app/tool/cmd_doctor.c \
+	src/app/tool/cmd_embed.c \
 	src/app/tool/cmd_eval.c \
 	src/app/tool/cmd_export.c \
 	src/app/tool/cmd_fit.c \
@@ -68,6 +69,8 @@ yoke_SOURCES = \
 	src/app/tool/plan_scaling.h \
 	src/app/tool/plan_scaling_run.c \
 	src/app/tool/plan_scaling_stages.c \
+	src/app/tool/prompts.c \
+	src/app/tool/prompts.h \
 	src/app/tool/table.c \
 	src/app/tool/table.h \
 	src/app/tool/tool.h \

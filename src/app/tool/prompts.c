@@ -19,7 +19,8 @@ int yk_prompts_read(const char *path, const char *what, char **text, size_t *byt
 	size_t n = 0;
 	if (piped && isatty(STDIN_FILENO))
 		fprintf(stderr, "reading the %s with Ctrl-D\n", what);
-	int e = piped ? yk_file_read_stdin(MAX_BYTES, text, bytes) : yk_file_read(path, MAX_BYTES, text, bytes);
+	int e = piped ? yk_file_read_stdin(MAX_BYTES, text, bytes) :
+			yk_file_read(path, MAX_BYTES, text, bytes);
 	if (e < 0)
 		return e;
 	e = yk_text_begin(piped ? "standard input" : path, *text, bytes);

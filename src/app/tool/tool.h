@@ -43,6 +43,7 @@ int yk_plan_scaling_stages(int argc, char **argv); // called by yk_plan_scaling 
 int yk_cmd_train(int argc, char **argv);
 int yk_cmd_generate(int argc, char **argv);
 int yk_cmd_chat(int argc, char **argv);
+int yk_cmd_embed(int argc, char **argv);
 int yk_cmd_eval(int argc, char **argv);
 int yk_cmd_export(int argc, char **argv);
 int yk_cmd_plan(int argc, char **argv);

@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,7 +21,7 @@ static int settings_of(yoke_model *m, const struct yoke_embed_options *options, 
 	struct yoke_embed_options o = { 0 };
 	if (options && yk_sized_take(&o, sizeof o, options, "model_embed", "yoke_embed_options") < 0)
 		return yoke_error_code();
-	const int e = yk_embedding_of(m->path, to);
+	const int e = yk_embedding_of(m->path, o.prompt_name, to);
 	if (e < 0)
 		return e;
 	if (o.normalize)
@@ -96,7 +97,7 @@ static int by_length(const void *a, const void *b)
 }
 
 // Encodes a text with special tokens; what is too long loses the end of its text, not the tokens after it.
-static int encode(const yoke_tokenizer *t, const char *text, size_t max, struct text *to)
+static int encode_whole(const yoke_tokenizer *t, const char *text, size_t max, struct text *to)
 {
 	int32_t *bare = NULL;
 	size_t n, first = 0;
@@ -118,6 +119,18 @@ static int encode(const yoke_tokenizer *t, const char *text, size_t max, struct 
 	memmove(to->ids + max - after, to->ids + to->n - after, after * sizeof *to->ids);
 	to->n = max;
 	return 0;
+}
+
+static int encode(const yoke_tokenizer *t, const char *prompt, const char *text, size_t max, struct text *to)
+{
+	char *both = NULL;
+	if (!*prompt)
+		return encode_whole(t, text, max, to);
+	if (asprintf(&both, "%s%s", prompt, text) < 0)
+		return yk_fail(YOKE_ENOMEM, "model_embed_texts: no memory for a text");
+	const int e = encode_whole(t, both, max, to);
+	free(both);
+	return e;
 }
 
 // Embeds texts of similar length at once.
@@ -161,7 +174,7 @@ int yoke_model_embed_texts(yoke_model *m, int64_t n, const char *const *texts, c
 		return yk_fail(YOKE_ENOMEM, "model_embed_texts: no memory for %" PRId64 " texts", n);
 	for (int64_t i = 0; i < n && e == 0; i++) {
 		all[i].index = i;
-		e = texts[i] ? encode(t, texts[i], max, &all[i]) : yk_fail(YOKE_EINVAL, "model_embed_texts: text %" PRId64 " is NULL", i);
+		e = texts[i] ? encode(t, s.prompt, texts[i], max, &all[i]) : yk_fail(YOKE_EINVAL, "model_embed_texts: text %" PRId64 " is NULL", i);
 	}
 	if (e == 0)
 		qsort(all, (size_t)n, sizeof *all, by_length);

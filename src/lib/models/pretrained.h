@@ -25,10 +25,12 @@ enum yk_pooling { YK_POOLING_MEAN, YK_POOLING_CLS, YK_POOLING_MAX, YK_POOLING_LA
 struct yk_embedding {
 	enum yk_pooling pooling;
 	bool normalize;
-	int64_t max_tokens; // of a text; 0: the context
+	bool without_prompt; // pooling leaves out the prompt
+	int64_t max_tokens;  // of a text; 0: the context
+	char prompt[4096];   // put before each text
 };
-// Reads them; defaults if the files have none.
-int yk_embedding_of(const char *path, struct yk_embedding *);
+// Reads them; defaults if the files have none.  prompt: as prompt_name of yoke_embed_options.
+int yk_embedding_of(const char *path, const char *prompt, struct yk_embedding *);
 
 // Is this a GGUF file, or a folder with a config.json?
 bool yk_pretrained_is(const char *path);
