@@ -463,7 +463,7 @@ static void sums(int dtype)
 	char name[80];
 	begin();
 	const bool real = dtype <= yoke_bf16;
-	yoke_tensor *a = of(dtype, TAME, DIMS(3, 4, 5)), *w = of(dtype, WILD, DIMS(4, 7)), *out[16],
+	yoke_tensor *a = of(dtype, TAME, DIMS(3, 4, 5)), *w = of(dtype, WILD, DIMS(4, 7)), *out[24],
 		    *at;
 	yoke_tensor *b = of(dtype, TAME, DIMS(5, 2)), *c = of(dtype, TAME, DIMS(2, 1, 6, 4));
 	yoke_tensor *i = index_of(yoke_i64, 3, DIMS(2, 2)),
@@ -473,7 +473,8 @@ static void sums(int dtype)
 	int m = 0;
 	out[m++] = yoke_sum(a, YOKE_AXIS(1));
 	out[m++] = yoke_sum(a, YOKE_ALL | YOKE_KEEP);
-	out[m++] = yoke_prod(square, YOKE_AXIS(0));
+	out[m++] = real ? yoke_prod(square, YOKE_AXIS(0)) : yoke_prod(w, YOKE_AXIS(0)); // wraps
+	out[m++] = real ? square : yoke_sum(w, YOKE_AXIS(1));
 	out[m++] = yoke_reduce_max(w, YOKE_AXIS(1));
 	out[m++] = yoke_reduce_min(w, YOKE_AXIS(0) | YOKE_KEEP);
 	out[m++] = yoke_argmax(w, 1);

@@ -35,12 +35,58 @@ static const char *reduced(struct yk_onnx *e, const char *op, const char *x, int
 		   x;
 }
 
+static const char *part(struct yk_onnx *e, const char *x, int axis, int64_t from, int64_t to)
+{
+	const int64_t along = axis;
+	const char *in[] = { x, yk_onnx_ints(e, 1, &from), yk_onnx_ints(e, 1, &to),
+			     yk_onnx_ints(e, 1, &along) };
+	return yk_onnx_node(e, "Slice", 4, in, 0, NULL);
+}
+
+// Sums and products of integers wrap; onnxruntime's reductions compute them in floating point.  So
+// halves are added, again and again.
+static const char *halved(struct yk_onnx *e, const char *op, const char *x,
+			  const struct yk_value *v, unsigned axes)
+{
+	int64_t perm[YOKE_MAX_RANK], dims[YOKE_MAX_RANK], n = 1;
+	int rank = 0, kept = 0;
+	for (int last = 0; last < 2; last++)
+		for (int i = 0; i < v->rank; i++)
+			if ((axes >> i & 1) == (unsigned)last) {
+				perm[rank++] = i;
+				if (last)
+					n *= v->dims[i];
+				else
+					dims[kept++] = v->dims[i];
+			}
+	const struct yk_onnx_attr order = YK_ONNX_L("perm", rank, perm);
+	dims[kept] = n;
+	x = yk_onnx_reshape(e, yk_onnx_node(e, "Transpose", 1, &x, 1, &order), kept + 1, dims);
+	const struct yk_onnx_attr along = YK_ONNX_I("axis", kept);
+	while (n > 1) {
+		const int64_t half = n / 2;
+		const char *y = yk_onnx_2(e, op, part(e, x, kept, 0, half),
+					  part(e, x, kept, half, 2 * half));
+		const char *both[] = { y, n % 2 ? part(e, x, kept, n - 1, n) : NULL };
+		x = n % 2 ? yk_onnx_node(e, "Concat", 2, both, 1, &along) : y;
+		n = half + n % 2;
+	}
+	return x;
+}
+
 static void reduce(struct yk_onnx *e, const struct yk_node *n, const char *op, double none)
 {
 	const yk_id x = yk_ins(&e->g, n)[0];
 	const struct yk_value *v = value_of(e, x), *y = value_of(e, n->out);
 	const union yoke_attr *a = yk_attrs(&e->g, n);
-	if (yk_count(v))
+	const unsigned axes = (unsigned)a[0].i & ((1u << v->rank) - 1);
+	if (yk_count(v) && axes && !yk_is_float(v->dtype))
+		yk_onnx_set_wide(e, n->out,
+				 yk_onnx_reshape(e,
+						 halved(e, none == 0 ? "Add" : "Mul",
+							yk_onnx_wide(e, x), v, axes),
+						 y->rank, y->dims));
+	else if (yk_count(v))
 		yk_onnx_set_wide(
 			e, n->out,
 			reduced(e, op, yk_onnx_wide(e, x), v->rank, (unsigned)a[0].i, a[1].i));
