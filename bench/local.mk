@@ -26,6 +26,7 @@ bench_programs = \
 	bench/history \
 	bench/largest \
 	bench/map \
+	bench/mpi \
 	bench/native_launches \
 	bench/optim \
 	bench/overhead \
@@ -64,6 +65,7 @@ bench_resolvent_SOURCES = bench/resolvent.c bench/peers/sparse.c bench/peers/spa
 	src/app/tool/bench_limits.c src/app/tool/bench_page.c src/app/tool/option.c
 bench_map_SOURCES = bench/map.c bench/map.h bench/map_device.c bench/map_limits.c \
 	bench/map_ops.c
+bench_mpi_SOURCES = bench/mpi.c bench/rounds.h
 bench_native_launches_SOURCES = bench/native_launches.c bench/layers.h bench/rounds.h
 bench_native_launches_LDADD = libyokecore.la $(SYSTEM_LIBS)
 bench_optim_SOURCES = bench/optim.c

@@ -4,12 +4,12 @@
 
     bench/ranks.py BUILD TEXT RESULTS [seconds, 60] [PART ..]
 
-The parts, in this order: all_reduce among threads, processes and by MPI's messages (yoke bench ranks), and of two OpenCL
+The parts, in this order: all_reduce among threads, processes and by MPI's messages (yoke bench ranks, bench/mpi), and of two OpenCL
 devices; training GPT on two ranks, beside one rank and beside PyTorch (TORCH, a python that has it); on OpenCL sub-devices;
 what of a slow link's time is hidden, and what compress=topk saves on a slower one; ZeRO's memory, bytes and time; the bubble of a
 pipeline; what yoke plan scaling says; how long ranks take to start, and a save.  Those that are not in RESULTS yet are done and
 appended there, as long as they fit into so many seconds, or those that are named; call it again until nothing is left.
-Then, or with 0 seconds, it prints what is there.  BUILD has yoke, its modules and bench/largest.  For two processors.
+Then, or with 0 seconds, it prints what is there.  BUILD has yoke, its modules, bench/largest and bench/mpi.  For two processors.
 """
 import json
 import os
@@ -278,6 +278,16 @@ def table(lines):
     return to
 
 
+def of_mpi(size):
+    """{library: microseconds} of all_reduce, of the MPI libraries that have an mpirun and a module."""
+    to = {}
+    for name in 'openmpi', 'mpich':
+        mpirun = shutil.which('mpirun.' + name)
+        if mpirun and os.path.exists('%s/plugins/mpi/.libs/yoke_mpi_%s.so' % (build, name)):
+            to.update(table(run([mpirun, '-n', '2', build + '/bench/mpi', size], YOKE_DIST_MPI=name))[size])
+    return to
+
+
 def named(bytes_):
     return '%d %s' % ((bytes_ >> 20, 'MiB') if bytes_ >> 20 else (bytes_ >> 10, 'KiB') if bytes_ >> 10 else (bytes_, 'B'))
 
@@ -285,13 +295,14 @@ def named(bytes_):
 # A machine's speed varies over time, so each size of yoke's is measured next to MPI's, several
 # times; medians.
 def sums(size, rounds, wants, mpi_wants):
-    ours = {'threads': [], 'processes': []}
+    ours, mpi = {'threads': [], 'processes': []}, []
     bytes_ = 'bytes=%d' % size
     for _ in range(rounds):
         for name in ours:
             ours[name].append(table(run([yoke, 'bench', 'ranks', bytes_] + ['spawn=process'] * (name == 'processes')))[size])
+        mpi.append(of_mpi(size))
     for name, got in ours.items():
-        tell(name, size, got, ours['processes'], wants if name == 'threads' else mpi_wants)
+        tell(name, size, got, mpi, wants if name == 'threads' else mpi_wants)
 
 
 def tell(name, size, got, mpi, want):
@@ -322,7 +333,7 @@ def messages():
     for size in 1 << 16, 1 << 20, 1 << 26:
         mpi, got = [], []
         for _ in range(3):
-            mpi.append(table(run([yoke, 'bench', 'ranks', 'spawn=process', 'bytes=%d' % size]))[size])
+            mpi.append(of_mpi(size))
             got.append(table(run([mpirun, '-n', '2', yoke, 'bench', 'ranks', 'bytes=%d' % size], YOKE_DIST_PRETEND='1'))[size])
         tell("MPI's messages", size, got, mpi, '1.0 x Open MPI')
 

@@ -22,6 +22,7 @@ scp -r|copies to and from another machine
 ssh gpu|runs on another machine
 ../yoke/bench/advice.py|trains for half an hour
 ../yoke/bench/ranks.py|trains for twenty minutes
+YOKE_PLUGIN_PATH=$PWD/plugins/mpi/.libs mpirun|needs an MPI library; tests/train_mpi.sh
 ../yoke/bench/watch.py|writes a million lines, trains and looks for minutes
 YOKE_BACKEND=cuda YOKE_FAKE_EMPTY=1 bench/native_launches|needs the fake drivers of a build
 yoke chat SmolLM2-135M-Instruct|needs a pretrained model; tests/chat.t

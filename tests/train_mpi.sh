@@ -11,6 +11,7 @@ set -u
 modules=$PWD/plugins/mpi/.libs
 ranks=$PWD/tests/ranks.t
 fault=$PWD/tests/fault/.libs/yoke_fault.so
+peer=$PWD/bench/mpi
 workspace train_mpi
 export YOKE_BACKEND=cpu YOKE_THREADS=1
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
@@ -258,6 +259,9 @@ for name in openmpi mpich; do
 	verdict "$name: over machines, with the same bits" "$(
 		over -n 2 "$yoke" train $small out=$name.far >out 2>&1 || tail -n 12 out
 		same $name.far threads)"
+	verdict "$name: bench/mpi times its all_reduce" "$(
+		over -n 2 "$peer" 8 4096 >out 2>err &&
+			[ "$(grep -cE "^ +(8|4096)  $name +[0-9.]+ us " out)" -eq 2 ] || cat out err)"
 	# shellcheck disable=SC2086 # words
 	[ -z "${YOKE_TEST_LONG:-}" ] || verdict "$name: 200 steps of 2 and 4 ranks, whatever is shared out, have one's bits" "$(
 		steps="data=text $(echo "$model" | sed 's/layers=1/layers=2/') tied=0 micro_batches=4 steps=200 eval_every=0"

@@ -48,17 +48,6 @@ int yk_bench_page(const char *path, const json_t *devices, const json_t *ratios,
 int yk_bench_ranks(int argc, char **argv);
 // The command `bench fit` (bench_fit.c).
 int yk_bench_fit(int argc, char **argv);
-// Measures all_reduce of an MPI library under its mpirun (bench_mpi.c). n 0: the library or its
-// module is not installed.
-enum { YK_BENCH_SIZES = 16 };
-struct yk_bench_peer {
-	int n;
-	uint64_t bytes[YK_BENCH_SIZES];
-	double seconds[YK_BENCH_SIZES];
-};
-int yk_bench_mpi(const char *name, int ranks, int sizes, const uint64_t *bytes, struct yk_bench_peer *);
-// Runs as one of the ranks that mpirun starts.
-int yk_bench_mpi_rank(int sizes, const uint64_t *bytes);
 
 struct yk_timing {
 	double median, spread; // seconds; half the distance between the quartiles

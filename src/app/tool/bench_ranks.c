@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // yoke bench ranks: times all_reduce of f32 among ranks, by size and algorithm: as a direct call,
-// and as a recorded operation that is evaluated and synchronized ("in a plan"). The references are
-// a hand-written loop over the same arrays if ranks are threads, and all_reduce of MPI libraries
-// among processes. Under mpirun, the processes that it started are the ranks.
-// Counted: algbw, bytes of one rank's operand over the time; busbw, the min bytes that each rank
-// must send, 2 (N - 1) / N of the operand, over the time. The time is that of rank 0.
+// and as a recorded operation that is evaluated and synchronized ("in a plan"). The reference is
+// a hand-written loop over the same arrays if ranks are threads, and bench/mpi otherwise. Under
+// mpirun, the processes that it started are the ranks.
+// Counted: algbw, bytes of one rank's operand over the time; busbw, the bytes that each rank must
+// send at least, 2 (N - 1) / N of the operand, over the time. The time is that of rank 0.
 #include "config.h"
 
 #include <sched.h>
@@ -15,15 +15,13 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "comm/launch_env.h"
-#include "comm/mpi_load.h"
 #include "comm/process.h"
 #include "comm/ranks.h"
 #include "tool/bench.h"
 #include "tool/tool.h"
 #include "train/trial.h"
 
-enum { SAMPLES = 9, WARM = 2, MIN_SIZE = 8, GROW = 8, TIMES = 1000, COPIES = 2, WAYS = YK_BY_SHARED + 3 + COPIES };
+enum { SIZES = 16, SAMPLES = 9, WARM = 2, MIN_SIZE = 8, GROW = 8, TIMES = 1000, COPIES = 2, WAYS = YK_BY_SHARED + 3 + COPIES };
 #define SAMPLE_S 0.02
 #define LIMIT ((uint64_t)256 << 20)
 
@@ -36,7 +34,7 @@ struct way { // a method of computing the all_reduce
 
 struct bench {
 	int ranks, sizes, ways;
-	uint64_t bytes[YK_BENCH_SIZES];
+	uint64_t bytes[SIZES];
 	bool json; // prints JSON
 	json_t *results;
 	int64_t n;        // elements of the current operand
@@ -46,8 +44,6 @@ struct bench {
 	// arrays of all ranks, for the hand-written loop
 	float *in[YK_MAX_RANKS], *out[YK_MAX_RANKS];
 	_Atomic uint64_t came;
-	bool peer; // this is a rank under mpirun that measures MPI's all_reduce
-	struct yk_bench_peer mpi[YK_MPIS];
 };
 
 struct mine { // state of one rank
@@ -209,21 +205,6 @@ static void row(struct bench *b, const char *name, double *samples, double hand)
 						    "algbw", algbw, "busbw", busbw));
 }
 
-// Rows for the MPI libraries; bytes 0: all sizes.
-static void rows_mpi(struct bench *b, uint64_t bytes, double hand)
-{
-	for (int i = 0; i < YK_MPIS; i++)
-		for (int k = 0; k < b->mpi[i].n; k++) {
-			double samples[SAMPLES];
-			if (bytes && b->mpi[i].bytes[k] != bytes)
-				continue;
-			b->n = (int64_t)(b->mpi[i].bytes[k] / sizeof(float));
-			for (int s = 0; s < SAMPLES; s++)
-				samples[s] = b->mpi[i].seconds[k];
-			row(b, yk_mpi_names[i], samples, hand);
-		}
-}
-
 static void add_way(struct bench *b, const char *name, const char *algorithm, int (*one)(struct mine *, int))
 {
 	b->way[b->ways++] = (struct way){ .name = name, .algorithm = algorithm, .one = one };
@@ -257,27 +238,16 @@ static int measure(struct bench *b, uint64_t bytes)
 		if (b->way[i].one == by_hand)
 			hand = yk_median(SAMPLES, b->way[i].sample, &spread);
 	}
-	rows_mpi(b, bytes, hand);
 	return 0;
 }
 
 // ---- the command ----
 
-// Measures the installed MPI libraries; reports and skips one that fails.
-static void measure_mpi(struct bench *b)
-{
-	for (int i = 0; i < YK_MPIS; i++)
-		if (yk_bench_mpi(yk_mpi_names[i], b->ranks, b->sizes, b->bytes, &b->mpi[i]) < 0) {
-			fprintf(stderr, "yoke bench: %s\n", yoke_error());
-			yoke_error_clear();
-		}
-}
-
 // Parses e.g. "1024,1048576".
 static int parse_sizes(struct bench *b, const char *text)
 {
 	char one[24];
-	for (b->sizes = 0; b->sizes < YK_BENCH_SIZES; text++) {
+	for (b->sizes = 0; b->sizes < SIZES; text++) {
 		const size_t n = strcspn(text, ",");
 		if (n >= sizeof one)
 			return -1;
@@ -308,8 +278,6 @@ static int parse(struct bench *b, int argc, char **argv)
 		uint64_t n;
 		if (!strcmp(argv[i], "--json")) {
 			b->json = true;
-		} else if (!strcmp(argv[i], "--peer")) {
-			b->peer = true;
 		} else if (!strncmp(argv[i], "ranks=", 6)) {
 			if (yk_option_number(argv[i] + 6, &n) < 0 || n < 2 || n > YK_MAX_RANKS)
 				return yk_usage("bench ranks",
@@ -328,7 +296,7 @@ static int parse(struct bench *b, int argc, char **argv)
 						"'%s': must be a list of byte counts from %d to "
 						"%llu, multiples of %zu, with at most %d entries",
 						argv[i], MIN_SIZE, (unsigned long long)LIMIT,
-						sizeof(float), YK_BENCH_SIZES);
+						sizeof(float), SIZES);
 		} else if (!strcmp(argv[i], "spawn=process") || !strcmp(argv[i], "spawn=thread")) {
 			b->processes = argv[i][6] == 'p';
 		} else {
@@ -392,16 +360,12 @@ int yk_bench_ranks(int argc, char **argv)
 	int status = parse(&b, argc, argv), e = 0;
 	if (status != YK_DONE)
 		return status;
-	if (b.peer)
-		return yk_bench_mpi_rank(b.sizes, b.bytes) < 0 ? yk_failed("bench ranks") : YK_DONE;
 	const int place = yk_process_place(&rank, &started);
 	if (place < 0)
 		return yk_failed("bench ranks");
 	if (!place && b.processes) {
 		for (int i = 0; i < argc && i < 9; i++)
 			words[i + 2] = argv[i];
-		measure_mpi(&b);
-		rows_mpi(&b, 0, 0);
 		return yoke_group_spawn(b.ranks, words) < 0 ? yk_failed("bench ranks") : YK_DONE;
 	}
 	if (!(b.results = json_array()))
@@ -411,7 +375,6 @@ int yk_bench_ranks(int argc, char **argv)
 		json_decref(b.results);
 		return e == 0 ? YK_DONE : yk_process_failed() ? YK_FAILED : yk_failed("bench ranks");
 	}
-	measure_mpi(&b);
 	if (e == 0)
 		e = divide((uint32_t)b.ranks);
 	if (e == 0)

@@ -9,7 +9,6 @@ yoke_SOURCES = \
 	src/app/tool/bench_launches.c \
 	src/app/tool/bench_limits.c \
 	src/app/tool/bench_memory.c \
-	src/app/tool/bench_mpi.c \
 	src/app/tool/bench_page.c \
 	src/app/tool/bench_ranks.c \
 	src/app/tool/bench_suites.c \
