@@ -26,7 +26,7 @@ says strongly samples=501 epochs=10 batch=32 parameters=1e6 device=0
 says cpu samples=501 epochs=10 batch=32 parameters=1e6 loader=0.5
 says measure samples=501 batch=32
 "$yoke" plan device samples=501 epochs=10 batch=31 parameters=1e6 >out 2>&1
-verdict "a batch below 32 is reported" "$(grep -q 'a batch of 32 would do better' out || cat out)"
+verdict "a batch below 32 is reported" "$(grep -q 'batch of at least 32 ' out || cat out)"
 "$yoke" plan device sampels=1 >out 2>&1
 verdict "an unknown key: $(cat out)" "$([ $? -eq 2 ] && grep -q "samples" out || cat out)"
 "$yoke" plan device >out 2>&1

@@ -27,7 +27,7 @@ raw="data=bad format=u8 vocab=128 layers=1 heads=2 embed=16 context=16 batch=4 v
 
 "$yoke" train $raw epochs=2 out=stop >out 2>err
 verdict "a window that cannot be read ends the run" \
-	"$([ $? -eq 1 ] || echo "exit $?"; tail -n 1 err | grep -q 'sample [59]: .*stop holds step [0-9]*: go on with resume=1$' ||
+	"$([ $? -eq 1 ] || echo "exit $?"; tail -n 1 err | grep -q 'sample [59]: .*stop holds step [0-9]*: .*resume=1$' ||
 	cat err)"
 step=$(tail -n 1 err | sed 's/.*holds step \([0-9]*\).*/\1/')
 verdict "and the run has what was trained" "$([ -n "$step" ] && [ "$(losses stop | tail -n 1 | cut -d' ' -f1)" = "$step" ] ||
@@ -35,7 +35,7 @@ verdict "and the run has what was trained" "$([ -n "$step" ] && [ "$(losses stop
 
 "$yoke" train $raw epochs=2 out=skip on_error=skip workers=3 >out 2>err
 verdict "failing windows are skipped" "$([ $? -eq 0 ] && [ "$(grep -c ' is skipped: ' err)" -eq 4 ] &&
-	grep -q '^4 samples could not be read and were passed over: 4 YOKE_EFORMAT; skip/data_errors.jsonl has them$' err || cat err)"
+	grep -q '^4 samples could not be read .*: 4 YOKE_EFORMAT; skip/data_errors.jsonl ' err || cat err)"
 verdict "and listed" "$(sed 's/"step":[0-9]*,//; s/"why":.*//' skip/data_errors.jsonl | sort | uniq -c | awk '{ print $2 }' >list
 	for e in 0 1; do for n in 5 9; do
 		echo "{\"epoch\":$e,\"source\":\"bad\",\"sample\":$n,\"error\":\"YOKE_EFORMAT\","; done; done | diff - list)"
@@ -118,7 +118,7 @@ verdict "an open pipe does not delay the end of a run" "$(losses waits | diff a 
 head -c 600 bytes >&3 # then it is silent
 YOKE_DATA_TIMEOUT=1 "$yoke" train data=fifo $pipe steps=9 out=silent >out 2>err
 verdict "a pipe without further data: $(tail -n 1 err)" "$([ $? -eq 1 ] || echo "exit $?"; tail -n 1 err |
-	grep -q 'fifo: sample [0-9]*: .*data.timeout = 1 seconds; silent holds step [0-9]*: go on with resume=1$' ||
+	grep -q 'fifo: sample [0-9]*: .*data.timeout = 1 seconds; silent holds step [0-9]*: .*resume=1$' ||
 	cat err)"
 exec 3>&-
 for wrong in 'epochs=1' 'shuffle=1' 'save_every=0.5ep' 'valid=0.1' 'data=-,bytes'; do

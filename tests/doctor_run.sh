@@ -57,9 +57,9 @@ steps plain 100 ''
 report plain 10 1.9 0.9 1.9 6 8
 well plain
 about ended 'YOKE_ENOMEM: out of memory on cpu:0: 50.00 MiB asked for, 60.00 MiB free; 1 MiB allocated, largest free block 10.00 MiB, largest segment 1 GiB (YOKE_ENOMEM)'
-has ended memory 'in pieces'
+has ended memory 'fragmented'
 about small 'out of memory on cpu:0: 50.99 MiB asked for, 19.56 MiB free; 451.75 KiB allocated, largest free block 1.52 MiB (YOKE_ENOMEM)'
-has small memory 'did not suffice'
+has small memory 'not enough'
 about killed ''
 steps killed 20 ''
 telemetry()
@@ -68,11 +68,11 @@ telemetry()
 }
 telemetry 89 2
 telemetry 95 2
-has killed memory 'near the limit'
+has killed memory 'near its .*limit'
 telemetry 89 2
 well killed # what was killed before is not of this run
 telemetry 89 3
-has killed memory 'the system killed for memory'
+has killed memory 'the system killed '
 about waits ''
 steps waits 100 'more = sprintf(",\"data_wait_s\":%.4f", t * 0.1 * 0.06)'
 has waits slow 'waiting for data 6 %'
@@ -88,7 +88,7 @@ about idles ''
 steps idles 100 ''
 report idles 10 2.1 1.1 2.1 5 40 7
 has idles slow 'idle 21 %'
-for text in 'transfers take 11 %' 'saving takes 21 %' 'plans are made anew, 40 of 140' '7 launches went to the CPU'; do
+for text in 'transfers take 11 %' 'saving takes 21 %' '40 of 140 ' '7 launches .* CPU'; do
 	verdict "and $text" "$(grep -q "slow: .*$text" out || cat out)"
 done
 verdict "what is gained most comes first" "$(sed -n 's/^  gain      \([0-9.]*\).*/\1/p' out | sort -rnc 2>&1)"
@@ -114,7 +114,7 @@ sed -i '17s/"loss":0.294118/"loss":0.294119/' two/metrics.jsonl
 has one inconsistent 'step 17' two
 sed -i 's/"driver":"d"/"driver":"avx2"/' two/run.json
 has one inconsistent 'step 17' two
-verdict "other differences are reported" "$(grep -q 'what else differs: driver' out || cat out)"
+verdict "other differences are reported" "$(grep -q 'other differences: driver' out || cat out)"
 sed -i 's/"batch":"4"/"batch":"8"/' two/run.json
 well one two
 if command -v flock >/dev/null 2>&1; then
@@ -127,7 +127,7 @@ if command -v flock >/dev/null 2>&1; then
 	done
 	exec 9<hangs
 	flock 9 # as the process of the run does
-	has hangs hang 'its last line is'
+	has hangs hang 'its last record is'
 	verdict "the late rank is named" "$(grep -q 'rank 1 waits in collective' out || cat out)"
 	exec 9<&-
 else
@@ -149,11 +149,11 @@ YOKE_CPU_ISA=base "$yoke" train out=isa steps=12 valid=0 $small 2>err
 "$yoke" doctor base isa >out 2>&1
 for run in base isa; do sed -n 's/.*"loss":\([^,]*\),.*/\1/p' $run/metrics.jsonl >$run.losses; done
 verdict "another instruction set: $(cmp -s base.losses isa.losses && echo 'the same bits' || echo 'other bits')" "$(if cmp -s base.losses isa.losses; then
-	grep inconsistent: out; else grep -q '^base: inconsistent: ' out && grep -q 'what else differs: driver, settings' out || cat out; fi)"
+	grep inconsistent: out; else grep -q '^base: inconsistent: ' out && grep -q 'other differences: driver, settings' out || cat out; fi)"
 # shellcheck disable=SC2086
 YOKE_PLAN_NAMED=0 "$yoke" train out=apart steps=12 valid=0 $small 2>err
 has base inconsistent 'loss differs from that of apart at step' apart
-verdict "what else differs" "$(grep -q 'what else differs: settings$' out || cat out)"
+verdict "what else differs" "$(grep -q 'other differences: settings$' out || cat out)"
 # a model so small that on any machine what is around its kernels takes most of the time
 "$yoke" train data=text threads=1 layers=1 heads=1 embed=4 context=4 batch=1 out=single steps=40 valid=0 log_every=1 \
 	progress=0 2>err
@@ -170,7 +170,7 @@ has pipe slow 'waiting for data'
 YOKE_MEMORY=20M "$yoke" train data=text out=nomem steps=6 eval_every=2 layers=2 heads=2 embed=32 context=32 batch=300 \
 	progress=0 >err 2>&1
 if [ -f nomem/run.json ]; then
-	has nomem memory 'did not suffice\|in pieces'
+	has nomem memory 'not enough\|fragmented'
 else
 	verdict "a memory limit that is reached during the run" "$(cat err)"
 fi
@@ -187,7 +187,7 @@ if [ -e "$fault/yoke_fault.so" ]; then
 	await grep -qs '"stage":"train"' stuck/metrics.jsonl
 	verdict "a run that is not stuck yet" "$("$yoke" doctor stuck 2>&1 | grep ': hang: ')"
 	sed -i 's/"time":1/"time":/' stuck/metrics.jsonl # long ago
-	has stuck hang 'its last line is'
+	has stuck hang 'its last record is'
 	kill -9 $stuck
 	wait $stuck 2>/dev/null
 else

@@ -168,7 +168,7 @@ else
 	learns backend=cpu >want8
 	driver lost
 	learns backend=opencl,cpu >got
-	verdict "lost: $(sed -n 's/.*\(training goes on.*\)/\1/p' out)" "$(grep -c 'warn: train: opencl:0 was lost after step [0-9]*: .*clEnqueueNDRangeKernel.*CL_DEVICE_NOT_AVAILABLE.*; training goes on on cpu:0 from step [246]$' out |
+	verdict "lost: $(sed -n 's/.*\(training continues.*\)/\1/p' out)" "$(grep -c 'warn: train: opencl:0 was lost after step [0-9]*: .*clEnqueueNDRangeKernel.*CL_DEVICE_NOT_AVAILABLE.*; training continues on cpu:0 from step [246]$' out |
 		grep -v '^1$' && cat out)"
 	verdict "lost: each step once, the losses of an undisturbed run" "$(paste want8 got | awk '
 		$1 != $3 || $2 - $4 > 1e-4 * $2 || $4 - $2 > 1e-4 * $2 { print }

@@ -32,7 +32,7 @@ for signal in INT TERM; do
 	kill -$signal $pid
 	wait $pid
 	verdict "SIG$signal: exit status 0" $?
-	[ "$(grep -c "^SIG$signal: finishes the step and saves; once more ends at once$" err)" -eq 1 ]
+	[ "$(grep -c "^SIG$signal: finishing the step and saving; " err)" -eq 1 ]
 	verdict "SIG$signal: it is told that it was heard" $?
 	tail -n 1 err | grep -q "resume=1"
 	verdict "SIG$signal: $(tail -n 1 err)" $?
@@ -105,7 +105,7 @@ pid=$!
 exec 3>pipe
 yes "a text" | head -c 200000 >&3 # more than a pipe holds: it is being read
 kill -INT $pid
-await grep -q 'finishes the step' err
+await grep -q 'finishing the step' err
 exec 3>&-
 wait $pid
 verdict "SIGINT while the text is read: exit status 0" $?
@@ -122,7 +122,7 @@ for pair in 'INT 130' 'TERM 143'; do
 	pid=$!
 	await has $signal/metrics.jsonl $((lines + 1)) ''
 	kill -$signal $pid
-	await grep -q 'finishes the step' err
+	await grep -q 'finishing the step' err
 	kill -0 $pid 2>/dev/null
 	verdict "SIG$signal: one signal waits for the step" $?
 	signalled_until_ended $signal $pid
@@ -150,10 +150,10 @@ verdict "SIGINT in a validation: the validation is aborted and the model saved" 
 pid=$!
 await has none/metrics.jsonl 1 ''
 kill -INT $pid
-await grep -q 'finishes the step' err
+await grep -q 'finishing the step' err
 signalled_until_ended INT $pid
 wait $pid
-tail -n 1 err | grep -q 'ended at once; nothing was saved$'
+tail -n 1 err | grep -q 'exits now; no checkpoint was saved$'
 verdict "SIGINT twice before a checkpoint: $(tail -n 1 err)" $?
 
 awk -F'\t' 'NR > 1 { print $3 }' training_log.tsv | sort | uniq -c | tr -s ' \n' ' ' >ended

@@ -157,7 +157,7 @@ refuses 'advise with a text' 2 "did you mean data='a book.txt'" "$yoke" plan dev
 refuses 'eval with a text' 2 "did you mean data='a book.txt'" "$yoke" eval model 'a book.txt'
 refuses 'generate with a text' 2 "did you mean prompts='a book.txt'" "$yoke" generate model 'a book.txt'
 refuses 'a key with a slip is one' 2 "typo.env:1: .*'lrr'" "$yoke" train typo.env
-refuses 'no file' 2 "'nothing': neither key=value nor a file of them\$" "$yoke" train nothing
+refuses 'no file' 2 "'nothing': neither key=value nor " "$yoke" train nothing
 
 # ---- info ----
 
@@ -273,7 +273,7 @@ bad 'a config file that is a program' 2 'more than 1048576' "$yoke"
 bad 'no word at all' 1 'too few' tokenizer=word data=blank.txt
 bad 'words that are not UTF-8' 1 'latin.txt.*not UTF-8.*tokenizer=byte' tokenizer=word data=latin.txt
 bad 'a folder that cannot be made' 1 'cannot make folder' out=/proc/none
-bad 'a bad word for profile' 1 'profile=2: it is 0, 1, or five numbers of steps' profile=2
+bad 'a bad word for profile' 1 'profile=2: .* 0, 1, or five numbers' profile=2
 if [ "$(id -u)" -ne 0 ]; then
 	mkdir closed && chmod 500 closed
 	bad 'an out that cannot be written' 1 'closed' out=closed
@@ -407,7 +407,7 @@ run env YOKE_BACKEND=cpu "$yoke" train $small data="in here/a book.v2.txt,text.t
 result $? "out= with words: $(ls runs)"
 refuses 'a word that out= has not' 1 'there is no {layer}, did you mean {layers}?' \
 	"$yoke" train $small data=text.txt 'out=l{layer}'
-refuses '{data} without data' 1 '{data} asks for data' "$yoke" train $small 'out={data}'
+refuses '{data} without data' 1 '{data} .*data=,' "$yoke" train $small 'out={data}'
 
 cp model/manifest.json before
 # the limit must not affect its output through the pipe, nor the counters of a coverage run

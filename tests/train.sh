@@ -106,15 +106,15 @@ verdict "and says so: $(tail -n 1 err)" $?
 "$yoke" train out=c5 resume=1 steps=6 2>err && grep -q 'it has 12 of 6 steps; .*steps=24$' err
 verdict "fewer steps than there are: $(tail -n 1 err)" $?
 cp -r a r && "$yoke" train out=r resume=1 steps=80 2>err &&
-	grep -q 'warn: train: r: the learning rate rises from 0.001 to 0.00[0-9]* with what is new: steps=80; .*lr=0.001 schedule=constant$' err
+	grep -q 'warn: train: r: learning rate from 0.001 to 0.00[0-9]*: steps=80; .*lr=0.001 schedule=constant$' err
 verdict "a learning rate that rises: $(grep rises err)" $?
 "$yoke" train out=r resume=1 steps=82 lr=0.001 schedule=constant 2>err && ! grep -q rises err
 verdict "and one that does not" $?
 "$yoke" train out=r resume=1 steps=84 lr=0.1 schedule=constant 2>err &&
-	grep -q 'rises from 0.001 to 0.1 with what is new: lr=0.1; .*give lr=0.001 schedule=constant$' err
+	grep -q 'from 0.001 to 0.1: lr=0.1; .*give lr=0.001 schedule=constant$' err
 verdict "by lr alone: $(grep rises err)" $?
 cp -r a r2 && "$yoke" train out=r2 resume=1 steps=42 warmup=100 2>err && # 41 / 100 of lr
-	grep -q 'rises from 0.001 to 0.0041 with what is new: steps=42 warmup=100; .*give lr=0.001 schedule=constant warmup=0$' err
+	grep -q 'from 0.001 to 0.0041: steps=42 warmup=100; .*give lr=0.001 schedule=constant warmup=0$' err
 verdict "within the warm-up: $(grep rises err)" $?
 rm -r r2 && cp -r a r2 && "$yoke" train out=r2 resume=1 steps=42 lr=0.001 schedule=constant warmup=0 2>err &&
 	! grep -q rises err
@@ -136,7 +136,7 @@ done
 [ "$(tail -n 1 err)" = "next: yoke generate 'it'\\''s $keys', yoke eval 'it'\\''s $keys'" ]
 verdict "a name that a shell would cut is quoted: $(tail -n 1 err)" $?
 "$yoke" train data=text out=unsaved steps=6 save_every=2 checkpoints=0 $small 2>err &&
-	[ "$(ls unsaved | tr '\n' ' ')" = 'events.jsonl metrics.jsonl run.json telemetry.jsonl ' ] && tail -n 1 err | grep -q 'no model is saved (checkpoints=0)'
+	[ "$(ls unsaved | tr '\n' ' ')" = 'events.jsonl metrics.jsonl run.json telemetry.jsonl ' ] && tail -n 1 err | grep -q 'no model .*(checkpoints=0)'
 verdict "checkpoints=0: $(tail -n 1 err)" $?
 "$yoke" train data=text out=passes steps=40 eval_every=1ep save_every=0.5ep $small 2>err &&
 	[ "$(grep '"val_loss"' passes/metrics.jsonl | sed 's/.*"step":\([0-9]*\).*/\1/' | tr '\n' ' ')" = '16 32 40 ' ] &&
@@ -153,7 +153,7 @@ for data in . old/.. ./; do
 		[ -d novels/m-novels ]
 	verdict "{data} of data=$data is the folder's name: $(tail -n 2 err | head -n 1)" $?
 done
-refused 1 'data=/ has no name for {data}' train data=/ out='{data}'
+refused 1 'data=/ .*{data}' train data=/ out='{data}'
 
 cat >config.env <<'KEYS'
 DATA=text # a comment
@@ -204,7 +204,7 @@ verdict "data from a pipe gives the same" $?
 	"$yoke" train data=text out=named steps=3 $small 2>err
 [ "$(tail -n 1 err)" = 'next: yoke generate named, yoke eval named' ] && same loss piped/metrics.jsonl named/metrics.jsonl
 verdict "and in training" $?
-grep -q ' 14 to validate, 3 of them each time$' err # 0.05 of the run; a training step costs three times a forward pass
+grep -q ' 14 for validation, 3 of them per validation$' err # 0.05 of the run; a training step costs three times a forward pass
 verdict "of a short run: $(grep parameters err)" $?
 refused 1 'standard input is empty' train data=- out=no $small </dev/null
 printf 'line 3' | "$yoke" generate v prompt=- tokens=20 temperature=0 >one 2>err &&
@@ -232,7 +232,7 @@ verdict "eval: $(tr -s '\n ' ' ' <out)" $?
 "$yoke" info models . >out 2>err && grep -q '^./m20 *[0-9]\|^m20 *[0-9]' out && "$yoke" info models --json m20 >out &&
 	grep -q '"kind": "mlp"' out && grep -q '"history": 6' out && ! grep -q heads out
 verdict "models: $(tr -d '\n' <out | tr -s ' ')" $?
-refused 1 "m20: holds a model of model=mlp layers=2 embed=16 history=6 context=32; drop" train out=m20 resume=1 model=gpt
+refused 1 "m20: .* model=mlp layers=2 embed=16 history=6 context=32; " train out=m20 resume=1 model=gpt
 refused 1 "'heads=2': model=mlp has no heads" train data=text out=no $mlp heads=2
 
 # ---- the log of runs, profiles ----
@@ -456,7 +456,7 @@ for kind in byte word; do
 done
 "$yoke" train out=g-byte steps=8 resume=1 data=text valid=0.2 2>err && grep -q 'another text.*text is there instead of byte.safetensors' err
 verdict "resuming with other data names the differences: $(grep another err)" $?
-refused 1 'holds tokens of tokenizer=byte, not word' train data=byte.safetensors tokenizer=word out=no $small
+refused 1 'tokens of tokenizer=byte, not word' train data=byte.safetensors tokenizer=word out=no $small
 refused 1 'another tokenizer' train data=word.safetensors out=g-byte steps=9 resume=1
 refused 1 'split at valid=0.2' train data=byte.safetensors valid=0.5 out=no $small
 refused 1 'give vocab=' train data=text tokenizer=ids out=no $small
@@ -474,7 +474,7 @@ refused 2 layers train data=text laters=2
 refused 2 "'batch=3' .*'batch=2'" train data=text batch=2 batch=3
 printf 'LR=1\n\nbatch=2 # two\nBATCH=3\n' >twice.env
 "$yoke" train twice.env steps=0 data=text out=twice 2>err &&
-	grep -q "warn: train: twice.env:4: BATCH is set in line 3 as well; this one counts" err
+	grep -q "warn: train: twice.env:4: BATCH is .*line 3; " err
 verdict "a key twice in a file: $(grep twice.env err)" $?
 printf 'TOKENS=1\nTOKENS=2\n' >twice.env
 "$yoke" generate a twice.env >out 2>err && grep -q "warn: generate: twice.env:2: TOKENS is set in line 1" err

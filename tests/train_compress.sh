@@ -116,7 +116,7 @@ END
 verdict "shares of gradients" "$(refused 'zero=1 or 0' compress=topk zero=2 ranks=2)"
 verdict "a ratio of nothing" "$(refused 'compress_ratio' compress=topk compress_ratio=0)"
 verdict "a ratio without benefit is reported" "$(run much steps=1 ranks=2 compress=topk compress_ratio=0.5
-	grep -q 'send as much with compress_ratio=0.5' much.err || cat much.err)"
+	grep -q 'compress_ratio=0.5' much.err || cat much.err)"
 verdict "the plan counts what is kept" "$(
 	for c in none topk; do
 		# shellcheck disable=SC2086 # words

@@ -118,19 +118,19 @@ verdict "it uses the predicted memory" "$(keys="$common layers=4 heads=4 embed=6
 	[ "$took" -ge $((step * 97 / 100)) ] && [ "$took" -le $((step * 103 / 100)) ] || echo "took $took, $step said")"
 
 keys=$common
-verdict "ranks that are no multiple" "$(refused 'ranks=3 are no multiple of the 2 of stages=2 times tensor=1' ranks=3 stages=2)"
+verdict "ranks that are no multiple" "$(refused 'ranks=3 .*multiple of 2, .*stages=2 and tensor=1' ranks=3 stages=2)"
 verdict "more stages than blocks" "$(refused 'stages=5 are more than layers=4' ranks=5 stages=5)"
 verdict "a split with another number of blocks" "$(refused 'split=4,4 comes to 8 blocks, but there are layers=4' ranks=2 stages=2 split=4,4)"
 verdict "a split with another number of stages" "$(refused 'split=2,1,1 has 3 numbers, but there are stages=2' ranks=2 stages=2 split=2,1,1)"
 verdict "an invalid split" "$(refused 'split=4+4: wants the blocks of each stage' ranks=2 stages=2 split=4+4)"
-verdict "a split without stages" "$(refused 'split=2,2 is for stages, of which there is one' split=2,2)"
+verdict "a split without stages" "$(refused 'split=2,2 .*stages=' split=2,2)"
 verdict "scopes of which a rank has some" "$(refused 'keep_f32=layer0 names scopes' ranks=2 stages=2 keep_f32=layer0)"
-verdict "a device that one rank chooses" "$(refused 'backend=fastest measures one rank alone' ranks=2 stages=2 backend=fastest)"
+verdict "a device that one rank chooses" "$(refused 'backend=fastest .*stages=2' ranks=2 stages=2 backend=fastest)"
 verdict "gradients shared out" "$(refused 'zero=2 with stages=2' ranks=4 stages=2 zero=2)"
 verdict "gradients sent in part" "$(refused 'compress=topk .* stages=2' ranks=2 stages=2 compress=topk)"
 verdict "restarts by sums over all" "$(refused 'restarts by sums .* stages=2' ranks=2 stages=2 optimizer=accelerated lr=0.1)"
 verdict "a model that is not shared out" "$(refused 'stages=2: .* model=bk' ranks=2 stages=2 model=bk)"
-verdict "micro-batches not divisible by the data ranks" "$(refused 'ranks=6 do not divide the micro_batches=4 of a step; these do: 2 4 8' \
+verdict "micro-batches not divisible by the data ranks" "$(refused 'ranks=6 .* micro_batches=4; these do: 2 4 8' \
 	ranks=6 stages=2 micro_batches=4)"
 verdict "a key of another model" "$(refused "model=mlp has no tied" model=mlp tied=0)"
 

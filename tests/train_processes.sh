@@ -35,7 +35,7 @@ verdict "micro-batches not divisible by the ranks" "$(refused 'these do: 1 2 4 8
 verdict "more ranks than devices" "$(export YOKE_CPU_DEVICES=2; refused '3 ranks, but 2 devices' spawn=process data=text ranks=3)"
 verdict "data that cannot be read" "$(refused 'rank [01]: .*gone' spawn=process ranks=2 data=gone)"
 verdict "more ranks than there will be" "$(refused 'min_ranks=3 is more than ranks=2' spawn=process data=text ranks=2 min_ranks=3)"
-verdict "standard input" "$(refused 'data=- can be read by one process only' spawn=process ranks=2 data=text,-)"
+verdict "standard input" "$(refused 'data=- .* one process' spawn=process ranks=2 data=text,-)"
 verdict "a backend that is measured" "$(refused 'backend=fastest' spawn=process data=text ranks=2 backend=fastest)"
 verdict "another number of processes than ranks" "$(export YOKE_RANKS_WORLD="0 3 nobody"
 	refused 'ranks=2, but 3 processes' spawn=process data=text ranks=2)"
@@ -58,7 +58,7 @@ END
 done
 if [ "$group" ]; then
 	verdict "a control group of less memory than ranks share" "$(yoke=./limited
-		refused 'ranks=128 that are processes share .* MiB, but their control group has 16.0 MiB' data=text spawn=process ranks=128)"
+		refused 'ranks=128 .* share .* MiB, but .* 16.0 MiB' data=text spawn=process ranks=128)"
 	rmdir "$group"
 else
 	skip 'a control group of less memory than ranks share' 'no control group can be made here'
@@ -98,7 +98,7 @@ status=$?
 verdict "one signal ends all ranks after the same step, with a checkpoint" "$(
 	[ $status -eq 0 ] || echo "exit code $status"
 	[ -f signal/manifest.json ] || ls signal
-	[ "$(grep -c 'finishes the step' signal.err)" -eq 1 ] || cat signal.err
+	[ "$(grep -c 'finishing the step' signal.err)" -eq 1 ] || cat signal.err
 	left)"
 begin rank
 # shellcheck disable=SC2086 # words
@@ -144,7 +144,7 @@ begin twice
 set -- $children
 kill -STOP "$2"
 kill -INT $parent
-await grep -q 'finishes the step' twice.err
+await grep -q 'finishing the step' twice.err
 signalled_until_ended INT $parent
 wait $parent
 status=$?
@@ -265,7 +265,7 @@ if [ -n "${YOKE_TEST_LONG:-}" ]; then
 	elastic 2 tensor=2
 	verdict "of two that compute together one, nearly" "$(
 		[ $status -eq 0 ] || echo "exit code $status"
-		grep -q '1 rank goes on .* with stages=1 tensor=1: nearly' elastic.err || cat elastic.err
+		grep -q '1 rank continues .* with stages=1 tensor=1: .*not bit-identical' elastic.err || cat elastic.err
 		left)"
 fi
 model=$one

@@ -71,7 +71,7 @@ signalled()
 	status=$?
 	[ $status -eq 0 ] || echo "exit code $status"
 	[ -f "$name/manifest.json" ] || ls "$name"
-	grep -q 'finishes the step' "$name.err" || tail -n 5 "$name.err"
+	grep -q 'finishing the step' "$name.err" || tail -n 5 "$name.err"
 }
 
 # saved_step RUN

@@ -76,12 +76,12 @@ static int parse_int(const char *text, int64_t *to)
 static const struct {
 	const char *key, *word, *hint;
 } common_words[] = {
-	{ "optimizer", "nesterov", "sgd nesterov=1 is it" },
-	{ "optimizer", "nag", "sgd nesterov=1 is it" },
-	{ "tokenizer", "char", "byte has one token for each byte" },
-	{ "precision", "f32", "fp32 is it" },
-	{ "precision", "float32", "fp32 is it" },
-	{ "schedule", "none", "constant does not fall" },
+	{ "optimizer", "nesterov", "it is called sgd nesterov=1" },
+	{ "optimizer", "nag", "it is called sgd nesterov=1" },
+	{ "tokenizer", "char", "byte uses one token per byte" },
+	{ "precision", "f32", "it is called fp32" },
+	{ "precision", "float32", "it is called fp32" },
+	{ "schedule", "none", "constant keeps the learning rate" },
 };
 
 static int no_choice(const struct yk_config_row *row, const char *where, const char *text)
@@ -141,7 +141,8 @@ static int parse(const struct yk_config_row *row, const char *where, const char 
 		if (!isspace((unsigned char)*text) && end != text && !strcmp(end, "ep") && to->r > 0 && to->r <= MAX_PASSES)
 			return 0;
 		return yk_fail(YOKE_EINVAL,
-			       "%s: %s=%s: must be a whole number of steps from %.16g to %.16g, or passes, as 0.25ep",
+			       "%s: %s=%s: must be a whole number of steps from %.16g to %.16g, or "
+			       "passes over the data such as 0.25ep",
 			       where, row->name, text, row->least, row->most);
 	case YK_KEY_REAL:
 		to->r = yk_strtod(text, &end);
@@ -299,7 +300,8 @@ static int expand(const struct variables *v, const char **at, struct text *to)
 	char key[128];
 
 	if (!end || end == name || end - name >= (long)sizeof key)
-		return yk_fail(YOKE_EINVAL, "%s: '${' wants a name and '}'", v->where);
+		return yk_fail(YOKE_EINVAL, "%s: '${' must be followed by a name and '}'",
+			       v->where);
 	memcpy(key, name, (size_t)(end - name));
 	key[end - name] = 0;
 	value = json_string_value(json_object_get(v->set, key));
@@ -369,8 +371,7 @@ static int value(const struct variables *v, const char *at, struct text *to)
 		at++;
 	if (e == 0 && *at && *at != '#')
 		return yk_fail(YOKE_EINVAL,
-			       "%s: '%.20s' behind the value; quote values that have "
-			       "blanks",
+			       "%s: '%.20s' after the value; quote values that contain blanks",
 			       v->where, at);
 	return e;
 }
@@ -398,7 +399,7 @@ static int line(struct yk_config *c, const struct variables *v, char *at)
 		return unknown(c, v->where, name);
 	if (v->at[key])
 		yk_warn(c->command == YK_T ? "train" : c->command == YK_G ? "generate" : c->command == YK_C ? "chat" : "eval",
-			"%s: %s is set in line %d as well; this one counts", v->where, name,
+			"%s: %s is also set in line %d; this line takes effect", v->where, name,
 			v->at[key]);
 	v->at[key] = v->number;
 	e = value(v, end + 1, &t);
@@ -428,7 +429,8 @@ int yk_config_file(struct yk_config *c, const char *path)
 		return e;
 	e = yk_text_begin(path, text, &bytes);
 	if (e == 0 && memchr(text, 0, bytes))
-		e = yk_fail(YOKE_EINVAL, "%s: holds a NUL byte; wants lines KEY=value", path);
+		e = yk_fail(YOKE_EINVAL, "%s: contains a NUL byte; must be text of lines KEY=value",
+			    path);
 	if (e < 0) {
 		free(text);
 		return e;
@@ -493,8 +495,9 @@ static int argument_file(struct yk_config *c, const char *path)
 		free(word);
 		return e;
 	}
-	e = yk_fail(YOKE_ENOENT, "argument '%s': neither key=value nor a file of them%s%s", path,
-		    c->command == YK_G && word ? "; did you mean prompt=" : "",
+	e = yk_fail(YOKE_ENOENT,
+		    "argument '%s': neither key=value nor the name of a file with such lines%s%s",
+		    path, c->command == YK_G && word ? "; did you mean prompt=" : "",
 		    c->command == YK_G && word ? word : "");
 	free(word);
 	return e;
@@ -611,7 +614,7 @@ json_t *yk_config_json(const struct yk_config *c)
 	if (!bad)
 		return o;
 	json_decref(o);
-	yk_fail(YOKE_EINVAL, "configuration: no memory, or a value is not UTF-8");
+	yk_fail(YOKE_EINVAL, "configuration: out of memory, or a value is not UTF-8");
 	return NULL;
 }
 

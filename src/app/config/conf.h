@@ -44,7 +44,7 @@
 	X(data, DATA, BASIC, PATHS, YK_T | YK_E, "", 0, 0, NULL, \
 	  "text to read: files and directories, comma-separated; -: standard input; with format, a pipe of tokens") \
 	X(format, DATA, ADVANCED, STRING, YK_T | YK_E, "", 0, 0, NULL, \
-	  "type of tokens that another program made, as u16 or u16:OFFSET; empty: text, or token files") \
+	  "dtype of raw tokens written by another program, for example u16 or u16:OFFSET; empty: text, or token files") \
 	X(vocab, DATA, ADVANCED, INT, YK_T | YK_E, "0", 0, 1048576, NULL, \
 	  "number of different tokens, with format and tokenizer=ids; with tokenizer=word the maximum, most " \
 	  "frequent words first, 0: all; with tokenizer=bpe 257 or more, 0: 4096") \
@@ -54,10 +54,10 @@
 	  "for .jsonl files: the string of each line that is its text; empty: conversations with init=, else plain " \
 	  "text") \
 	X(pack, DATA, ADVANCED, CHOICE, YK_T, "1", 0, 0, "1 0", \
-	  "for conversations: 1: several in a window, which do not see each other; 0: one in each, filled up") \
+	  "for conversations: 1: several per window, which do not attend to each other; 0: one per window, padded") \
 	X(tokenizer, DATA, BASIC, CHOICE_OR_PATH, YK_T, "byte", 0, 0, "byte word ids bpe", \
-	  "what a token is; ids: the text consists of token numbers; bpe: learned from the text; or tokenizer.json, " \
-	  "tokenizer.model, a GGUF file, or a folder; a token file has its own") \
+	  "how text is split into tokens; ids: the text consists of token ids; bpe: learned from the text; or " \
+	  "tokenizer.json, tokenizer.model, a GGUF file, or a folder; a token file has its own") \
 	X(init, MODEL, BASIC, STRING, YK_T, "", 0, 0, NULL, \
 	  "pretrained model to start from, with its tokenizer: a Hugging Face folder, a GGUF file, or a model that " \
 	  "was trained from one") \
@@ -77,49 +77,49 @@
 	X(batch, DATA, BASIC, INT, YK_T | YK_G | YK_E, "16", 1, 1048576, "auto", \
 	  "windows, or prompts, per pass; auto: the fastest batch that fits") \
 	X(accumulate, MEMORY, ADVANCED, INT, YK_T, "1", 1, 65536, NULL, \
-	  "passes per rank whose gradients make one step") \
+	  "micro-batches of each rank per step") \
 	X(accumulate_order, RANKS, ADVANCED, CHOICE, YK_T, "tree", 0, 0, "tree fast", \
 	  "order in which the gradients of a step are added: tree: as a binary tree, with log2(accumulate) copies " \
 	  "of the gradients, so that 2^k ranks give the same bits; fast: one after the other, with one copy") \
 	X(ranks, RANKS, BASIC, INT, YK_T, "1", 1, 1024, "auto", \
 	  "devices that train one model together; auto: all devices like the best one") \
 	X(spawn, RANKS, ADVANCED, CHOICE, YK_T, "thread", 0, 0, "thread process", \
-	  "what ranks are: threads of this process, or processes that it starts; the bits are the same") \
+	  "run ranks as threads of this process, or as processes that it starts; results are bit-identical") \
 	X(restarts, RANKS, ADVANCED, INT, YK_T, "0", 0, 1000, NULL, \
 	  "how often the remaining ranks continue from the last checkpoint when a rank fails, dies or hangs") \
 	X(min_ranks, RANKS, ADVANCED, INT, YK_T, "1", 1, 1024, NULL, \
 	  "minimum number of ranks to continue with") \
 	X(zero, RANKS, ADVANCED, INT, YK_T, "0", 0, 3, NULL, \
-	  "what is sharded among ranks: 1: the optimizer's state; 2: also gradients; 3: also parameters, which are " \
+	  "sharding among ranks: 1: the optimizer's state; 2: also gradients; 3: also parameters, which are " \
 	  "gathered where they are used") \
 	X(stages, RANKS, ADVANCED, INT, YK_T, "1", 1, 1000, NULL, \
-	  "pipeline stages: ranks that have the model's layers one after another") \
+	  "pipeline stages: consecutive layers of the model, each stage on other ranks") \
 	X(split, RANKS, ADVANCED, STRING, YK_T, "auto", 0, 0, NULL, \
-	  "blocks of each stage, as 4,4; auto: balanced by the amount of work") \
+	  "blocks of each stage, for example 4,4; auto: balanced by the amount of work") \
 	X(pipeline, RANKS, ADVANCED, CHOICE, YK_T, "1f1b", 0, 0, "1f1b gpipe", \
 	  "order in which a stage computes its micro-batches: 1f1b: one backward pass per forward pass once all " \
-	  "stages are busy; gpipe: all forward, then all backward, which holds all activations; the bits are the " \
-	  "same") \
+	  "stages are busy; gpipe: all forward, then all backward, which holds all activations; results are " \
+	  "bit-identical") \
 	X(tensor, RANKS, ADVANCED, INT, YK_T, "1", 1, 1024, NULL, \
 	  "tensor parallelism: ranks that share the heads, widths and vocabulary of each layer") \
 	X(wire, RANKS, ADVANCED, CHOICE, YK_T, "fp32", 0, 0, "fp32 bf16 fp16", \
-	  "dtype in which gradients are sent between ranks; halves are added in f32, and each sum is rounded once") \
+	  "dtype in which gradients are sent between ranks; half precision is added in f32, and each sum rounded once") \
 	X(compress, RANKS, ADVANCED, CHOICE, YK_T, "none", 0, 0, "none topk", \
 	  "topk: ranks send only the largest elements of each gradient and add the rest to the next step's") \
 	X(compress_ratio, RANKS, ADVANCED, REAL, YK_T, "0.1", 1e-9, 1, NULL, \
-	  "with compress=topk: share of the elements that is sent") \
+	  "with compress=topk: fraction of the elements to send") \
 	X(compress_after, RANKS, ADVANCED, INT, YK_T, "100", 0, 1e12, NULL, \
-	  "with compress=topk: first steps that send complete gradients") \
+	  "with compress=topk: number of initial steps that send complete gradients") \
 	X(micro_batches, RANKS, ADVANCED, INT, YK_T, "auto", 1, 65536, "auto", \
-	  "passes of all ranks that make one step; auto: ranks times accumulate. A resumed run keeps the number, " \
-	  "and its bits with ranks that have 2^k of them each") \
+	  "micro-batches of all ranks per step; auto: ranks times accumulate. A resumed run keeps the number, and its " \
+	  "results are bit-identical if each rank has 2^k of them") \
 	X(steps, SCHEDULE, BASIC, INT, YK_T, "1000", 0, 1e12, NULL, \
 	  "total number of optimizer steps") \
 	X(epochs, SCHEDULE, ADVANCED, REAL, YK_T, "0", 0, 1e9, NULL, \
 	  "passes over the text; above 0 it sets steps, unless only steps is given as an argument") \
 	X(schedule, SCHEDULE, ADVANCED, CHOICE, YK_T, "cosine", 0, 0, \
 	  "cosine constant linear step exponential inverse_sqrt onecycle", \
-	  "how the learning rate falls after warm-up") \
+	  "decay of the learning rate after warm-up") \
 	X(warmup, SCHEDULE, ADVANCED, INT, YK_T, "auto", 0, 1e12, "auto", \
 	  "steps in which the learning rate rises; auto: 100, with onecycle 0.3 of all steps") \
 	X(plot, SCHEDULE, ADVANCED, CHOICE, YK_T, "0", 0, 0, "0 1", \
@@ -129,29 +129,29 @@
 	  "the update rule; yoke help train all lists the options of each") \
 	YK_OPTIM_OPTIONS(O) \
 	X(dropout, MODEL, ADVANCED, REAL, YK_T, "0", 0, 0.99, NULL, \
-	  "share of activations that are dropped in training") \
+	  "fraction of the activations that training drops") \
 	X(recompute, MEMORY, BASIC, CHOICE, YK_T, "none", 0, 0, "none block auto", \
-	  "recompute activations in the backward pass to save memory; block: all that save memory; auto: as few as " \
-	  "make a step fit") \
+	  "recompute activations in the backward pass to save memory; block: wherever that saves memory; auto: as " \
+	  "little as is needed to fit a step") \
 	X(offload, MEMORY, ADVANCED, CHOICE, YK_T, "none", 0, 0, "none optimizer", \
 	  "optimizer: keep its state in host memory and update the parameters there") \
 	X(precision, PRECISION, BASIC, CHOICE, YK_T, "fp32", 0, 0, \
 	  "fp32 32-true bf16-mixed fp16-mixed 16-mixed", \
 	  "mixed: products in half precision, weights and sums in f32; 16-mixed is fp16-mixed, 32-true is fp32") \
 	X(keep_f32, PRECISION, ADVANCED, STRING, YK_T, "", 0, 0, NULL, \
-	  "in mixed precision: scopes that stay in f32, as norm*,head") \
+	  "in mixed precision: scopes that stay in f32, for example norm*,head") \
 	X(allow_emulated, PRECISION, ADVANCED, CHOICE, YK_T, "0", 0, 0, "0 1", \
 	  "1: allow mixed precision where the device converts half-precision products to f32") \
 	X(loss_scale, PRECISION, ADVANCED, REAL, YK_T, "65536", 1, 8388608, NULL, \
 	  "with fp16-mixed: scale of the loss at the first step; it then adapts") \
 	X(valid, DATA, ADVANCED, REAL, YK_T, "0.1", 0, 0.9, NULL, \
-	  "share of the text, at its end, for validation; 0: none; a token file has its own split") \
+	  "fraction of the text, at its end, for validation; 0: none; a token file has its own split") \
 	X(out, RUN, BASIC, STRING, YK_T, "model", 0, 0, NULL, \
 	  "directory of the model; {device}, {layers}, {embed}, {heads} and {data} are replaced by their values") \
 	X(resume, RUN, BASIC, CHOICE, YK_T, "0", 0, 0, "0 1 auto", \
 	  "continue from the checkpoint in out; auto: if there is one") \
 	X(save_every, RUN, ADVANCED, EVERY, YK_T, "500", 0, 1e12, NULL, \
-	  "steps between checkpoints, or passes over the text, as 0.25ep; 0: only at the end") \
+	  "steps between checkpoints, or passes over the text such as 0.25ep; 0: only at the end") \
 	X(snapshot_every, RUN, ADVANCED, INT, YK_T, "0", 0, 1e12, NULL, \
 	  "steps between copies in host memory, from which another device continues when one fails; 0: use the last " \
 	  "checkpoint") \
@@ -165,7 +165,7 @@
 	X(on_error, DATA, ADVANCED, INT, YK_T, "stop", 1, 9e15, "stop skip", \
 	  "windows that cannot be read: stop: end the run; skip: use the next good one; N: skip at most N per epoch") \
 	X(eval_every, LOGGING, BASIC, EVERY, YK_T, "250", 0, 1e12, NULL, \
-	  "steps between validations, or passes over the text, as 0.25ep; 0: only at the end") \
+	  "steps between validations, or passes over the text such as 0.25ep; 0: only at the end") \
 	X(eval_tokens, LOGGING, ADVANCED, INT, YK_T, "auto", 0, 1e15, "auto", \
 	  "tokens per validation; 0: all; auto: about 5 % of the run's time") \
 	X(log_every, LOGGING, ADVANCED, INT, YK_T, "10", 1, 1e12, NULL, "steps between log lines") \
@@ -180,7 +180,7 @@
 	X(profile_table, LOGGING, ADVANCED, STRING, YK_T, "20:total", 0, 0, NULL, \
 	  "rows of the profile's table, and the column that sorts them") \
 	X(telemetry, LOGGING, ADVANCED, REAL, YK_T, "1", 0, 1e6, NULL, \
-	  "seconds between samples of host and device in telemetry.jsonl, at the start; 0: none") \
+	  "seconds between samples of host and device in telemetry.jsonl, which grow in long runs; 0: none") \
 	X(memory_history, LOGGING, ADVANCED, CHOICE, YK_T, "0", 0, 0, "0 1", \
 	  "1: record allocations; writes memory.json to out at the end, or when an allocation fails") \
 	X(dashboard, LOGGING, ADVANCED, INT, YK_T, "none", 1, 65535, "none", \
@@ -200,7 +200,7 @@
 	X(kv, GENERATION, ADVANCED, CHOICE, YK_G | YK_C, "auto", 0, 0, "auto f16 f32", \
 	  "keys and values in the cache; auto: f32 if all matrices are, otherwise f16") \
 	X(by_row, GENERATION, ADVANCED, CHOICE, YK_G, "0", 0, 0, "0 1", \
-	  "1: a text has the same bits whatever other prompts are in the batch; slower") \
+	  "1: the text of a prompt does not depend on the other prompts of the batch, bit for bit; slower") \
 	X(system, GENERATION, ADVANCED, STRING, YK_C, "", 0, 0, NULL, \
 	  "the system message that a conversation begins with") \
 	X(template, GENERATION, ADVANCED, STRING, YK_C, "", 0, 0, NULL, \
@@ -214,22 +214,22 @@
 	X(top_k, GENERATION, ADVANCED, INT, YK_G | YK_C, "0", 0, 1048576, NULL, \
 	  "sample from this number of most likely tokens; 0: from all") \
 	X(min_p, GENERATION, ADVANCED, REAL, YK_G | YK_C, "0", 0, 1, NULL, \
-	  "sample only tokens with at least this share of the largest probability") \
+	  "sample only tokens with at least this fraction of the largest probability") \
 	X(repetition, GENERATION, ADVANCED, REAL, YK_G | YK_C, "1", 0.01, 100, NULL, \
-	  "divide logits of tokens that the text has by this, or multiply negative ones; 1: do not") \
+	  "divide positive logits of tokens that occur in the text by this, and multiply negative ones; 1: off") \
 	X(frequency, GENERATION, ADVANCED, REAL, YK_G | YK_C, "0", -100, 100, NULL, \
-	  "subtract this from a token's logit for each time that the text has it") \
+	  "subtract this from a token's logit for each of its occurrences in the text") \
 	X(presence, GENERATION, ADVANCED, REAL, YK_G | YK_C, "0", -100, 100, NULL, \
-	  "subtract this from the logit of tokens that the text has") \
+	  "subtract this from the logits of tokens that occur in the text") \
 	X(seed, RUN, BASIC, INT, YK_T | YK_G | YK_C | YK_E, "1", 0, 9e15, NULL, \
 	  "seed of all random numbers") \
 	X(backend, RUN, BASIC, STRING, YK_T | YK_G | YK_C | YK_E, "", 0, 0, NULL, \
-	  "as YOKE_BACKEND; empty: use that; in training also fastest: time the allowed devices first") \
+	  "device to use, as in YOKE_BACKEND, which is the default; in training also fastest: measure the allowed devices") \
 	X(memory, MEMORY, ADVANCED, STRING, YK_T | YK_G | YK_C | YK_E, "", 0, 0, NULL, \
-	  "as YOKE_MEMORY: maximum bytes to use of the device, as 512M; activations may wait in host memory " \
-	  "(YOKE_SPILL); empty: use that") \
+	  "maximum device memory to use, for example 512M; activations may move to host memory (YOKE_SPILL); empty: " \
+	  "YOKE_MEMORY") \
 	X(threads, RUN, ADVANCED, INT, YK_T | YK_G | YK_C | YK_E, "0", 0, 4096, NULL, \
-	  "as YOKE_THREADS; 0: use that")
+	  "CPU threads; 0: YOKE_THREADS")
 
 enum yk_config_key {
 #define X(key, ...) YK_KEY_##key,

@@ -166,12 +166,12 @@ static int list_states(struct yk_optim *o)
 	char name[YK_OPTIM_NAME];
 	if (yk_grow(&s->var, &s->var_cap, n, sizeof *s->var) < 0 ||
 	    yk_grow(&s->row, &s->row_cap, n, sizeof *s->row) < 0)
-		return yk_fail(YOKE_ENOMEM, "optimizer: no memory for %zu states", n);
+		return yk_fail(YOKE_ENOMEM, "optimizer: out of memory for %zu states", n);
 	for (size_t i = 0; i < n; i++) {
 		s->var[i] = yk_optim_state_at(o->rule, (int)i, name);
 		s->row[i] = (struct yk_parameter){ .name = strdup(name) };
 		if (!s->row[i].name)
-			return yk_fail(YOKE_ENOMEM, "optimizer: no memory for %zu states", n);
+			return yk_fail(YOKE_ENOMEM, "optimizer: out of memory for %zu states", n);
 		s->elements += yoke_count(s->var[i]);
 		s->count++;
 	}
@@ -184,7 +184,7 @@ int yk_optim_new(const struct yk_config *c, const struct yk_parameters *ps, cons
 	char settings[SETTINGS];
 	struct yk_optim *o = calloc(1, sizeof *o);
 	if (!o)
-		return yk_fail(YOKE_ENOMEM, "optimizer: no memory");
+		return yk_fail(YOKE_ENOMEM, "optimizer: out of memory");
 	settings_of(c, settings, sizeof settings);
 	o->p = ps->var;
 	o->rule = yoke_optim_new(kind_of(c), settings);
@@ -211,7 +211,7 @@ int yk_optim_of(yoke_optim *rule, const struct yk_parameters *ps, const struct y
 {
 	struct yk_optim *o = calloc(1, sizeof *o);
 	if (!o)
-		return yk_fail(YOKE_ENOMEM, "optimizer: no memory");
+		return yk_fail(YOKE_ENOMEM, "optimizer: out of memory");
 	*o = (struct yk_optim){ .rule = rule, .p = ps->var, .lent = true, .shared = share && share->cut };
 	int e = share ? yk_optim_share(rule, share) : 0;
 	if (e == 0)
@@ -255,7 +255,7 @@ static int take_squares(const struct yk_optim *o, yoke_scaler *scaler, yoke_tens
 	const int n = yk_optim_tensors(o->rule);
 	const char **name = calloc((size_t)n, sizeof *name);
 	if (!name)
-		return yk_fail(YOKE_ENOMEM, "optimizer: no memory for %d names", n);
+		return yk_fail(YOKE_ENOMEM, "optimizer: out of memory for %d names", n);
 	for (int i = 0; i < n; i++)
 		name[i] = yk_optim_tensor_name(o->rule, i);
 	const int e = yk_scaler_take(scaler, n, name, yk_optim_squares(o->rule, g, yoke_scaler_inverse(scaler)), norm, skip);

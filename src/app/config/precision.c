@@ -25,10 +25,14 @@ static int check(const char *name, int half)
 	const char *use = yk_capable(d, YOKE_OP_CONTRACT, other) != YK_NATIVE ? "fp32" :
 			  other == yoke_f16 ? "fp16-mixed" : "bf16-mixed";
 	if (can != YK_EMULATED)
-		return yk_fail(YOKE_EINVAL, "precision=%s: %s has no products of %s; use precision=%s", name, d->id,
-			       dtype, use);
-	return yk_fail(YOKE_EINVAL, "precision=%s: %s computes products of %s by way of f32, which saves memory and no "
-		       "time; use precision=%s, or allow_emulated=1 for the memory", name, d->id, dtype, use);
+		return yk_fail(
+			YOKE_EINVAL,
+			"precision=%s: %s does not support matrix products in %s; use precision=%s",
+			name, d->id, dtype, use);
+	return yk_fail(YOKE_EINVAL,
+		       "precision=%s: %s computes matrix products of %s in f32, which saves memory "
+		       "but no time; use precision=%s, or allow_emulated=1 to save memory",
+		       name, d->id, dtype, use);
 }
 
 const char *yk_precision_word(const char *word)
@@ -45,7 +49,8 @@ int yk_precision_named(const char *name, const char *keep, bool emulated, struct
 	else if (!strcmp(word, "fp16-mixed"))
 		p.half = yoke_f16;
 	else if (strcmp(word, "fp32"))
-		return yk_fail(YOKE_EINVAL, "precision=%s: is none of fp32, bf16-mixed and fp16-mixed", name);
+		return yk_fail(YOKE_EINVAL, "precision=%s: must be fp32, bf16-mixed or fp16-mixed",
+			       name);
 	p.scaled = p.half == yoke_f16;
 	*to = p;
 	return p.half && !emulated ? check(name, p.half) : 0;

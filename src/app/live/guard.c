@@ -22,7 +22,8 @@ int yk_token_draw(char to[YK_TOKEN_BYTES])
 	while (got < sizeof bits) {
 		ssize_t n = getrandom(bits + got, sizeof bits - got, 0);
 		if (n < 0 && errno != EINTR)
-			return yk_fail(YOKE_EIO, "no random bits for a token: %s", strerror(errno));
+			return yk_fail(YOKE_EIO, "cannot get random bytes for a token: %s",
+				       strerror(errno));
 		got += n > 0 ? (size_t)n : 0;
 	}
 	for (size_t i = 0; i < sizeof bits; i++)
@@ -42,12 +43,16 @@ int yk_token_read(const char *path, char to[YK_TOKEN_BYTES])
 	if (n < 0)
 		return yk_fail(YOKE_EIO, "token_file=%s: cannot be read", path);
 	if (st.st_mode & 077)
-		return yk_fail(YOKE_EPERM, "token_file=%s: others may read it; chmod go= %s", path, path);
+		return yk_fail(YOKE_EPERM,
+			       "token_file=%s: other users may read it; run chmod go= %s", path,
+			       path);
 	to[n] = '\0';
 	to[strcspn(to, "\r\n")] = '\0';
 	if (strlen(to) < 16 || to[strspn(to, plain)])
-		return yk_fail(YOKE_EFORMAT, "token_file=%s: wants one line of 16 characters or more, letters, digits "
-			       "and -._~", path);
+		return yk_fail(YOKE_EFORMAT,
+			       "token_file=%s: must contain one line of at least 16 characters, "
+			       "which may be letters, digits and -._~",
+			       path);
 	return 0;
 }
 

@@ -47,7 +47,7 @@ class Card {
 		this.box = make('section', undefined, 'card');
 		this.tip = make('div', undefined, 'tip');
 		this.tip.hidden = true;
-		this.reset = make('button', 'all of it', 'reset');
+		this.reset = make('button', 'show all', 'reset');
 		this.reset.hidden = true;
 		this.reset.onclick = () => this.zoom(null);
 		this.why = plot.why;
@@ -83,7 +83,7 @@ class Card {
 		this.box.classList.toggle('none', !svg.querySelector('[data-points]'));
 		if (!svg.querySelector('[data-points]')) {
 			this.box.replaceChildren(make('strong', this.title),
-				make('span', this.range ? 'nothing in this part' : `n/a: wants ${this.why}`, 'soft'), this.reset);
+				make('span', this.range ? 'no data in this range' : `n/a: needs ${this.why}`, 'soft'), this.reset);
 			return;
 		}
 		this.box.replaceChildren(svg, this.tip, this.reset);
@@ -201,7 +201,7 @@ const kernels = async () => {
 	const rows = (await answer.json()).flatMap(r => r.rows.slice(0, 40).map(k => [r.name, k.op ?? '', k.implementation ?? '',
 		k.device ?? '', k.scope ?? '', k.calls ?? null, k.seconds ?? null]));
 	$('kernels').replaceChildren(rows.length ? table(['run', 'op', 'implementation', 'device', 'scope', 'calls', 'seconds'],
-		rows) : make('span', 'n/a: wants a run with profile=1, at its end', 'soft'));
+		rows) : make('span', 'n/a: needs a run with profile=1, after its end', 'soft'));
 };
 
 const load = async () => {

@@ -57,7 +57,7 @@ static void sample(FILE *to, const char *name, const struct yk_view *v, const ch
 static void info(FILE *to, int n, struct yk_view *const *v)
 {
 	static const char *const key[] = { "host", "device", "driver", "version" };
-	head(to, "run_info", "gauge", "What runs: 1.");
+	head(to, "run_info", "gauge", "Always 1; the labels describe the run.");
 	for (int i = 0; i < n; i++) {
 		fputs("yoke_run_info{run=\"", to);
 		label(to, v[i]->name);
@@ -75,11 +75,13 @@ static void devices(FILE *to, int n, struct yk_view *const *v)
 	static const struct {
 		const char *name, *type, *column, *help;
 	} rows[] = {
-		{ "device_utilization_ratio", "gauge", "util", "Share of the time in which the device computed." },
-		{ "device_memory_used_bytes", "gauge", "mem_used", "Memory of the device in use." },
+		{ "device_utilization_ratio", "gauge", "util",
+		  "Fraction of the time in which the device computed." },
+		{ "device_memory_used_bytes", "gauge", "mem_used", "Device memory in use." },
 		{ "device_temperature_celsius", "gauge", "temp_c", "Temperature of the device." },
-		{ "device_power_watts", "gauge", "power_w", "Power of the device." },
-		{ "device_energy_joules_total", "counter", "energy_j", "Energy that the device took." },
+		{ "device_power_watts", "gauge", "power_w", "Power draw of the device." },
+		{ "device_energy_joules_total", "counter", "energy_j",
+		  "Energy consumed by the device." },
 	};
 	char column[64], number[16];
 	for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
@@ -96,7 +98,7 @@ static void devices(FILE *to, int n, struct yk_view *const *v)
 // One sample per op, summed over its implementations and scopes.
 static void kernels(FILE *to, int n, struct yk_view *const *v)
 {
-	head(to, "kernel_seconds_total", "counter", "Time in kernels, of a run with a profile.");
+	head(to, "kernel_seconds_total", "counter", "Time in kernels, if the run is profiled.");
 	for (int i = 0; i < n; i++) {
 		json_t *sums = json_object(), *row;
 		const json_t *rows = json_object_get(v[i]->kernels, "rows");
@@ -120,18 +122,20 @@ void yk_prometheus(FILE *to, int n, struct yk_view *const *v)
 	static const struct {
 		const char *name, *type, *stage, *column, *help;
 	} rows[] = {
-		{ "train_loss", "gauge", "train", "loss", "Loss of the last step that was logged." },
+		{ "train_loss", "gauge", "train", "loss", "Loss of the last logged step." },
 		{ "train_learning_rate", "gauge", "train", "lr", "Learning rate." },
-		{ "train_grad_norm", "gauge", "train", "grad_norm", "Norm of the gradient." },
-		{ "train_tokens_total", "counter", "train", "tokens", "Tokens that were trained on." },
-		{ "data_wait_seconds_total", "counter", "train", "data_wait_s", "Time in which steps waited for data." },
+		{ "train_grad_norm", "gauge", "train", "grad_norm", "Gradient norm." },
+		{ "train_tokens_total", "counter", "train", "tokens", "Tokens used for training." },
+		{ "data_wait_seconds_total", "counter", "train", "data_wait_s",
+		  "Time that steps waited for data." },
 	};
 	static const struct {
 		const char *name, *key, *help;
-	} counts[] = { { "launches_total", "launches", "Launches of kernels." },
-		       { "fallbacks_total", "fallbacks", "Launches on the CPU of what the device cannot do." } };
+	} counts[] = { { "launches_total", "launches", "Kernel launches." },
+		       { "fallbacks_total", "fallbacks",
+			 "Launches on the CPU of ops that the device does not support." } };
 	info(to, n, v);
-	head(to, "train_step", "gauge", "Steps done.");
+	head(to, "train_step", "gauge", "Completed steps.");
 	for (int i = 0; i < n; i++) {
 		const struct yk_view_table *t = yk_view_table(v[i], "train");
 		sample(to, "train_step", v[i], NULL, NULL, t && t->rows ? (double)yk_view_step(t, t->rows - 1) : NAN);

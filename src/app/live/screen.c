@@ -38,7 +38,7 @@ static void draw(const struct yk_top *t, struct draw *d)
 	d->count = d->line;
 	move(LINES - 1, 0);
 	attron(A_REVERSE);
-	addnstr(d->count > LINES - 1 ? " q ends, arrows scroll " : " q ends ", COLS - 1);
+	addnstr(d->count > LINES - 1 ? " q: quit, arrows: scroll " : " q: quit ", COLS - 1);
 	attrset(A_NORMAL);
 	refresh();
 }
@@ -55,12 +55,13 @@ int yk_top_screen(struct yk_top *t)
 {
 	struct draw d = { .first = 0 };
 	if (!isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO))
-		return yk_fail(YOKE_EIO, "this is no terminal; --once prints the table, --json the same for programs");
+		return yk_fail(YOKE_EIO, "standard output is not a terminal; --once prints the "
+					 "table, --json the same for programs");
 	setlocale(LC_CTYPE, "");
 	t->plain = strcmp(nl_langinfo(CODESET), "UTF-8") != 0;
 	SCREEN *screen = newterm(NULL, stdout, stdin);
 	if (!screen)
-		return yk_fail(YOKE_EIO, "the terminal is none that is known (TERM); --once prints the table");
+		return yk_fail(YOKE_EIO, "unknown terminal type (TERM); --once prints the table");
 	cbreak();
 	noecho();
 	curs_set(0);

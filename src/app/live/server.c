@@ -206,7 +206,8 @@ static enum MHD_Result stream(struct server *s, struct MHD_Connection *connectio
 	struct client *c = room(s);
 	if (!c) {
 		pthread_mutex_unlock(&s->mutex);
-		return refuse(s, connection, MHD_HTTP_SERVICE_UNAVAILABLE, "there are 16 already");
+		return refuse(s, connection, MHD_HTTP_SERVICE_UNAVAILABLE,
+			      "16 clients are connected already");
 	}
 	yk_live_position(&s->live, position);
 	*c = (struct client){ .used = true, .connection = connection, .next = s->news, .server = s };
@@ -247,7 +248,7 @@ static enum MHD_Result plot(struct server *s, struct MHD_Connection *c, const ch
 	pthread_mutex_lock(&s->mutex);
 	char *text = yk_live_plot(&s->live, name, &ask, svg);
 	pthread_mutex_unlock(&s->mutex);
-	return made(s, c, svg ? "image/svg+xml" : "application/json", text, "there is no such plot");
+	return made(s, c, svg ? "image/svg+xml" : "application/json", text, "no such plot");
 }
 
 static enum MHD_Result page(struct server *s, struct MHD_Connection *c)
@@ -273,7 +274,7 @@ static enum MHD_Result answer(struct server *s, struct MHD_Connection *c, const 
 			pthread_mutex_lock(&s->mutex);
 			char *text = plain[i].make(&s->live);
 			pthread_mutex_unlock(&s->mutex);
-			return made(s, c, plain[i].type, text, "no memory");
+			return made(s, c, plain[i].type, text, "out of memory");
 		}
 	if (!strcmp(url, "/"))
 		return page(s, c);
@@ -288,7 +289,7 @@ static enum MHD_Result answer(struct server *s, struct MHD_Connection *c, const 
 		snprintf(name, sizeof name, "%.*s", (int)(n - head - tail), url + head);
 		return plot(s, c, name, true);
 	}
-	return refuse(s, c, MHD_HTTP_NOT_FOUND, "there is nothing here");
+	return refuse(s, c, MHD_HTTP_NOT_FOUND, "no such page");
 }
 
 static enum MHD_Result request(void *arg, struct MHD_Connection *c, const char *url, const char *method,
@@ -307,15 +308,18 @@ static enum MHD_Result request(void *arg, struct MHD_Connection *c, const char *
 		return MHD_YES;
 	}
 	if (!yk_guard_host(&s->guard, header(c, "Host")))
-		return refuse(s, c, MHD_HTTP_FORBIDDEN, "the host's name is not this machine's");
+		return refuse(s, c, MHD_HTTP_FORBIDDEN, "the request's host name is not allowed");
 	if (!yk_guard_origin(&s->guard, header(c, "Origin")))
-		return refuse(s, c, MHD_HTTP_FORBIDDEN, "asked by a page of somebody else");
+		return refuse(s, c, MHD_HTTP_FORBIDDEN,
+			      "requests from other sites' pages are refused");
 	if (strcmp(method, "GET"))
-		return refuse(s, c, MHD_HTTP_METHOD_NOT_ALLOWED, "there is GET");
+		return refuse(s, c, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET is supported");
 	const char *token = strcmp(url, "/") ? NULL : argument(c, "token");
 	bool known = yk_guard_headers(&s->guard, header(c, "Authorization"), header(c, "Cookie"));
 	if (!known && !(token && yk_guard_token(&s->guard, token)))
-		return refuse(s, c, MHD_HTTP_UNAUTHORIZED, "wants the token: use the address that yoke dashboard printed");
+		return refuse(s, c, MHD_HTTP_UNAUTHORIZED,
+			      "the token is missing or wrong: use the address that yoke dashboard "
+			      "printed");
 	return answer(s, c, url);
 }
 
@@ -326,25 +330,33 @@ static int page_make(struct server *s)
 	snprintf(s->policy, sizeof s->policy,
 		 "default-src 'none'; script-src '%s'; style-src '%s'; connect-src 'self'; img-src 'self'; "
 		 "base-uri 'none'; form-action 'none'; frame-ancestors 'none'", yk_page_js_hash, yk_page_css_hash);
-	if (asprintf(&s->page,
-		     "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
-		     "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\"><title>yoke</title>"
-		     "<style>%s</style></head>\n<body><header><h1>yoke</h1><span id=\"runs\"></span>"
-		     "<span id=\"gone\" class=\"state gone\" hidden>the server is gone; what is shown stays</span>"
-		     "<span class=\"tools\"><label>smooth <input id=\"smooth\" type=\"range\" min=\"0\" max=\"0.99\" "
-		     "step=\"0.01\" value=\"0\"> <span id=\"smooth-is\">0.00</span></label>"
-		     "<label><input id=\"log\" type=\"checkbox\"> log axis</label></span></header>\n"
-		     "<main><section class=\"card wide\"><div id=\"now\"></div></section></main>"
-		     "<main id=\"plots\"></main>"
-		     "<main><section class=\"card wide\"><h2>Events</h2><div id=\"events\"></div></section>"
-		     "<section class=\"card wide\"><h2>Kernels</h2><div id=\"kernels\"></div></section>"
-		     "<section class=\"card wide\"><details><summary>Memory and telemetry</summary><div id=\"more\"></div>"
-		     "</details></section>"
-		     "<section class=\"card wide\"><details><summary>Configuration</summary><div id=\"config\"></div></details>"
-		     "</section></main>\n<script>%s</script></body></html>\n",
-		     yk_page_css, yk_page_js) < 0) {
+	if (asprintf(
+		    &s->page,
+		    "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
+		    "<meta name=\"viewport\" "
+		    "content=\"width=device-width,initial-scale=1\"><title>yoke</title>"
+		    "<style>%s</style></head>\n<body><header><h1>yoke</h1><span id=\"runs\"></span>"
+		    "<span id=\"gone\" class=\"state gone\" hidden>connection to the server lost; "
+		    "the page shows the last data</span>"
+		    "<span class=\"tools\"><label>smooth <input id=\"smooth\" type=\"range\" "
+		    "min=\"0\" max=\"0.99\" "
+		    "step=\"0.01\" value=\"0\"> <span id=\"smooth-is\">0.00</span></label>"
+		    "<label><input id=\"log\" type=\"checkbox\"> log axis</label></span></header>\n"
+		    "<main><section class=\"card wide\"><div id=\"now\"></div></section></main>"
+		    "<main id=\"plots\"></main>"
+		    "<main><section class=\"card wide\"><h2>Events</h2><div "
+		    "id=\"events\"></div></section>"
+		    "<section class=\"card wide\"><h2>Kernels</h2><div "
+		    "id=\"kernels\"></div></section>"
+		    "<section class=\"card wide\"><details><summary>Memory and "
+		    "telemetry</summary><div id=\"more\"></div>"
+		    "</details></section>"
+		    "<section class=\"card wide\"><details><summary>Configuration</summary><div "
+		    "id=\"config\"></div></details>"
+		    "</section></main>\n<script>%s</script></body></html>\n",
+		    yk_page_css, yk_page_js) < 0) {
 		s->page = NULL;
-		return yk_fail(YOKE_ENOMEM, "no memory for the page");
+		return yk_fail(YOKE_ENOMEM, "out of memory for the page");
 	}
 	return 0;
 }
@@ -414,7 +426,7 @@ static struct MHD_Daemon *start(struct server *s, const struct yk_dashboard *d, 
 	struct sockaddr_in6 v6 = { .sin6_family = AF_INET6, .sin6_port = htons((uint16_t)d->port) };
 	const bool four = inet_pton(AF_INET, strcasecmp(bind, "localhost") ? bind : "127.0.0.1", &v4.sin_addr) == 1;
 	if (!four && inet_pton(AF_INET6, bind, &v6.sin6_addr) != 1) {
-		yk_fail(YOKE_EINVAL, "bind=%s is no address of the Internet protocol", bind);
+		yk_fail(YOKE_EINVAL, "bind=%s is not an IP address", bind);
 		return NULL;
 	}
 	if (!yk_is_loopback(bind))
@@ -427,8 +439,8 @@ static struct MHD_Daemon *start(struct server *s, const struct yk_dashboard *d, 
 		(unsigned)CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
 		(size_t)65536, MHD_OPTION_END);
 	if (!m) {
-		yk_fail(YOKE_EIO, "port %d of %s cannot be had: %s; port=0 takes any that is free", d->port, bind,
-			errno ? strerror(errno) : "the server did not start");
+		yk_fail(YOKE_EIO, "cannot bind port %d of %s: %s; port=0 selects a free port",
+			d->port, bind, errno ? strerror(errno) : "the server did not start");
 		return NULL;
 	}
 	const union MHD_DaemonInfo *info = MHD_get_daemon_info(m, MHD_DAEMON_INFO_BIND_PORT);
@@ -473,9 +485,13 @@ int yk_dashboard_serve(const struct yk_dashboard *d)
 	int e = 0;
 	if (d->bind && !yk_is_loopback(d->bind)) {
 		if (!d->token_file)
-			return yk_fail(YOKE_EINVAL, "bind=%s: others than this machine may ask there; give token_file=FILE "
-				       "with a token of your own", d->bind);
-		yk_warn("dashboard", "bind=%s: nothing is encrypted: who hears the network sees the token and the pages",
+			return yk_fail(YOKE_EINVAL,
+				       "bind=%s: other machines can connect to this address; give "
+				       "token_file=FILE with your own token",
+				       d->bind);
+		yk_warn("dashboard",
+			"bind=%s: the connection is not encrypted: anyone who can read the network "
+			"traffic sees the token and the pages",
 			d->bind);
 	}
 	sigemptyset(&set);

@@ -248,7 +248,7 @@ static void run(struct lines *l, const struct yk_top *t, int i)
 	else
 		snprintf(text, sizeof text, "%lld", (long long)yk_view_last_step(v));
 	row(l, v, "step", text, NULL, false);
-	row(l, v, "to go", duration(to_go(v), n), NULL, false);
+	row(l, v, "time left", duration(to_go(v), n), NULL, false);
 	row(l, v, "loss", number(yk_view_last(v, "train", "loss"), n), "loss", t->plain);
 	row(l, v, "val_loss", number(yk_view_last(v, "valid", "val_loss"), n), NULL, false);
 	row(l, v, "learning rate", number(yk_view_last(v, "train", "lr"), n), "lr", t->plain);
@@ -264,7 +264,8 @@ void yk_top_lines(const struct yk_top *t, int columns, void (*line)(void *arg, c
 {
 	struct lines l = { .columns = columns < YK_TOP_COLUMNS ? columns : YK_TOP_COLUMNS, .line = line, .arg = arg };
 	if (!t->n) {
-		put(&l, "no run of yours lives; `yoke dashboard terminal RUN` shows one that ended");
+		put(&l,
+		    "you have no active run; `yoke dashboard terminal RUN` shows a finished one");
 		end(&l);
 	}
 	for (int i = 0; i < t->n; i++)

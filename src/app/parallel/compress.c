@@ -66,7 +66,7 @@ int yk_compress_new(struct yk_replica *t)
 		c->rest = calloc((size_t)ps->count + 1, sizeof *c->rest);
 	}
 	if (!c || !c->error || !c->sent || !c->room || !c->rest)
-		return yk_fail(YOKE_ENOMEM, "compress: no memory");
+		return yk_fail(YOKE_ENOMEM, "compress: out of memory");
 	for (int i = 0; i < ps->count; i++) {
 		const int64_t n = yoke_count(ps->var[i]), k = (int64_t)(ratio * (double)n + 1e-6);
 		c->error[i] = -1;

@@ -19,8 +19,9 @@
 // ---- at the start ----
 
 #define DRIFT \
-	"what each updates for itself would drift apart: zero=1 has one owner for each parameter, but for what tensor= and " \
-	"the ends of stages= (tied=1) have twice"
+	"parameters that each rank updates itself would drift apart: zero=1 gives each parameter " \
+	"one owner, except parameters that tensor= and " \
+	"the ends of stages= (tied=1) replicate"
 
 // Whether another rank has a replica of one of this rank's parameters and updates it independently.
 static bool has_copies(const struct yk_replica *t)
@@ -73,7 +74,7 @@ static int fact_text(const struct yk_replica *t, const struct yk_data *data, int
 		snprintf(to, room, "%016llx", (unsigned long long)kernels_hash(t));
 	free(text);
 	json_decref(o);
-	return good ? 0 : yk_fail(YOKE_ENOMEM, "ranks: no memory");
+	return good ? 0 : yk_fail(YOKE_ENOMEM, "ranks: out of memory");
 }
 
 // The first line in which two texts differ; a JSON line `"steps": 10,` becomes steps=10.
@@ -103,11 +104,15 @@ static void other_line(const char *a, const char *b, char la[120], char lb[120])
 static int differ(const struct yk_replica *t, int fact, int other, const char *mine)
 {
 	static const char *const words[FACTS] = {
-		"configuration", "data", "step of the checkpoint",
-		"device (its kind, model, driver or instruction set)", "kernels, of which self-tests left out some of one alone (`yoke doctor` lists them there)",
+		"configuration",
+		"data",
+		"step of the checkpoint",
+		"device (its kind, model, driver or instruction set)",
+		"kernels, because self-tests excluded some on only one of them (`yoke doctor` "
+		"lists them there)",
 	};
 	char *two = calloc(2, FACT_TEXT), line[2][120];
-	int e = two ? 0 : yk_fail(YOKE_ENOMEM, "ranks: no memory");
+	int e = two ? 0 : yk_fail(YOKE_ENOMEM, "ranks: out of memory");
 	const int from[] = { 0, other };
 	for (int i = 0; i < 2 && e == 0; i++) {
 		snprintf(two + i * FACT_TEXT, FACT_TEXT, "%s", mine);
@@ -127,7 +132,7 @@ int yk_ranks_agree(const struct yk_replica *t, const struct yk_data *data)
 	const int n = yoke_group_size(t->grid.all);
 	uint64_t mine[FACTS], *all = calloc((size_t)n, sizeof mine);
 	char *text = calloc(FACTS, FACT_TEXT);
-	int e = text && all ? 0 : yk_fail(YOKE_ENOMEM, "ranks: no memory"), other = -1;
+	int e = text && all ? 0 : yk_fail(YOKE_ENOMEM, "ranks: out of memory"), other = -1;
 	for (int f = 0; f < FACTS && e == 0; f++) {
 		e = fact_text(t, data, f, text + f * FACT_TEXT, FACT_TEXT);
 		mine[f] = yk_hash(text + f * FACT_TEXT, strlen(text + f * FACT_TEXT), 0);
@@ -155,7 +160,7 @@ static int hash_of(const struct yk_replica *t, bool (*has)(const struct yk_repli
 	for (int i = 0; i < ps->count; i++)
 		most = has(t, i) && yoke_bytes(ps->var[i]) > most ? yoke_bytes(ps->var[i]) : most;
 	char *data = malloc(most + 1);
-	int e = data ? 0 : yk_fail(YOKE_ENOMEM, "ranks: no memory");
+	int e = data ? 0 : yk_fail(YOKE_ENOMEM, "ranks: out of memory");
 	for (int i = 0; i < ps->count && e == 0; i++) {
 		if (!has(t, i))
 			continue;
@@ -201,20 +206,27 @@ int yk_ranks_alike(const struct yk_replica *t, bool parameters)
 		e = hash_of(t, is_copied, &mine.ends);
 	struct same *all = calloc((size_t)n, sizeof *all);
 	if (e == 0)
-		e = all ? yoke_group_exchange(g->all, &mine, sizeof mine, all) : yk_fail(YOKE_ENOMEM, "ranks: no memory");
+		e = all ? yoke_group_exchange(g->all, &mine, sizeof mine, all) :
+			  yk_fail(YOKE_ENOMEM, "ranks: out of memory");
 	for (int r = 0; r < n && e == 0; r++) {
 		const int p = (int)(r % g->tensor), s = (int)(r / g->tensor % g->stages), unit = (int)(g->stages * g->tensor);
 		const int first[] = { r % unit, r - p, r - (s == g->stages - 1 ? s : 0) * (int)g->tensor };
 		const bool good[] = { all[r].data == all[first[0]].data, all[r].tensor == all[first[1]].tensor,
 				      all[r].ends == all[first[2]].ends };
 		if (all[r].kernels != all[0].kernels)
-			e = yk_fail(YOKE_EINVAL, "ranks 0 and %d differ in their kernels, of which self-tests left out some of one "
-				    "alone (`yoke doctor` lists them there), and " DRIFT, r);
+			e = yk_fail(YOKE_EINVAL,
+				    "ranks 0 and %d differ in their kernels, because self-tests "
+				    "excluded some on only one of them (`yoke doctor` lists them "
+				    "there), and " DRIFT,
+				    r);
 		for (int i = 0; i < 3 && e == 0; i++)
 			if (!good[i])
-				e = yk_fail(YOKE_EMISMATCH, "ranks %d and %d have other parameters at step %lld, which should have the same "
-					    "bits: a device computes wrong, or its memory fails; they were alike when they saved before", first[i],
-					    r, (long long)t->step);
+				e = yk_fail(YOKE_EMISMATCH,
+					    "ranks %d and %d have different parameters at step "
+					    "%lld, which should be bit-identical: a device "
+					    "computes wrong results, or its memory fails; they "
+					    "were identical at the previous save",
+					    first[i], r, (long long)t->step);
 	}
 	free(all);
 	return e;

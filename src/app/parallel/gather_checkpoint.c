@@ -150,7 +150,10 @@ static int append(struct list *l, const struct yk_parameters *ps)
 		entry[w->l.count++] = (struct entry){ .var = ps->var[k], .here = true };
 	}
 	yk_host_list_free(&more);
-	return e ? e : entry ? 0 : yk_fail(YOKE_ENOMEM, "checkpoint: no host memory for %d arrays", ps->count);
+	return e ? e :
+	       entry ?
+		   0 :
+		   yk_fail(YOKE_ENOMEM, "checkpoint: out of host memory for %d arrays", ps->count);
 }
 
 // shared: tensors are sharded among data ranks.
@@ -158,7 +161,8 @@ static int list(const struct yk_replica *t, const struct yk_parameters *ps, int 
 {
 	int e = yk_file_list(t, ps, each, &to->names);
 	if (e == 0 && !(to->entry = calloc((size_t)to->names.l.count + 1, sizeof *to->entry)))
-		e = yk_fail(YOKE_ENOMEM, "checkpoint: no host memory for %d arrays", to->names.l.count);
+		e = yk_fail(YOKE_ENOMEM, "checkpoint: out of host memory for %d arrays",
+			    to->names.l.count);
 	for (int k = 0; k < to->names.l.count && e == 0; k++)
 		e = enter(t, ps, each, shared, to, k, &to->entry[k]);
 	return e;
@@ -168,12 +172,12 @@ int yk_checkpoint_gather_begin(struct yk_replica *t)
 {
 	struct yk_checkpoint_gather *w = t->whole = calloc(1, sizeof *w);
 	if (!w)
-		return yk_fail(YOKE_ENOMEM, "checkpoint: no host memory");
+		return yk_fail(YOKE_ENOMEM, "checkpoint: out of host memory");
 	w->group = t->grid.all;
 	w->tensor = t->grid.tensor;
 	const size_t ranks = w->group ? (size_t)yoke_group_size(w->group) : 1;
 	w->owns = calloc(ranks, sizeof *w->owns);
-	int e = w->owns ? 0 : yk_fail(YOKE_ENOMEM, "checkpoint: no host memory");
+	int e = w->owns ? 0 : yk_fail(YOKE_ENOMEM, "checkpoint: out of host memory");
 	if (e == 0)
 		e = list(t, t->stage > 2 ? yk_zero_held(t->zero) : t->kept, 1, t->stage > 2, &w->part[YK_CHECKPOINT_MODEL]);
 	if (e == 0)
@@ -234,7 +238,7 @@ int yk_checkpoint_gather_give(void *arg, int part, int i, uint64_t from, size_t 
 	if (own->here)
 		return yk_read_part(own->var, from, to, bytes);
 	if (!w->room && !(w->room = malloc(YK_SAFETENSORS_WINDOW)))
-		return yk_fail(YOKE_ENOMEM, "checkpoint: no host memory for %s", h->name);
+		return yk_fail(YOKE_ENOMEM, "checkpoint: out of host memory for %s", h->name);
 	int e = yk_group_tell(w->group, 0, &want, sizeof want);
 	if (e == 0)
 		e = compare(w, &want);
@@ -261,7 +265,8 @@ static int send(struct yk_checkpoint_gather *w, const struct request *r)
 	if (sent.from >= sent.to)
 		return 0;
 	char *room = malloc((size_t)(sent.to - sent.from) * each);
-	int e = room ? read_row(own, sent, each, room) : yk_fail(YOKE_ENOMEM, "checkpoint: no host memory for %s", h->name);
+	int e = room ? read_row(own, sent, each, room) :
+		       yk_fail(YOKE_ENOMEM, "checkpoint: out of host memory for %s", h->name);
 	if (e == 0)
 		e = yk_group_send(w->group, 0, room, (size_t)(sent.to - sent.from) * each);
 	free(room);

@@ -80,7 +80,8 @@ static int agree(const struct yk_grid *g, const char *split)
 	const int n = yoke_group_size(g->all);
 	struct layout *all = calloc((size_t)n, sizeof mine);
 	snprintf(mine.split, sizeof mine.split, "%s", split);
-	int e = all ? yoke_group_exchange(g->all, &mine, sizeof mine, all) : yk_fail(YOKE_ENOMEM, "ranks: no memory");
+	int e = all ? yoke_group_exchange(g->all, &mine, sizeof mine, all) :
+		      yk_fail(YOKE_ENOMEM, "ranks: out of memory");
 	for (int i = 1; i < n && e == 0; i++) {
 		if (all[i].stages != all->stages)
 			e = yk_fail(YOKE_EINVAL, "rank 0 has stages=%lld, rank %d stages=%lld", (long long)all->stages, i,
@@ -110,8 +111,11 @@ int yk_grid_join(const struct yk_config *c, struct yk_grid *to)
 	if (n > 1)
 		g.all = world;
 	if (n % unit)
-		return yk_fail(YOKE_EINVAL, "%lld ranks are no multiple of the %lld of stages=%lld times tensor=%lld", (long long)n,
-			       (long long)unit, (long long)g.stages, (long long)g.tensor);
+		return yk_fail(YOKE_EINVAL,
+			       "%lld ranks are not a multiple of %lld, the product of stages=%lld "
+			       "and tensor=%lld",
+			       (long long)n, (long long)unit, (long long)g.stages,
+			       (long long)g.tensor);
 	g.data = n / unit;
 	g.d = rank / unit;
 	g.s = rank / g.tensor % g.stages;

@@ -13,7 +13,8 @@ int yk_host_list_describe(const struct yk_parameters *ps, bool whole, struct yk_
 {
 	struct yk_host_list l = { .tensor = calloc((size_t)ps->count + 1, sizeof *l.tensor) };
 	if (!l.tensor)
-		return yk_fail(YOKE_ENOMEM, "checkpoint: no host memory for %d arrays", ps->count);
+		return yk_fail(YOKE_ENOMEM, "checkpoint: out of host memory for %d arrays",
+			       ps->count);
 	for (; l.count < ps->count; l.count++) {
 		const yoke_tensor *var = ps->var[l.count];
 		struct yk_host_tensor *t = &l.tensor[l.count];
@@ -51,7 +52,7 @@ int yk_host_list_read(const struct yk_parameters *ps, struct yk_host_list *to)
 		size_t bytes = yoke_bytes(ps->var[i]);
 		void *data = l.tensor[i].data = malloc(bytes);
 		e = data ? yoke_read(ps->var[i], data, bytes) :
-			   yk_fail(YOKE_ENOMEM, "checkpoint: no host memory for %s",
+			   yk_fail(YOKE_ENOMEM, "checkpoint: out of host memory for %s",
 				   ps->row[i].name);
 	}
 	if (e < 0)
@@ -81,7 +82,8 @@ int yk_host_list_take(void *arg, int i, const void *data, uint64_t bytes)
 		return yoke_put(var, data, bytes);
 	char *part = malloc(yoke_bytes(var) + 1);
 	if (!part)
-		return yk_fail(YOKE_ENOMEM, "checkpoint: no host memory for %s", ps->row[i].name);
+		return yk_fail(YOKE_ENOMEM, "checkpoint: out of host memory for %s",
+			       ps->row[i].name);
 	yk_cut_take(cut, yk_parameters_whole(ps, i, dims), dims, yoke_dtype_size(yoke_dtype(var)), data, part);
 	const int e = yoke_put(var, part, yoke_bytes(var));
 	free(part);

@@ -28,7 +28,8 @@ int yk_file_list(const struct yk_replica *t, const struct yk_parameters *ps, int
 	}
 	if (!(own.own = calloc((size_t)ps->count + 1, sizeof *own.own))) {
 		yk_host_list_free(&own.l);
-		return yk_fail(YOKE_ENOMEM, "checkpoint: no host memory for %d arrays", ps->count);
+		return yk_fail(YOKE_ENOMEM, "checkpoint: out of host memory for %d arrays",
+			       ps->count);
 	}
 	for (int k = 0; k < ps->count; k++)
 		own.own[k] = k;
@@ -55,7 +56,8 @@ static int take(void *arg, int i, const void *data, uint64_t bytes)
 		return 0;
 	float *part = malloc(bytes + 1);
 	if (!part)
-		return yk_fail(YOKE_ENOMEM, "checkpoint: no host memory for what was not sent");
+		return yk_fail(YOKE_ENOMEM,
+			       "checkpoint: out of host memory for the states that no rank sent");
 	for (uint64_t k = 0; k < bytes / sizeof *part; k++)
 		part[k] = l->share * ((const float *)data)[k];
 	const int e = yoke_put(yk_compress_errors(l->t->compress)->var[i - l->states], part, bytes);
@@ -86,7 +88,9 @@ static int load_both(const struct yk_replica *t, const char *folder, const struc
 {
 	struct yk_host_tensor *all = calloc((size_t)(states->count + weights->count) + 1, sizeof *all);
 	char (*name)[160] = calloc((size_t)weights->count + 1, sizeof *name);
-	int e = all && name ? 0 : yk_fail(YOKE_ENOMEM, "checkpoint: no host memory for %d arrays", weights->count);
+	int e = all && name ? 0 :
+			      yk_fail(YOKE_ENOMEM, "checkpoint: out of host memory for %d arrays",
+				      weights->count);
 	l->states = states->count;
 	if (e == 0) {
 		memcpy(all, states->tensor, (size_t)states->count * sizeof *all);

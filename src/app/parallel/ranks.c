@@ -31,19 +31,28 @@ bool yk_ranks_in_order(const struct yk_config *c, int64_t data, int64_t parts, c
 	if (data == 1)
 		return true;
 	if (strcmp(yk_config_str(c, YK_KEY_wire), "fp32"))
-		snprintf(line, sizeof line, "wire=%.20s rounds what ranks send", yk_config_str(c, YK_KEY_wire));
+		snprintf(line, sizeof line, "wire=%.20s rounds the sent gradients",
+			 yk_config_str(c, YK_KEY_wire));
 	else if (strcmp(yk_config_str(c, YK_KEY_compress), "none"))
-		snprintf(line, sizeof line, "compress=%.20s sends a part of the gradients", yk_config_str(c, YK_KEY_compress));
+		snprintf(line, sizeof line,
+			 "compress=%.20s sends only some elements of the gradients",
+			 yk_config_str(c, YK_KEY_compress));
 	else if (!strcmp(yk_ranks_algorithm(), "ring") && data > 2)
 		snprintf(line, sizeof line, "dist.algorithm=ring adds around the ring");
 	else if (order && !strcmp(yk_param_str((struct yk_param *)(uintptr_t)order), "fast"))
-		snprintf(line, sizeof line, "dist.order=fast leaves the order to the vendor's library");
+		snprintf(line, sizeof line,
+			 "dist.order=fast lets the vendor's library choose the order");
 	else if (strcmp(yk_config_str(c, YK_KEY_accumulate_order), "tree") && (each > 1 || data > 3))
-		snprintf(line, sizeof line, "accumulate_order=fast adds each rank's parts one after the other");
+		snprintf(line, sizeof line,
+			 "accumulate_order=fast adds each rank's micro-batches sequentially");
 	else if ((n & (n - 1)) && each > 1 && zero < 2)
-		snprintf(line, sizeof line, "each of %lld ranks has %lld parts, which is no power of 2", (long long)data, (long long)each);
+		snprintf(line, sizeof line,
+			 "each of %lld ranks has %lld micro-batches, which is not a power of 2",
+			 (long long)data, (long long)each);
 	else if ((n & (n - 1)) && each > 1)
-		snprintf(line, sizeof line, "zero=%lld adds over %lld ranks first, which is no power of 2", (long long)zero, (long long)data);
+		snprintf(line, sizeof line,
+			 "zero=%lld adds over %lld ranks first, which is not a power of 2",
+			 (long long)zero, (long long)data);
 	if (why)
 		snprintf(why, YK_ORDER_WHY, "%s", line);
 	return !*line;
@@ -110,7 +119,7 @@ static int says_make(struct yk_replica *t)
 		}
 	const bool good = s && s->waited;
 	free(one);
-	return good ? yoke_error_code() : yk_fail(YOKE_ENOMEM, "ranks: no memory");
+	return good ? yoke_error_code() : yk_fail(YOKE_ENOMEM, "ranks: out of memory");
 }
 
 static double waited(const struct yk_replica *t)
@@ -147,7 +156,9 @@ int yk_ranks_hear(struct yk_replica *t)
 	struct yk_ranks_says *s = t->says;
 	const int64_t n = says_count(t);
 	float *all = s->all[0] ? calloc((size_t)n, sizeof *all) : NULL;
-	int e = !s->all[0] ? 0 : all ? yoke_read(s->all[0], all, (size_t)n * sizeof *all) : yk_fail(YOKE_ENOMEM, "ranks: no memory");
+	int e = !s->all[0] ? 0 :
+		all        ? yoke_read(s->all[0], all, (size_t)n * sizeof *all) :
+			     yk_fail(YOKE_ENOMEM, "ranks: out of memory");
 	yoke_free(s->all[0]);
 	s->all[0] = s->all[1];
 	s->all[1] = NULL;
@@ -187,7 +198,7 @@ int yk_ranks_join(struct yk_replica *t)
 	t->batches.first = t->grid.d * (t->stage < 2 ? t->batches.accumulate : 1);
 	t->batches.stride = t->stage < 2 ? 1 : t->grid.data;
 	if (t->group && yk_adapt_asked() && !(t->group->adapt = yk_adapt_new(t->group->ranks, t->group->rendezvous->node)))
-		return yk_fail(YOKE_ENOMEM, "ranks: no memory");
+		return yk_fail(YOKE_ENOMEM, "ranks: out of memory");
 	return says_make(t);
 }
 
@@ -213,7 +224,7 @@ int yk_ranks_start(const struct yk_replica *t, const struct yk_parameters *ps, i
 	const int n = end - first;
 	yoke_tensor *const *var = ps->var + first, **to = calloc((size_t)n + 1, sizeof *to);
 	if (!to)
-		return yk_fail(YOKE_ENOMEM, "ranks: no memory");
+		return yk_fail(YOKE_ENOMEM, "ranks: out of memory");
 	yoke_scope *s = yoke_scope_begin("start");
 	int e = n ? yoke_broadcast_list(t->group, 0, n, var, to) : 0;
 	for (int i = 0; i < n && e == 0; i++)
@@ -283,7 +294,8 @@ static int take_events(yoke_group *g, const uint64_t *bytes, char **to)
 	int e = 0;
 	for (int r = 1; r < yoke_group_size(g) && e == 0; r++) {
 		to[r - 1] = malloc(bytes[r]);
-		e = to[r - 1] ? yk_group_recv(g, (uint32_t)r, to[r - 1], bytes[r]) : yk_fail(YOKE_ENOMEM, "ranks: no memory for a trace");
+		e = to[r - 1] ? yk_group_recv(g, (uint32_t)r, to[r - 1], bytes[r]) :
+				yk_fail(YOKE_ENOMEM, "ranks: out of memory for a trace");
 	}
 	return e;
 }
@@ -294,7 +306,8 @@ int yk_ranks_trace(const struct yk_replica *t, struct yk_profile *p, const char 
 	const int n = yoke_group_size(g), rank = yoke_group_rank(g);
 	uint64_t mine = yk_profile_began(p), *all = calloc((size_t)n, sizeof *all), first = mine;
 	char **other = calloc((size_t)n, sizeof *other), *own = NULL;
-	int e = all && other ? yoke_group_exchange(g, &mine, sizeof mine, all) : yk_fail(YOKE_ENOMEM, "ranks: no memory for a trace");
+	int e = all && other ? yoke_group_exchange(g, &mine, sizeof mine, all) :
+			       yk_fail(YOKE_ENOMEM, "ranks: out of memory for a trace");
 	for (int r = 0; r < n && e == 0; r++)
 		first = all[r] < first ? all[r] : first;
 	yk_profile_rank(p, rank, n, mine - first);

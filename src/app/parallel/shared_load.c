@@ -39,7 +39,9 @@ static int hear(const struct yk_grid *g, int n, const struct yk_host_tensor *t, 
 	for (int i = 0; i < n; i++)
 		most = yk_host_bytes(&t[i]) > most ? yk_host_bytes(&t[i]) : most;
 	char *data = malloc(most + 1);
-	int e = data ? 0 : yk_fail(YOKE_ENOMEM, "checkpoint: no host memory for an array of %zu bytes", most);
+	int e = data ? 0 :
+		       yk_fail(YOKE_ENOMEM,
+			       "checkpoint: out of host memory for an array of %zu bytes", most);
 	for (int i = 0; i <= n && e == 0; i++) {
 		const size_t bytes = i < n ? yk_host_bytes(&t[i]) : 0;
 		struct word w;

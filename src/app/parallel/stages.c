@@ -28,22 +28,31 @@ int yk_stages_check(const struct yk_config *c, const struct yk_model *m, const s
 	const char *split = yk_config_str(c, YK_KEY_split);
 	int64_t from, to;
 	if (stages == 1 && strcmp(split, "auto"))
-		return yk_fail(YOKE_EINVAL, "split=%s is for stages, of which there is one: give stages=", split);
+		return yk_fail(
+			YOKE_EINVAL,
+			"split=%s applies to pipeline stages, but there is only one: give stages=",
+			split);
 	if (stages == 1)
 		return 0;
 	if (yk_config_int(c, YK_KEY_zero) >= 2)
-		return yk_fail(YOKE_EINVAL, "zero=%lld with stages=%lld: gradients of a stage are added over its micro-batches "
-			       "where it has them; give zero=1 or 0", (long long)yk_config_int(c, YK_KEY_zero), (long long)stages);
+		return yk_fail(YOKE_EINVAL,
+			       "zero=%lld with stages=%lld: a stage accumulates complete gradients "
+			       "over its micro-batches; use zero=1 or 0",
+			       (long long)yk_config_int(c, YK_KEY_zero), (long long)stages);
 	if (strcmp(yk_config_str(c, YK_KEY_compress), "none"))
 		return yk_fail(YOKE_EINVAL, "compress=topk keeps remainders of all parameters, but with stages=%lld a rank has only those of "
 			       "its stage: use stages=1 or compress=none", (long long)stages);
 	if (*yk_config_str(c, YK_KEY_keep_f32))
-		return yk_fail(YOKE_EINVAL, "keep_f32=%s names scopes, but with stages=%lld a rank has only those of its stage: use stages=1, or drop "
-			       "keep_f32",
+		return yk_fail(YOKE_EINVAL,
+			       "keep_f32=%s names scopes, but with stages=%lld a rank has only "
+			       "those of its stage: use stages=1, or remove keep_f32",
 			       yk_config_str(c, YK_KEY_keep_f32), (long long)stages);
 	if (!strcmp(yk_config_str(c, YK_KEY_optimizer), "accelerated") && strcmp(yk_config_str(c, YK_KEY_restart), "none"))
-		return yk_fail(YOKE_EINVAL, "optimizer=accelerated restarts by sums over all parameters, of which with stages=%lld no "
-			       "rank has all: give restart=none or stages=1", (long long)stages);
+		return yk_fail(
+			YOKE_EINVAL,
+			"optimizer=accelerated restarts by sums over all parameters, but with "
+			"stages=%lld no rank has all of them: use restart=none or stages=1",
+			(long long)stages);
 	return yk_stage_split(m, s, split, stages, 0, &from, &to);
 }
 
@@ -60,7 +69,7 @@ int yk_stages_new(struct yk_replica *t)
 		return 0;
 	struct yk_stages *x = t->stages = calloc(1, sizeof *x);
 	if (!x || !(x->tensor = calloc(n->alls + 1, sizeof *x->tensor)))
-		return yk_fail(YOKE_ENOMEM, "stages: no memory");
+		return yk_fail(YOKE_ENOMEM, "stages: out of memory");
 	x->how = strcmp(yk_config_str(t->config, YK_KEY_pipeline), "gpipe") ? YK_1F1B : YK_GPIPE;
 	x->copy = -1;
 	for (size_t i = 0; i < n->alls; i++) {
@@ -155,7 +164,7 @@ int yk_stages_record(struct yk_replica *t, const struct yk_stages_step *step, yo
 {
 	const int64_t n = t->batches.accumulate;
 	struct yk_passage *x = calloc((size_t)n, sizeof *x);
-	int e = x ? 0 : yk_fail(YOKE_ENOMEM, "stages: no memory");
+	int e = x ? 0 : yk_fail(YOKE_ENOMEM, "stages: out of memory");
 	for (int64_t i = 0; i < 2 * n && e == 0; i++) {
 		const struct yk_turn turn = yk_turn_of(t->stages->how, t->grid.stages, t->grid.s, n, i);
 		struct yk_passage *part = &x[turn.part];
@@ -232,7 +241,7 @@ int yk_stages_list(const struct yk_network *n, const struct yk_host_list *l, int
 		return 0;
 	}
 	yk_stages_list_free(&w);
-	return yk_fail(YOKE_ENOMEM, "checkpoint: no host memory for %d arrays", all);
+	return yk_fail(YOKE_ENOMEM, "checkpoint: out of host memory for %d arrays", all);
 }
 
 struct load {

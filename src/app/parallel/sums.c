@@ -24,7 +24,7 @@ static int add_place(struct yk_sums *s, yoke_tensor *const *like, const int64_t 
 	char name[48];
 	yoke_tensor **sum = calloc((size_t)s->count + 1, sizeof *sum);
 	if (!sum)
-		return yk_fail(YOKE_ENOMEM, "trainer: no memory");
+		return yk_fail(YOKE_ENOMEM, "trainer: out of memory");
 	s->grad[s->places] = sum;
 	const int k = s->places++;
 	if (s->inside)

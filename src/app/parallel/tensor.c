@@ -20,7 +20,7 @@ int yk_cuts_new(struct yk_replica *t)
 	struct yk_cuts *x = calloc(1, sizeof *x);
 	if (!x || !(x->counts = calloc((size_t)ps->count, sizeof *x->counts))) {
 		free(x);
-		return yk_fail(YOKE_ENOMEM, "tensor ranks: no memory");
+		return yk_fail(YOKE_ENOMEM, "tensor ranks: out of memory");
 	}
 	for (int i = 0; i < ps->count; i++)
 		x->counts[i] = ps->row[i].cut.blocks || t->grid.p == 0;
@@ -55,7 +55,7 @@ int yk_cuts_start(const struct yk_replica *t, int first, int end)
 	yoke_tensor **to = calloc(2 * (size_t)(end - first) + 1, sizeof *to), **var = to + (end - first);
 	int n = 0;
 	if (!to)
-		return yk_fail(YOKE_ENOMEM, "tensor ranks: no memory");
+		return yk_fail(YOKE_ENOMEM, "tensor ranks: out of memory");
 	yoke_scope *s = yoke_scope_begin("start");
 	for (int i = first; i < end; i++)
 		if (!ps->row[i].cut.blocks)

@@ -75,7 +75,7 @@ static int renew(void *arg, yoke_tensor *const *piece)
 	const struct yk_zero *z = t->zero;
 	const struct yk_parameters *ps = t->params;
 	yoke_tensor **to = calloc((size_t)ps->count, sizeof *to);
-	int e = to ? 0 : yk_fail(YOKE_ENOMEM, "ranks: no memory");
+	int e = to ? 0 : yk_fail(YOKE_ENOMEM, "ranks: out of memory");
 	for (int b = 0; b < z->buckets && e == 0; b++) {
 		const int first = z->first[b], end = bucket_end(z, b);
 		yoke_tensor *mine = join(first, end, piece, to);
@@ -116,7 +116,7 @@ static int make(struct yk_zero *z, const struct yk_parameters *ps)
 		cut_bucket(z, z->buckets, count);
 	}
 	free(count);
-	return good ? 0 : yk_fail(YOKE_ENOMEM, "ranks: no memory");
+	return good ? 0 : yk_fail(YOKE_ENOMEM, "ranks: out of memory");
 }
 
 // Replaces a bucket's parameters, which have values, by this rank's shards.
@@ -205,7 +205,7 @@ int yk_zero_new(struct yk_replica *t)
 	const bool whole = !strcmp(yk_config_str(t->config, YK_KEY_optimizer), "lamb");
 	struct yk_zero *z = calloc(1, sizeof *z);
 	if (!z)
-		return yk_fail(YOKE_ENOMEM, "ranks: no memory");
+		return yk_fail(YOKE_ENOMEM, "ranks: out of memory");
 	*z = (struct yk_zero){ .ranks = (uint32_t)yoke_group_size(t->group), .rank = (uint32_t)yoke_group_rank(t->group),
 			       .stage = (int)yk_config_int(t->config, YK_KEY_zero), .unit = whole ? 0 : YK_OPTIM_PIECE };
 	const int e = make(z, t->params);
@@ -323,7 +323,8 @@ int yk_zero_list(const struct yk_replica *t, const struct yk_parameters *s, int 
 {
 	*to = (struct yk_host_list){ .count = s->count, .tensor = calloc((size_t)s->count + 1, sizeof *to->tensor) };
 	if (!to->tensor)
-		return yk_fail(YOKE_ENOMEM, "checkpoint: no host memory for %d arrays", s->count);
+		return yk_fail(YOKE_ENOMEM, "checkpoint: out of host memory for %d arrays",
+			       s->count);
 	for (int k = 0; k < s->count; k++) {
 		const int i = member_of(t, s, each, k);
 		to->tensor[k] = (struct yk_host_tensor){ .name = s->row[k].name, .dtype = yoke_dtype(s->var[k]) };
@@ -345,7 +346,7 @@ int yk_zero_put(void *arg, int k, const void *data, uint64_t bytes)
 	float *part = malloc((size_t)share->all * sizeof *part + 1);
 	int64_t dims[YOKE_MAX_RANK];
 	if (!part)
-		return yk_fail(YOKE_ENOMEM, "no host memory for the optimizer's state");
+		return yk_fail(YOKE_ENOMEM, "out of host memory for the optimizer's state");
 	yk_cut_take(&t->params->row[i].cut, file_dims(t, i, dims), dims, sizeof *part, data, part);
 	const int e = yoke_count(var) ? yoke_put(var, part + share->from, yoke_bytes(var)) : 0;
 	free(part);

@@ -176,27 +176,34 @@ static void memory(struct found *f)
 		double asked = bytes_before(error, " asked for"), unused = bytes_before(error, " free;"),
 		       largest = bytes_behind(error, "largest free block");
 		bool pieces = unused >= asked && asked > largest;
-		json_t *list = find(f, "memory", say(pieces ? "memory was there, in pieces that are too small" :
-							      "memory did not suffice"),
-				    say(pieces ? "YOKE_POOL=0 for comparison, or a smaller batch" :
-						 "a smaller batch, recompute=auto, or memory=, which spills"),
-				    "yoke plan with these keys says what fits", 0);
+		json_t *list = find(f, "memory",
+				    say(pieces ? "enough memory was free, but it was fragmented" :
+						 "not enough memory"),
+				    say(pieces ? "try YOKE_POOL=0, or a smaller batch" :
+						 "a smaller batch, recompute=auto, or memory=, "
+						 "which moves activations to host memory"),
+				    "`yoke plan` with these keys shows what fits", 0);
 		json_array_append_new(list, evidence("run.json", 0, 0, say("%s", error)));
 	}
 	if (retries > 0)
-		json_array_append_new(find(f, "memory", say("allocations were tried again %s", yk_counted(n, (long long)retries, "time")),
-					   say("a smaller batch, or recompute=auto"), "", 0),
-				      evidence("metrics.jsonl", 0, 0, say("pool_retries %.0f", retries)));
+		json_array_append_new(
+			find(f, "memory",
+			     say("allocations were retried %s",
+				 yk_counted(n, (long long)retries, "time")),
+			     say("a smaller batch, or recompute=auto"), "", 0),
+			evidence("metrics.jsonl", 0, 0, say("pool_retries %.0f", retries)));
 	if (kills > 0)
-		json_array_append_new(find(f, "memory", say("the system killed for memory"), say("a smaller batch, workers or prefetch"),
-					   "", 0),
-				      evidence("telemetry.jsonl", line_of(t, 0), line_of(t, SIZE_MAX),
-					       say("oom_kills, %.0f more", kills)));
+		json_array_append_new(
+			find(f, "memory", say("the system killed processes for lack of memory"),
+			     say("a smaller batch, workers or prefetch"), "", 0),
+			evidence("telemetry.jsonl", line_of(t, 0), line_of(t, SIZE_MAX),
+				 say("oom_kills increased by %.0f", kills)));
 	if (v->state == YK_VIEW_LOST && rss > NEAR_LIMIT * limit)
-		json_array_append_new(find(f, "memory", say("it did not end, and was near the limit of its memory"),
-					   say("a smaller batch, workers or prefetch, or a higher limit"), "", 0),
-				      evidence("telemetry.jsonl", 0, 0,
-					       say("rss %.4g, limit %.4g bytes", rss, limit)));
+		json_array_append_new(
+			find(f, "memory", say("the run disappeared while near its memory limit"),
+			     say("a smaller batch, workers or prefetch, or a higher limit"), "", 0),
+			evidence("telemetry.jsonl", 0, 0,
+				 say("rss %.4g, limit %.4g bytes", rss, limit)));
 }
 
 static void launch(struct found *f)
@@ -207,17 +214,20 @@ static void launch(struct found *f)
 			const char *text = *end_error(f->v) ? end_error(f->v) : f->v->event[f->v->events - 1].text;
 			json_array_append_new(
 				find(f, "launch", say("the device failed (%s)", codes[i]),
-				     say("YOKE_SYNC=1 names the step; another driver, or backend=cpu"),
-				     "snapshot_every= lets another device go on", 0),
+				     say("YOKE_SYNC=1 to find the failing step; another driver, or "
+					 "backend=cpu"),
+				     "snapshot_every= lets another device take over", 0),
 				evidence("run.json", 0, 0, say("%s", text)));
 			return;
 		}
 	for (size_t i = 0; i < f->v->events; i++)
 		if (!strcmp(f->v->event[i].event, "device lost")) {
-			json_array_append_new(find(f, "launch", say("a device failed, another went on"),
-						   say("YOKE_SYNC=1 names the step; another driver"), "", 0),
-					      evidence("events.jsonl", (uint32_t)i + 1, (uint32_t)i + 1,
-						       say("%s", f->v->event[i].text)));
+			json_array_append_new(
+				find(f, "launch", say("a device failed and another took over"),
+				     say("YOKE_SYNC=1 to find the failing step; another driver"),
+				     "", 0),
+				evidence("events.jsonl", (uint32_t)i + 1, (uint32_t)i + 1,
+					 say("%s", f->v->event[i].text)));
 			return;
 		}
 }
@@ -240,8 +250,11 @@ static void waiting(struct found *f)
 	if (share > WAIT_MAX)
 		json_array_append_new(
 			find(f, "slow", say("waiting for data %.0f %% of the time", 100 * share),
-			     say("more workers (workers=%s now), or data prepared as token files", config(f->v, "workers")),
-			     ahead ? "processors that are free" : "prefetch > 0 and workers > 0: nothing is read ahead without",
+			     say("more workers (workers=%s now), or data prepared as token files",
+				 config(f->v, "workers")),
+			     ahead ? "idle processors" :
+				     "prefetch > 0 and workers > 0, otherwise nothing is read "
+				     "ahead",
 			     gain_of(share)),
 			of_train(f, say("data_wait_s %.4g to %.4g in %.4g s", from, to, f->wall)));
 }
@@ -257,13 +270,17 @@ static void phases(struct found *f)
 	if (timed && idle > IDLE_MAX)
 		json_array_append_new(find(f, "slow", say("idle %.0f %% of the time", 100 * idle),
 					   say("a larger batch (batch=%s now)", config(v, "batch")),
-					   "memory for it: yoke plan", gain_of(idle)),
+					   "enough memory; `yoke plan` predicts it", gain_of(idle)),
 				      of_end(say("idle %.4g s of %.4g s", idle * wall, wall)));
 	if (transfers > TRANSFER_MAX)
-		json_array_append_new(find(f, "slow", say("transfers take %.0f %% of the time", 100 * transfers),
-					   say("prefetch, so that they overlap (prefetch=%s now); offload=none", config(v, "prefetch")),
-					   "pinned memory pays only with prefetch > 0", gain_of(transfers)),
-				      of_end(say("transfers %.4g s of %.4g s", transfers * wall, wall)));
+		json_array_append_new(
+			find(f, "slow", say("transfers take %.0f %% of the time", 100 * transfers),
+			     say("more prefetch, so that transfers overlap with compute "
+				 "(prefetch=%s now); offload=none",
+				 config(v, "prefetch")),
+			     "prefetch > 0, without which pinned memory does not help",
+			     gain_of(transfers)),
+			of_end(say("transfers %.4g s of %.4g s", transfers * wall, wall)));
 	if (saving > SAVING_MAX)
 		json_array_append_new(find(f, "slow", say("saving takes %.0f %% of the time", 100 * saving),
 					   say("fewer checkpoints: save_every=%s now", config(v, "save_every")), "",
@@ -279,17 +296,26 @@ static void counted(struct found *f)
 	double wall = of_report(v, "wall"), planning = phase(v, "plan", NULL) / wall;
 	// the first plans are expected: each shape needs one, and so does validation
 	if (misses + hits > SETTLED && misses - FIRST_PLANS > MISSES_MAX * (misses + hits))
-		json_array_append_new(find(f, "slow", say("plans are made anew, %.0f of %.0f times", misses, misses + hits),
-					   say("shapes that repeat: YOKE_LOG=plan says in which field each differs"), "",
-					   gain_of(planning)),
-				      of_end(say("plan_misses %.0f, plan_hits %.0f, planning %.4g s", misses, hits,
-						 planning * wall)));
+		json_array_append_new(
+			find(f, "slow",
+			     say("%.0f of %.0f evaluations compiled a new plan", misses,
+				 misses + hits),
+			     say("shapes that repeat; YOKE_LOG=plan shows which field differs"), "",
+			     gain_of(planning)),
+			of_end(say("plan_misses %.0f, plan_hits %.0f, planning %.4g s", misses,
+				   hits, planning * wall)));
 	if (fallbacks > 0) {
 		const json_t *first = json_array_get(json_object_get(v->report, "fallback_ops"), 0);
 		const char *op = json_string_value(json_object_get(first, "op"));
-		json_array_append_new(find(f, "slow", say("%s went to the CPU, %s among them", yk_counted(n, (long long)fallbacks, "launch"), op ? op : "some"),
-					   say("a backend that takes the op (yoke check device), or backend=cpu"), "", 0),
-				      of_end(say("fallbacks %.0f, %.4g bytes moved", fallbacks, of_report(v, "fallback_bytes"))));
+		json_array_append_new(
+			find(f, "slow",
+			     say("%s fell back to the CPU, including %s",
+				 yk_counted(n, (long long)fallbacks, "launch"), op ? op : "some"),
+			     say("a backend that supports the op (`yoke check device`), or "
+				 "backend=cpu"),
+			     "", 0),
+			of_end(say("fallbacks %.0f, %.4g bytes moved", fallbacks,
+				   of_report(v, "fallback_bytes"))));
 	}
 }
 
@@ -324,9 +350,13 @@ static void slower(struct found *f)
 	double early = median_of(f, c, f->first, f->first + part), late = median_of(f, c, rows - part, rows);
 	if (early / late > SLOWER)
 		json_array_append_new(
-			find(f, "slow", say("steps take %.2f times as long at the end as at first", early / late),
-			     say("look for what grows (leak), for other programs, and at temperatures"), "", early / late),
-			of_train(f, say("tokens_per_s, medians of quarters: %.4g, then %.4g", early, late)));
+			find(f, "slow",
+			     say("steps take %.2f times as long at the end as at the start",
+				 early / late),
+			     say("check for memory leaks, other programs, and high temperatures"),
+			     "", early / late),
+			of_train(f, say("tokens_per_s, medians of quarters: %.4g, then %.4g", early,
+					late)));
 }
 
 static void throttled(struct found *f)
@@ -336,10 +366,12 @@ static void throttled(struct found *f)
 		const char *name = t->column[i].name, *dot = strrchr(name, '.');
 		if (strcmp(dot ? dot + 1 : name, dot ? "throttle" : "throttled") || !(t->column[i].greatest > t->column[i].first))
 			continue;
-		json_array_append_new(find(f, "slow", say("the processor or device was throttled"),
-					   say("cooling, a higher limit of power, or of the control group"), "", 0),
-				      evidence("telemetry.jsonl", line_of(t, 0), line_of(t, SIZE_MAX),
-					       say("%s from %.4g to %.4g", name, t->column[i].first, t->column[i].greatest)));
+		json_array_append_new(
+			find(f, "slow", say("the processor or device was throttled"),
+			     say("better cooling, or a higher power or cgroup limit"), "", 0),
+			evidence("telemetry.jsonl", line_of(t, 0), line_of(t, SIZE_MAX),
+				 say("%s from %.4g to %.4g", name, t->column[i].first,
+				     t->column[i].greatest)));
 		return;
 	}
 }
@@ -369,12 +401,15 @@ static void leak_of(struct found *f, const char *stage, const char *column, cons
 	}
 	if (n > 2 && growth > LEAK_BYTES && growth > LEAK_SHARE * middle && z > LEAK_Z)
 		json_array_append_new(
-			find(f, "leak", say("%s of %s grows by %.4g MB", column, stage, 1e-6 * growth),
-			     say("handles that are kept in each step (yoke_keep without yoke_free), lists of the program's own"),
+			find(f, "leak",
+			     say("%s of %s grows by %.4g MB", column, stage, 1e-6 * growth),
+			     say("free handles that each step keeps (yoke_keep without yoke_free), "
+				 "and check the program's own lists"),
 			     "", 0),
 			evidence(file, line_of(t, first), line_of(t, SIZE_MAX),
-				 say("slope of Theil and Sen times the time: %.4g bytes of %.4g, Mann and Kendall's z %.3g", growth,
-				     middle, z)));
+				 say("growth by the Theil-Sen slope: %.4g bytes of %.4g; "
+				     "Mann-Kendall z %.3g",
+				     growth, middle, z)));
 	free(x);
 }
 
@@ -387,10 +422,14 @@ static void leak(struct found *f)
 	leak_of(f, "memory", "rss", "metrics.jsonl");
 	leak_of(f, "telemetry", "rss", "telemetry.jsonl");
 	if (c >= 0 && t->rows > 4 && pending > 1000 && pending >= 4 * (t->column[c].first + 1))
-		json_array_append_new(find(f, "leak", say("the graph grows: %.0f operations are recorded and not evaluated", pending),
-					   say("evaluate what is kept, or free it"), "", 0),
-				      evidence("metrics.jsonl", line_of(t, 0), line_of(t, SIZE_MAX),
-					       say("pending_nodes from %.0f to %.0f", t->column[c].first, pending)));
+		json_array_append_new(
+			find(f, "leak",
+			     say("the graph grows: %.0f recorded operations are not evaluated",
+				 pending),
+			     say("evaluate the kept tensors, or free them"), "", 0),
+			evidence("metrics.jsonl", line_of(t, 0), line_of(t, SIZE_MAX),
+				 say("pending_nodes from %.0f to %.0f", t->column[c].first,
+				     pending)));
 }
 
 // ---- low use ----
@@ -399,7 +438,9 @@ static void low_use(struct found *f)
 {
 	static const struct {
 		const char *key, *what;
-	} parts[] = { { "transfers", "transfers" }, { "plan", "planning" }, { "wait", "waiting for it" } };
+	} parts[] = { { "transfers", "transfers" },
+		      { "plan", "planning" },
+		      { "wait", "waiting for the device" } };
 	const struct yk_view *v = f->v;
 	const struct yk_view_table *t = yk_view_table(v, "telemetry");
 	int c = yk_view_column(t, "devices.0.util");
@@ -434,9 +475,14 @@ static void low_use(struct found *f)
 		if (yk_view_last(v, "train", "data_wait_s") > 0.5 * worst)
 			cause = "waiting for data";
 	}
-	json_t *list = find(f, "low use", say("the device computes %.0f %% of the time; the largest gap: %s", 100 * busy, cause),
-			    say("a larger batch (batch=%s now), or backend=cpu: yoke plan device measures it", config(v, "batch")),
-			    "memory for it: yoke plan", told ? 0 : gain_of(worst / wall));
+	json_t *list =
+		find(f, "low use",
+		     say("the device computes %.0f %% of the time; the largest gap: %s", 100 * busy,
+			 cause),
+		     say("a larger batch (batch=%s now), or backend=cpu; `yoke plan device` "
+			 "compares the devices",
+			 config(v, "batch")),
+		     "enough memory; `yoke plan` predicts it", told ? 0 : gain_of(worst / wall));
 	json_array_append_new(list, told ? evidence("telemetry.jsonl", line_of(t, 0), line_of(t, SIZE_MAX),
 						    say("devices.0.util, mean %.3g", busy)) :
 					   of_end(say("%.4g s of compute in %.4g s", computed, wall)));
@@ -471,10 +517,17 @@ static void hang(struct found *f, double now)
 	const double most = fmax(SILENT_S, isnan(each) ? 0 : SILENT_STEPS * each);
 	if (!isfinite(newest) || now - newest <= most)
 		return;
-	json_t *list = find(f, "hang", say("it lives, and its last line is %.0f s old", now - newest),
-			    say("end it (SIGTERM twice), then resume=1; YOKE_SYNC=1 names the step that does not end"), "", 0);
-	json_array_append_new(list, evidence("metrics.jsonl", line_of(f->train, SIZE_MAX), line_of(f->train, SIZE_MAX),
-					     say("%.0f s without a line, where %.0f are the most", now - newest, most)));
+	json_t *list =
+		find(f, "hang",
+		     say("the process is running, but its last record is %.0f s old", now - newest),
+		     say("end it (SIGTERM twice) and continue with resume=1; YOKE_SYNC=1 shows "
+			 "which step does not end"),
+		     "", 0);
+	json_array_append_new(list,
+			      evidence("metrics.jsonl", line_of(f->train, SIZE_MAX),
+				       line_of(f->train, SIZE_MAX),
+				       say("%.0f s without a record; at most %.0f s are expected",
+					   now - newest, most)));
 	// among ranks, the one with the fewest collectives
 	double least = INFINITY, greatest = -INFINITY;
 	const char *behind = NULL;
@@ -510,7 +563,7 @@ static json_t *not_alike(const struct yk_view *a, const struct yk_view *b)
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
 		if (!same(a, b, keys[i]))
 			snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s", *text ? ", " : "", keys[i]);
-	return say(*text ? "what else differs: %s" : "nothing else differs", text);
+	return say(*text ? "other differences: %s" : "nothing else differs", text);
 }
 
 static void inconsistent(struct found *f, const struct yk_view *b)

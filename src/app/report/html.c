@@ -148,8 +148,15 @@ static void roofline(FILE *to, const json_t *run)
 						   .y = line[1], .color = curves };
 		curves++;
 	}
-	const struct yk_plot q = { .name = "roofline", .title = "Roofline", .x_label = "FLOP a byte", .y_label = "FLOP/s",
-				   .x = YK_SCALE_LOG10, .y = YK_SCALE_LOG10, .curves = curves, .curve = curve, .target = NAN };
+	const struct yk_plot q = { .name = "roofline",
+				   .title = "Roofline",
+				   .x_label = "FLOP/byte",
+				   .y_label = "FLOP/s",
+				   .x = YK_SCALE_LOG10,
+				   .y = YK_SCALE_LOG10,
+				   .curves = curves,
+				   .curve = curve,
+				   .target = NAN };
 	if (n)
 		yk_svg_plot(to, &q);
 	free(x);
@@ -197,15 +204,16 @@ static void run(FILE *to, const json_t *r)
 	members(to, r);
 	fprintf(to, "<h3>Numbers</h3>\n");
 	TABLE(to, json_object_get(r, "numbers"), { "stage", "stage" }, { "name", "number" }, { "count", "lines" },
-	      { "first", "first" }, { "last", "last" }, { "least", "least" }, { "greatest", "greatest" },
-	      { "min_step", "least at step" });
+	      { "first", "first" }, { "last", "last" }, { "least", "min" }, { "greatest", "max" },
+	      { "min_step", "min at step" });
 	fprintf(to, "<h3>Where the time went</h3>\n");
-	TABLE(to, json_object_get(r, "phases"), { "device", "device" }, { "phase", "phase" }, { "seconds", "seconds" },
-	      { "share", "share" }, { "pieces", "pieces" }, { "bytes", "bytes" }, { "bytes_per_s", "bytes/s" },
-	      { "flops", "FLOP" }, { "flops_per_s", "FLOP/s" });
-	fprintf(to, "<h3>At best so many times as fast, if a phase took no time (Amdahl)</h3>\n");
-	TABLE(to, json_object_get(r, "bounds"), { "phase", "phase" }, { "at_best", "times as fast" });
-	fprintf(to, "<h3>Counted</h3>\n");
+	TABLE(to, json_object_get(r, "phases"), { "device", "device" }, { "phase", "phase" },
+	      { "seconds", "seconds" }, { "share", "share" }, { "pieces", "intervals" },
+	      { "bytes", "bytes" }, { "bytes_per_s", "bytes/s" }, { "flops", "FLOP" },
+	      { "flops_per_s", "FLOP/s" });
+	fprintf(to, "<h3>Maximum speedup if a phase took no time (Amdahl)</h3>\n");
+	TABLE(to, json_object_get(r, "bounds"), { "phase", "phase" }, { "at_best", "speedup" });
+	fprintf(to, "<h3>Counts</h3>\n");
 	members(to, json_object_get(r, "counts"));
 	fprintf(to, "<h3>Kernels</h3>\n");
 	if (!json_array_size(json_object_get(r, "kernels")))
@@ -236,7 +244,7 @@ static void beside(FILE *to, const json_t *o, const json_t *list, const char *ke
 		yk_xml_text(to, string_of(r, "name"));
 		fprintf(to, "</th>");
 		if (second)
-			fprintf(to, "<th class=\"n\">%s</th>", "of the first");
+			fprintf(to, "<th class=\"n\">%s</th>", "vs the first");
 	}
 	fprintf(to, "</tr>\n");
 	json_array_foreach (list, i, d) {
@@ -277,5 +285,5 @@ int yk_summary_html(FILE *to, const json_t *o)
 	json_array_foreach (runs, i, r)
 		run(to, r);
 	yk_html_end(to);
-	return ferror(to) ? yk_fail(YOKE_EIO, "the report cannot be written") : 0;
+	return ferror(to) ? yk_fail(YOKE_EIO, "cannot write the report") : 0;
 }

@@ -10,17 +10,17 @@
 
 #include "base/error.h"
 
-#define TELEMETRY "a run that writes telemetry.jsonl, on a device that says it"
+#define TELEMETRY "a run with telemetry on a device that reports it"
 
 static const struct yk_plot_kind kinds[] = {
 	{ "loss", "Loss", "loss", YK_VIEW_BY_STEP, "a logged step", { { "train", "loss" }, { "valid", "val_loss" } } },
 	{ "learning_rate", "Learning rate", "lr", YK_VIEW_BY_STEP, "a logged step", { { "train", "lr" } } },
 	{ "grad_norm", "Gradient norm", "norm", YK_VIEW_BY_STEP, "a logged step", { { "train", "grad_norm" } } },
-	{ "tokens_per_s", "Tokens a second", "tokens/s", YK_VIEW_BY_STEP, "a logged step",
+	{ "tokens_per_s", "Tokens per second", "tokens/s", YK_VIEW_BY_STEP, "a logged step",
 	  { { "train", "tokens_per_s" } } },
 	{ "memory", "Memory", "bytes", YK_VIEW_BY_STEP, "a logged step",
 	  { { "train", "peak_bytes" }, { "memory", "pool_reserved" }, { "memory", "rss" } } },
-	{ "data_wait", "Waiting for data, in all", "seconds", YK_VIEW_BY_STEP, "a logged step",
+	{ "data_wait", "Total wait for data", "seconds", YK_VIEW_BY_STEP, "a logged step",
 	  { { "train", "data_wait_s" } } },
 	{ "loss_scale", "Loss scale", "scale", YK_VIEW_BY_STEP, "precision=fp16-mixed", { { "train", "scale" } } },
 	{ "utilisation", "Utilisation", "share", YK_VIEW_BY_SECONDS, TELEMETRY,
@@ -129,7 +129,7 @@ int yk_plot_make(int n, struct yk_view *const *v, const struct yk_plot_kind *k, 
 	};
 	to->numbers = malloc(2 * YK_PLOT_CURVES * points * sizeof(double));
 	if (!to->numbers)
-		return yk_fail(YOKE_ENOMEM, "no memory for a plot");
+		return yk_fail(YOKE_ENOMEM, "out of memory for a plot");
 	int made = 0;
 	for (int i = 0; i < n; i++)
 		for (int c = 0; c < COLUMNS && k->column[c].stage && made < YK_PLOT_CURVES; c++) {

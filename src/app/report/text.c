@@ -41,7 +41,7 @@ static bool is_plain(const json_t *v)
 	return !json_is_object(v) && !json_is_array(v);
 }
 
-// The keys of the first object are the columns.
+// The keys vs the first object are the columns.
 static void md_table(FILE *to, const char *title, const json_t *list)
 {
 	const json_t *first = json_array_get(list, 0), *o;
@@ -90,7 +90,7 @@ static void md_beside(FILE *to, const json_t *o, const json_t *list, const char 
 	json_array_foreach (json_object_get(o, "runs"), i, r) {
 		fputs(" ", to);
 		md_text(to, string_of(r, "name"));
-		fputs(second ? " | of the first |" : " |", to);
+		fputs(second ? " | vs the first |" : " |", to);
 	}
 	fputs("\n| --- |", to);
 	json_array_foreach (json_object_get(o, "runs"), i, r)
@@ -111,10 +111,10 @@ static const struct {
 	const char *key, *title;
 } lists[] = {
 	{ "numbers", "Numbers" }, { "phases", "Where the time went" },
-	{ "bounds", "At best so many times as fast, if a phase took no time (Amdahl)" },
+	{ "bounds", "Maximum speedup if a phase took no time (Amdahl)" },
 	{ "kernels", "Kernels" }, { "events", "Events" },
 }, objects[] = {
-	{ "counts", "Counted" }, { "settings", "Settings" }, { "config", "Configuration" },
+	{ "counts", "Counts" }, { "settings", "Settings" }, { "config", "Configuration" },
 };
 
 void yk_summary_markdown(FILE *to, const json_t *o)

@@ -44,7 +44,7 @@ static int add_toggle(struct ablation *a, const char *text, size_t bytes)
 	char name[64];
 	struct yk_config other;
 	if (a->toggles == TOGGLES)
-		return yk_fail(YOKE_EINVAL, "toggles: %d at most", TOGGLES);
+		return yk_fail(YOKE_EINVAL, "toggles: more than %d", TOGGLES);
 	if (bytes >= sizeof t->text || !memchr(text, '=', bytes))
 		return yk_fail(YOKE_EINVAL, "toggles: '%.*s' is not key=value", (int)bytes, text);
 	snprintf(t->text, sizeof t->text, "%.*s", (int)bytes, text);
@@ -52,7 +52,8 @@ static int add_toggle(struct ablation *a, const char *text, size_t bytes)
 	snprintf(name, sizeof name, "%.*s", (int)(t->value - 1 - t->text), t->text);
 	for (int i = 0; i < a->toggles; i++)
 		if (!strncmp(a->toggle[i].text, name, strlen(name)) && a->toggle[i].text[strlen(name)] == '=')
-			return yk_fail(YOKE_EINVAL, "toggles: there is '%s' already", a->toggle[i].text);
+			return yk_fail(YOKE_EINVAL, "toggles: '%s' gives this key already",
+				       a->toggle[i].text);
 	const char *one[] = { t->text };
 	struct yk_error_aside *aside = yk_error_aside();
 	int e = yk_config_with(a->config, 1, one, &other);
@@ -77,7 +78,8 @@ static int parse_toggles(struct ablation *a, const char *list)
 		list += n + (list[n] == ',');
 	}
 	if (e == 0 && !a->toggles)
-		return yk_fail(YOKE_EINVAL, "which toggles? as in toggles=recompute=block,precision=bf16-mixed");
+		return yk_fail(YOKE_EINVAL, "no toggles; give some, for example "
+					    "toggles=recompute=block,precision=bf16-mixed");
 	return e;
 }
 
@@ -196,7 +198,8 @@ json_t *yk_ablate(struct yk_config *c, const char *toggles, int rounds)
 	snprintf(steps, sizeof steps, "steps=%d", STEPS);
 	int e = yk_config_given(c, YK_KEY_steps) ? 0 : yk_config_argument(c, steps);
 	if (e == 0 && yk_config_int(c, YK_KEY_steps) < 2)
-		e = yk_fail(YOKE_EINVAL, "steps=%s: an ablation wants 2 at least", yk_config_str(c, YK_KEY_steps));
+		e = yk_fail(YOKE_EINVAL, "steps=%s: an ablation needs at least 2",
+			    yk_config_str(c, YK_KEY_steps));
 	if (e == 0)
 		e = parse_toggles(a, toggles);
 	if (e == 0)

@@ -160,9 +160,9 @@ int yk_batch_choose(struct yk_trainer *t, struct yk_config *c)
 	if (e < 0)
 		return e;
 	yk_snprintf(t->batch_why, sizeof t->batch_why,
-		 "batch=%" PRId64 ": the fastest of %d that were timed, at %.0f "
+		 "batch=%" PRId64 ": the fastest of %d measured batches, at %.0f "
 		 "tokens/s; up to %" PRId64 " %s",
 		 p.batch, p.timed, p.rate * (double)t->context, fits,
-		 fits == windows ? "are in the text" : "fit");
+		 fits == windows ? "are in the data" : "fit");
 	return yk_config_settle(c, YK_KEY_batch, p.batch);
 }

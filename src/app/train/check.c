@@ -22,13 +22,15 @@ static int foreign_size(const struct yk_config *c, const struct yk_model *m)
 		enum yk_config_key key = yk_config_sizes[k];
 		const char *name = yk_config_rows[key].name;
 		if (!(m->sizes >> k & 1) && c->value[key].origin == YK_BY_ARGUMENT)
-			return yk_fail(YOKE_EINVAL, "argument '%s=%s': model=%s has no %s; drop it",
-				       name, yk_config_str(c, key), m->name, name);
+			return yk_fail(YOKE_EINVAL,
+				       "argument '%s=%s': model=%s has no %s; remove it", name,
+				       yk_config_str(c, key), m->name, name);
 	}
 	for (int k = 0; k < YK_TRAIT_COUNT; k++) {
 		const char *name = yk_config_rows[yk_config_traits[k]].name;
 		if (!(m->traits >> k & 1) && c->value[yk_config_traits[k]].origin == YK_BY_ARGUMENT)
-			return yk_fail(YOKE_EINVAL, "argument '%s=%s': model=%s has no %s; drop it", name,
+			return yk_fail(YOKE_EINVAL,
+				       "argument '%s=%s': model=%s has no %s; remove it", name,
 				       yk_config_str(c, yk_config_traits[k]), m->name, name);
 	}
 	return 0;
@@ -39,8 +41,8 @@ static int has_own(const struct yk_config *c, enum yk_config_key key)
 {
 	if (c->value[key].origin != YK_BY_ARGUMENT)
 		return 0;
-	return yk_fail(YOKE_EINVAL, "argument '%s=%s': the model of init= has its own; drop it", yk_config_rows[key].name,
-		       yk_config_str(c, key));
+	return yk_fail(YOKE_EINVAL, "argument '%s=%s': the model of init= fixes it; remove it",
+		       yk_config_rows[key].name, yk_config_str(c, key));
 }
 
 // With init=, the files have the model and its tokenizer.
@@ -55,10 +57,13 @@ static int check_start(const struct yk_config *c)
 	for (int k = 0; k < YK_TRAIT_COUNT && e == 0; k++)
 		e = has_own(c, yk_config_traits[k]);
 	if (e == 0 && yk_config_int(c, YK_KEY_stages) > 1)
-		e = yk_fail(YOKE_EINVAL, "stages=%s: the model of init= is not divided into stages; give stages=1",
+		e = yk_fail(YOKE_EINVAL,
+			    "stages=%s: the model of init= does not support pipeline stages; use "
+			    "stages=1",
 			    yk_config_str(c, YK_KEY_stages));
 	if (e == 0 && yk_config_int(c, YK_KEY_zero) > 2)
-		e = yk_fail(YOKE_EINVAL, "zero=3: the weights of init= are loaded by each rank in full; give zero=2 or less");
+		e = yk_fail(YOKE_EINVAL,
+			    "zero=3: each rank loads all weights of init=; use zero=2 or less");
 	return e;
 }
 
@@ -66,7 +71,7 @@ int yk_config_check(const struct yk_config *c)
 {
 	if (c->command == YK_T && !*yk_config_str(c, YK_KEY_data))
 		return yk_fail(YOKE_EINVAL,
-			       "data is not given: name text to read, as in data=FILE");
+			       "data is missing; name the text to read, for example data=FILE");
 	return c->command == YK_T ? yk_config_check_model(c) : 0;
 }
 
@@ -82,7 +87,8 @@ int yk_config_check_model(const struct yk_config *c)
 		e = yk_adapted_check(c);
 	if (e == 0 && !strcmp(yk_config_str(c, YK_KEY_tokenizer), "word") && yk_config_int(c, YK_KEY_vocab) > 0 &&
 	    yk_config_int(c, YK_KEY_vocab) < 3)
-		e = yk_fail(YOKE_EINVAL, "vocab=%s: two ids are <pad> and <unk>; 3 or more are possible",
+		e = yk_fail(YOKE_EINVAL,
+			    "vocab=%s: must be at least 3, because two ids are <pad> and <unk>",
 			    yk_config_str(c, YK_KEY_vocab));
 	if (e == 0 && !strcmp(yk_config_str(c, YK_KEY_tokenizer), "bpe") && yk_config_int(c, YK_KEY_vocab) > 0 &&
 	    yk_config_int(c, YK_KEY_vocab) < YK_BPE_LEAST)
@@ -96,6 +102,6 @@ int yk_config_check_model(const struct yk_config *c)
 	if (e == 0)
 		e = yk_watch_check(&watch, c);
 	if (e == 0 && !*yk_config_str(c, YK_KEY_out))
-		return yk_fail(YOKE_EINVAL, "out is empty: name a folder for the model");
+		return yk_fail(YOKE_EINVAL, "out is empty; name a directory for the model");
 	return e;
 }

@@ -20,21 +20,32 @@ struct yk_device_choice_said yk_device_choice_rule(const struct yk_device_choice
 	if (!a->device)
 		return (struct yk_device_choice_said){ YK_WHICH_CPU, true, "there is no other device", NULL };
 	if (!a->trains)
-		return (struct yk_device_choice_said){ YK_WHICH_CPU, false, "nothing is trained", NULL };
+		return (struct yk_device_choice_said){ YK_WHICH_CPU, false,
+						       "the workload does not train", NULL };
 	if (a->samples < 200 || a->batch < 16)
-		return (struct yk_device_choice_said){ YK_WHICH_CPU, a->samples < 100 || a->batch < 8,
-					       "less than 200 samples, or a batch of less than 16", NULL };
+		return (struct yk_device_choice_said){
+			YK_WHICH_CPU, a->samples < 100 || a->batch < 8,
+			"fewer than 200 samples, or a batch of fewer than 16", NULL
+		};
 	if (image && a->channels < 20 && a->height < 128 && a->width < 128)
-		return (struct yk_device_choice_said){ YK_WHICH_CPU, false, "images of less than 20 channels and 128 x 128", NULL };
+		return (struct yk_device_choice_said){
+			YK_WHICH_CPU, false,
+			"images with fewer than 20 channels and smaller than 128 x 128", NULL
+		};
 	if (a->parameters < 1e4)
-		return (struct yk_device_choice_said){ YK_WHICH_CPU, false, "less than 10,000 parameters", NULL };
+		return (struct yk_device_choice_said){ YK_WHICH_CPU, false,
+						       "fewer than 10,000 parameters", NULL };
 	if (a->loader >= 0.5)
-		return (struct yk_device_choice_said){ YK_WHICH_CPU, false, "half of the time waits for data", NULL };
+		return (struct yk_device_choice_said){
+			YK_WHICH_CPU, false, "loading data takes at least half of the time", NULL
+		};
 	if (a->samples > 500 && a->epochs >= 10 &&
 	    ((a->channels >= 100 && a->height >= 256 && a->width >= 256) || a->parameters >= 1e6))
-		return (struct yk_device_choice_said){ YK_WHICH_DEVICE, false, "a large model, trained for long",
-					       a->batch < 32 ? "a batch of 32 would do better" : NULL };
-	return (struct yk_device_choice_said){ YK_WHICH_MEASURE, false, "no rule says", NULL };
+		return (struct yk_device_choice_said){
+			YK_WHICH_DEVICE, false, "a large model and a long training",
+			a->batch < 32 ? "a batch of at least 32 would use the device better" : NULL
+		};
+	return (struct yk_device_choice_said){ YK_WHICH_MEASURE, false, "no rule applies", NULL };
 }
 
 const struct yk_device_choice_tier *yk_device_choice_tier_of(double gb_s, double tflop_s)
@@ -204,10 +215,11 @@ int yk_device_choice_settle(struct yk_config *c, char said[256])
 	if (n > 1)
 		yk_device_choice_measure(c, n, list, 1, false, &t);
 	if (n < 1 || t.best < 0)
-		return yk_fail(YOKE_ENODEV, "backend=fastest: %s", n > 0 ? t.device[0].why : "there is no device");
+		return yk_fail(YOKE_ENODEV, "backend=fastest: %s",
+			       n > 0 ? t.device[0].why : "no device found");
 	snprintf(argument, sizeof argument, "backend=%.*s", (int)strcspn(id[t.best], ":"), id[t.best]);
 	if (isnan(t.ratio))
-		snprintf(said, 256, "%s: nothing to compare it with", argument);
+		snprintf(said, 256, "%s, the only device", argument);
 	else
 		yk_snprintf(said, 256, "%s, %.2f times as fast as the next best", argument, t.ratio);
 	return yk_config_settle_text(c, YK_KEY_backend, strchr(argument, '=') + 1);

@@ -51,7 +51,7 @@ static void ran_free(struct ran *r)
 
 static int no_memory(void)
 {
-	return yk_fail(YOKE_ENOMEM, "validate: no host memory for gradients and losses");
+	return yk_fail(YOKE_ENOMEM, "validate: out of host memory for gradients and losses");
 }
 
 // ---- a run ----
@@ -254,11 +254,13 @@ static json_t *report(const struct ran *a, const struct ran *b, const char *prec
 	double memory = (double)b->peak / (double)a->peak, speed = b->tokens_per_s / a->tokens_per_s;
 	bool often = b->skipped > b->steps / 2, good = loss_good && gradients_good && !often;
 	char verdict[256];
-	yk_snprintf(verdict, sizeof verdict, "%s%s%s%s; %.2f of the memory, %.2f of the speed%s",
-		 good ? "trains as fp32 does" : "does not train as fp32 does:",
-		 loss_good ? "" : " losses differ", gradients_good ? "" : " gradients differ",
-		 often ? " most steps overflow" : "", memory, speed,
-		 b->native ? "" : ": its products are converted to f32 here, so it saves memory only");
+	yk_snprintf(
+		verdict, sizeof verdict, "%s%s%s%s; %.2f times the memory, %.2f times the speed%s",
+		good ? "trains like fp32" : "does not train like fp32:",
+		loss_good ? "" : " losses differ", gradients_good ? "" : " gradients differ",
+		often ? " most steps overflow" : "", memory, speed,
+		b->native ? "" :
+			    ": this device converts its products to f32, so it saves only memory");
 	return json_pack("{s:s, s:s, s:I, s:{s:o, s:o, s:o, s:f}, s:o, s:{s:I, s:I, s:f}, s:{s:f, s:f, s:f}, s:I, s:f, "
 			 "s:b, s:s}",
 			 "precision", precision, "device", b->device, "steps", (json_int_t)b->steps,
@@ -285,8 +287,10 @@ json_t *yk_compare_precision(struct yk_config *c)
 	snprintf(precision, sizeof precision, "%s",
 		 yk_config_given(c, YK_KEY_precision) ? yk_config_str(c, YK_KEY_precision) : "bf16-mixed");
 	if (!strstr(precision, "mixed")) {
-		yk_fail(YOKE_EINVAL, "precision=%s: there is nothing to compare with; give precision=bf16-mixed or "
-			"precision=fp16-mixed", precision);
+		yk_fail(YOKE_EINVAL,
+			"precision=%s: it would be compared with itself; give precision=bf16-mixed "
+			"or precision=fp16-mixed",
+			precision);
 		return NULL;
 	}
 	snprintf(count, sizeof count, "%d", STEPS);

@@ -52,17 +52,22 @@ static struct yk_tokenizer *tokenizer_new(const struct yk_config *c, const struc
 	if (!prepared && (!strcmp(name, "bpe") || yk_config_is_path(c, YK_KEY_tokenizer)))
 		return tokenizer_of_files(c, spec);
 	if (!prepared && (ids || strcmp(name, "word")) && (spec->vocab > 0) != ids) {
-		yk_fail(YOKE_EINVAL, ids ? "tokenizer=ids: the text does not say how many different tokens there are; give "
-			"vocab=" : "vocab=: of text that is tokenized here it follows from tokenizer=%s; it bounds that of "
-			"tokenizer=word", name);
+		yk_fail(YOKE_EINVAL,
+			ids ? "tokenizer=ids: the text does not contain the vocabulary size; give "
+			      "vocab=" :
+			      "vocab=: tokenizer=%s determines the vocabulary size; vocab= applies "
+			      "to tokenizer=word and tokenizer=ids",
+			name);
 		return NULL;
 	}
 	if (!prepared)
 		return ids ? yk_tokenizer_ids(spec->vocab, "vocab") : yk_tokenizer_new(name);
 	struct yk_tokenizer *t = yk_data_tokenizer(paths, spec);
 	if (t && yk_config_asked(c, YK_KEY_tokenizer) && strcmp(name, yk_tokenizer_name(t))) {
-		yk_fail(YOKE_EINVAL, "%s: holds tokens of tokenizer=%s, not %s; drop the key, or prepare the text again", paths,
-			yk_tokenizer_name(t), name);
+		yk_fail(YOKE_EINVAL,
+			"%s: contains tokens of tokenizer=%s, not %s; remove the key, or prepare "
+			"the text again",
+			paths, yk_tokenizer_name(t), name);
 		yk_tokenizer_free(t);
 		return NULL;
 	}
@@ -81,13 +86,13 @@ static int same_kind(const struct yk_tokenizer *t, const struct yk_config *c, co
 		return yk_fail(YOKE_EINVAL, "%s: was begun with vocab=%s; drop the key, or train another one with another out", folder, vocab);
 	if (!yk_start_given(c) && strcmp(yk_config_str(c, YK_KEY_tokenizer), name))
 		return yk_fail(YOKE_EINVAL,
-			       "%s: holds a model of tokenizer=%s; drop the key, or "
-			       "train another one with another out",
+			       "%s: contains a model with tokenizer=%s; remove the key, or train "
+			       "another model with another out",
 			       folder, name);
 	if ((uint64_t)seed != from->seed)
 		return yk_fail(YOKE_EINVAL,
-			       "%s: was begun with seed=%llu; drop the key, or train "
-			       "another one with another out",
+			       "%s: was started with seed=%llu; remove the key, or train another "
+			       "model with another out",
 			       folder, (unsigned long long)from->seed);
 	return 0;
 }
@@ -98,11 +103,14 @@ static int check_pipe(const struct yk_config *c)
 	static const enum yk_config_key passes[] = { YK_KEY_epochs, YK_KEY_eval_every, YK_KEY_save_every };
 	for (size_t i = 0; i < sizeof passes / sizeof *passes; i++)
 		if (yk_config_real(c, passes[i]) > 0)
-			return yk_fail(YOKE_EINVAL, "%s=%s: a pipe has no end that is known; give steps",
-				       yk_config_rows[passes[i]].name, yk_config_str(c, passes[i]));
+			return yk_fail(
+				YOKE_EINVAL,
+				"%s=%s: the length of a pipe is unknown; give a number of steps",
+				yk_config_rows[passes[i]].name, yk_config_str(c, passes[i]));
 	if (yk_config_int(c, YK_KEY_shuffle) == 1)
-		return yk_fail(YOKE_EINVAL, "shuffle=1: the windows of a pipe come in its order; give shuffle=0, or the windows "
-			       "of a block that are mixed, as shuffle=1000");
+		return yk_fail(YOKE_EINVAL,
+			       "shuffle=1: a pipe is read in order; give shuffle=0, or shuffle=N "
+			       "to shuffle within blocks of N windows, for example shuffle=1000");
 	return 0;
 }
 
@@ -141,7 +149,7 @@ struct yk_corpus *yk_corpus_new(void)
 {
 	struct yk_corpus *x = calloc(1, sizeof *x);
 	if (!x) {
-		yk_fail(YOKE_ENOMEM, "data: no memory");
+		yk_fail(YOKE_ENOMEM, "data: out of memory");
 		return NULL;
 	}
 	pthread_mutex_init(&x->lock, NULL);

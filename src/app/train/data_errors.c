@@ -46,7 +46,7 @@ int yk_data_errors_open(struct yk_data_errors *d, const char *folder, int64_t st
 	*d = (struct yk_data_errors){ .file = -1 };
 	if (asprintf(&d->path, "%s/data_errors.jsonl", folder) < 0) {
 		d->path = NULL;
-		return yk_fail(YOKE_ENOMEM, "%s: no memory for a path", folder);
+		return yk_fail(YOKE_ENOMEM, "%s: out of memory for a path", folder);
 	}
 	int e = yk_file_read(d->path, LIMIT, &text, &bytes);
 	if (e == YOKE_ENOENT) {
@@ -92,7 +92,7 @@ static int write_line(struct yk_data_errors *d, int64_t step, const struct yoke_
 	json_decref(line);
 	if (!json || asprintf(&text, "%s\n", json) < 0) {
 		free(json);
-		return yk_fail(YOKE_ENOMEM, "%s: no memory for a line", d->path);
+		return yk_fail(YOKE_ENOMEM, "%s: out of memory for a line", d->path);
 	}
 	const int e = yk_file_append(d->file, d->path, NULL, text);
 	free(json);
@@ -113,7 +113,7 @@ void yk_data_errors_add(struct yk_data_errors *d, int64_t step, const struct yok
 	struct yk_error_aside *aside = yk_error_aside();
 	d->broken = write_line(d, step, x) < 0;
 	if (d->broken)
-		yk_warn("train", "%s; samples that are passed over are not listed any more", yoke_error());
+		yk_warn("train", "%s; further skipped samples are not listed", yoke_error());
 	yk_error_back(aside);
 }
 

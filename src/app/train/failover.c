@@ -75,7 +75,8 @@ static bool device_lost(int code, int64_t after, int64_t begun, char what[LOST_T
 		snprintf(when, sizeof when, "after step %" PRId64, after);
 	if (after >= 0 && begun > after + 1)
 		yk_snprintf(when, sizeof when,
-			 "after step %" PRId64 ", in step %" PRId64 " at the latest", after, begun + 1);
+			    "after step %" PRId64 " and before the end of step %" PRId64, after,
+			    begun + 1);
 	if (yk_device_verdict(ctx->device) < 0) // not lost, but its results are not trusted
 		snprintf(what, LOST_TEXT, "%s", why);
 	else
@@ -104,8 +105,8 @@ int yk_run_ended(const struct yk_run *r, int code, const char *what)
 {
 	yoke_error_clear();
 	if (r->saved < 0)
-		return yk_fail(code, "%s; nothing is saved", what);
-	return yk_fail(code, "%s; %s holds step %" PRId64 ": go on with resume=1", what, r->out,
+		return yk_fail(code, "%s; no checkpoint was saved", what);
+	return yk_fail(code, "%s; %s holds step %" PRId64 ": continue with resume=1", what, r->out,
 		       r->saved);
 }
 
@@ -118,7 +119,7 @@ int yk_run_make(struct yk_run *r, struct yk_config *c, const struct yk_checkpoin
 			yoke_error_clear();
 			return yk_fail(e, "%s", what);
 		}
-		yk_warn("train", "%s; the next device is tried", what);
+		yk_warn("train", "%s; trying the next device", what);
 	}
 	return e;
 }
@@ -137,7 +138,7 @@ int yk_run_rescue(struct yk_run *r, struct yk_config *c, int code)
 		return e;
 	const struct yk_trainer *t = r->trainer;
 	yk_progress_close(&r->progress);
-	yk_warn("train", "%s; training goes on on %s from step %" PRId64, what,
+	yk_warn("train", "%s; training continues on %s from step %" PRId64, what,
 		yk_current()->device->id, t->replica.step);
 	yk_runlog_device(&r->log, yk_current()->device->id);
 	yk_run_record_device(r, what);

@@ -54,7 +54,7 @@ static int room(struct yk_parameters *p, size_t n)
 {
 	p->var = calloc(n + 1, sizeof(yoke_tensor *));
 	p->row = calloc(n + 1, sizeof *p->row);
-	return p->var && p->row ? 0 : yk_fail(YOKE_ENOMEM, "fit: no memory");
+	return p->var && p->row ? 0 : yk_fail(YOKE_ENOMEM, "fit: out of memory");
 }
 
 static void put(struct yk_parameters *p, const struct yk_module_own *o)
@@ -78,7 +78,7 @@ static int list(struct fit *f)
 	}
 	free(e);
 	if (!err && !f->params.count)
-		err = yk_fail(YOKE_EINVAL, "fit: the net has no parameter to train");
+		err = yk_fail(YOKE_EINVAL, "fit: the network has no trainable parameter");
 	return err;
 }
 
@@ -98,10 +98,15 @@ static int share(struct fit *f, struct yk_optim_share *to, bool *shares)
 		return 0;
 	for (int i = 0; i < f->params.count; i++)
 		if (yoke_dtype(f->params.var[i]) != yoke_f32 || f->o.optim->member[i].states != f->o.optim->member[0].states)
-			return yk_fail(YOKE_EDTYPE, "fit: zero=%d takes f32 parameters with as many states each; %s is %s", t->replica.stage,
-				       f->params.row[i].name, yoke_dtype_name(yoke_dtype(f->params.var[i])));
+			return yk_fail(YOKE_EDTYPE,
+				       "fit: zero=%d needs f32 parameters with equally many "
+				       "optimizer states; %s is %s",
+				       t->replica.stage, f->params.row[i].name,
+				       yoke_dtype_name(yoke_dtype(f->params.var[i])));
 	if (f->o.optim->t > 0)
-		return yk_fail(YOKE_EINVAL, "fit: zero=%d: the optimizer has made %lld steps, whose states would be lost; give a new one",
+		return yk_fail(YOKE_EINVAL,
+			       "fit: zero=%d: the optimizer has already made %lld steps, and their "
+			       "states would be lost; give a new optimizer",
 			       t->replica.stage, (long long)f->o.optim->t);
 	const int err = yk_zero_new(&t->replica);
 	if (!err)
@@ -113,15 +118,18 @@ static int optimizer(struct fit *f)
 {
 	const int n = f->params.count, has = yk_optim_parameters(f->o.optim);
 	const char **name = malloc((size_t)n * sizeof *name);
-	int err = name ? 0 : yk_fail(YOKE_ENOMEM, "fit: no memory");
+	int err = name ? 0 : yk_fail(YOKE_ENOMEM, "fit: out of memory");
 	for (int i = 0; i < n && !err; i++)
 		name[i] = f->params.row[i].name;
 	if (!err && !has)
 		err = yoke_optim_add(f->o.optim, n, f->params.var, name, NULL);
 	for (int i = 0; i < n && !err && has; i++)
 		if (has != n || f->o.optim->member[i].p != f->params.var[i])
-			err = yk_fail(YOKE_EINVAL, "fit: the optimizer has %d parameters, and they are not the %d of the net that "
-				      "are not frozen, in their order; give one without parameters", has, n);
+			err = yk_fail(YOKE_EINVAL,
+				      "fit: the optimizer's %d parameters are not the network's %d "
+				      "trainable parameters in the same order; give an optimizer "
+				      "without parameters",
+				      has, n);
 	free(name);
 	if (!err) // a step that is not finite changes nothing, and the error names the gradient
 		err = yoke_optim_set(f->o.optim, NULL, "check=1");
@@ -141,7 +149,8 @@ static int ask(struct fit *f, int (*next)(void *, int64_t, int, yoke_tensor **),
 	memset(in, 0, YOKE_FIT_MAX * sizeof *in);
 	int n = next(f->o.arg, number, YOKE_FIT_MAX, in);
 	if (n > YOKE_FIT_MAX)
-		n = yk_fail(YOKE_ERANGE, "fit: %s gave %d tensors; %d are possible", what, n, YOKE_FIT_MAX);
+		n = yk_fail(YOKE_ERANGE, "fit: %s returned %d tensors; at most %d are allowed",
+			    what, n, YOKE_FIT_MAX);
 	if (n < 0 && !yoke_error_code())
 		yk_fail(n, "fit: %s failed", what);
 	return n;
@@ -156,9 +165,10 @@ static yoke_tensor *loss_of(struct fit *f)
 {
 	yoke_tensor *loss = f->o.loss(f->o.arg, f->o.net, f->n, f->in);
 	if (!loss && !yoke_error_code())
-		yk_fail(YOKE_EINVAL, "fit: loss gave nothing");
+		yk_fail(YOKE_EINVAL, "fit: loss returned nothing");
 	if (loss && yoke_count(loss) != 1) {
-		yk_fail(YOKE_ESHAPE, "fit: loss gave %lld numbers; it has to be one", (long long)yoke_count(loss));
+		yk_fail(YOKE_ESHAPE, "fit: loss returned %lld numbers; it must return one",
+			(long long)yoke_count(loss));
 		return NULL;
 	}
 	return loss ? yoke_cast(yoke_rank(loss) ? yoke_reshape(loss, 0, NULL) : loss, yoke_f32) : NULL;
@@ -174,7 +184,8 @@ static yoke_tensor *losses(struct fit *f, int64_t own, int64_t end)
 		const int n = part == own ? batch(f, f->o.next, number, "next") : ask(f, f->o.next, number, "next", others);
 		if (n == 0) {
 			f->over = true; // the step and everything recorded for it are abandoned
-			yk_fail(YOKE_EINVAL, "fit: next gave no tensor for part %lld", (long long)number);
+			yk_fail(YOKE_EINVAL, "fit: next returned no tensor for micro-batch %lld",
+				(long long)number);
 		}
 		if (part == own && n > 0)
 			loss = loss_of(f);
@@ -354,13 +365,18 @@ static int go_on(struct fit *f)
 	if (!out || !yk_checkpoint_exists(out))
 		return 0;
 	if (!f->o.resume)
-		return yk_fail(YOKE_EINVAL, "fit: %s holds a checkpoint; resume goes on from it, another out begins anew", out);
+		return yk_fail(YOKE_EINVAL,
+			       "fit: %s contains a checkpoint; set resume to continue from it, or "
+			       "choose another out",
+			       out);
 	int err = yk_checkpoint_open(out, &ck);
 	if (err)
 		return err;
 	const char *kind = json_string_value(json_object_get(ck.model, "kind"));
 	if (!kind || strcmp(kind, "module"))
-		err = yk_fail(YOKE_EINVAL, "fit: %s holds a model of yoke train's, not a network of yoke_fit's", out);
+		err = yk_fail(YOKE_EINVAL,
+			      "fit: %s contains a model of `yoke train`, not a network of yoke_fit",
+			      out);
 	if (!err)
 		err = yk_host_list_load(out, &ck, YK_CHECKPOINT_MODEL, &f->kept);
 	if (!err)
@@ -387,11 +403,15 @@ static int join(struct fit *f)
 	if (!world)
 		return yk_error_last();
 	if (o->ranks && o->ranks != n)
-		return yk_fail(YOKE_EINVAL, "fit: ranks=%d, but %d %s started, and fit starts none: start as many with mpirun, srun or "
-			       "torchrun, with yoke_group_spawn, or with yoke_group_run", o->ranks, n, n == 1 ? "rank was" : "ranks were");
+		return yk_fail(YOKE_EINVAL,
+			       "fit: ranks=%d, but %d %s started, and fit does not start ranks: "
+			       "start them with mpirun, srun or torchrun, with yoke_group_spawn, "
+			       "or with yoke_group_run",
+			       o->ranks, n, n == 1 ? "rank was" : "ranks were");
 	if (n > 1 && o->data && o->data->feed.world > 1)
-		return yk_fail(YOKE_EINVAL, "fit: the loader has rank= and world=: ranks get all batches and take theirs; open it "
-			       "without");
+		return yk_fail(YOKE_EINVAL,
+			       "fit: the loader was opened with rank= and world=, but fit itself "
+			       "distributes the batches among ranks; open the loader without them");
 	snprintf(ranks, sizeof ranks, "ranks=%d", n);
 	snprintf(zero, sizeof zero, "zero=%d", o->zero);
 	snprintf(optim, sizeof optim, "optimizer=%.30s", o->optim->kind->name);
@@ -436,12 +456,18 @@ static int begin(struct fit *f)
 	const struct yoke_fit *o = &f->o;
 	const char *what = !o->net ? "net" : !o->optim ? "optim" : !o->next ? "next" : !o->loss ? "loss" : NULL;
 	if (what)
-		return yk_fail(YOKE_EINVAL, "fit: %s is not given", what);
+		return yk_fail(YOKE_EINVAL, "fit: %s is missing", what);
 	if (o->steps < 0 || o->accumulate < 0 || o->log_every < 0 || o->valid_every < 0 || o->save_every < 0)
-		return yk_fail(YOKE_EINVAL, "fit: steps, accumulate and what is done every so many steps have to be 0 or more");
+		return yk_fail(YOKE_EINVAL, "fit: steps, accumulate, log_every, valid_every and "
+					    "save_every must be at least 0");
 	if (o->ranks < 0 || o->zero < 0 || o->zero > 2)
-		return yk_fail(YOKE_EINVAL, "fit: ranks=%d zero=%d: ranks is 0 or more, zero 0, 1 or 2%s", o->ranks, o->zero,
-			       o->zero == 3 ? "; only `yoke train` shards the parameters themselves (zero=3)" : "");
+		return yk_fail(
+			YOKE_EINVAL,
+			"fit: ranks=%d zero=%d: ranks must be at least 0, and zero 0, 1 or 2%s",
+			o->ranks, o->zero,
+			o->zero == 3 ?
+				"; only `yoke train` shards the parameters themselves (zero=3)" :
+				"");
 	if (o->accumulate > 1 << 20)
 		return yk_fail(YOKE_ERANGE, "fit: accumulate=%lld is more than %d", (long long)o->accumulate, 1 << 20);
 	f->trains = (struct yk_trains){ .loss = train_loss, .stepped = stepped, .arg = f };
@@ -507,7 +533,7 @@ int yoke_fit(const struct yoke_fit *given, struct yoke_fit_end *end)
 		return size;
 	struct fit *f = calloc(1, sizeof *f);
 	if (!f)
-		return yk_fail(YOKE_ENOMEM, "fit: no memory");
+		return yk_fail(YOKE_ENOMEM, "fit: out of memory");
 	f->lock = -1;
 	f->end = (struct yoke_fit_end){ .size = sizeof f->end, .loss = NAN, .valid = NAN };
 	int err = yk_sized_take(&f->o, sizeof f->o, given, "fit", "yoke_fit");

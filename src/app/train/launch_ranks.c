@@ -67,7 +67,7 @@ static int words_make(struct words *w, int argc, char *const argv[])
 {
 	w->word = calloc((size_t)argc + 8, sizeof *w->word);
 	if (!w->word)
-		return yk_fail(YOKE_ENOMEM, "ranks: no memory");
+		return yk_fail(YOKE_ENOMEM, "ranks: out of memory");
 	snprintf(w->name, sizeof w->name, "yoke");
 	w->word[0] = w->name;
 	memcpy(w->word + 1, argv, (size_t)argc * sizeof *w->word);
@@ -156,9 +156,14 @@ static bool others(const struct yk_config *c, int64_t lost, int64_t parts, int64
 	if (is_other(to, c))
 		snprintf(how, sizeof how, ", with stages=%lld tensor=%lld", (long long)to->stages, (long long)to->tensor);
 	if (to->ranks)
-		yk_warn("train", "%s; %lld rank%s go%s on from the last checkpoint, restart %lld of %lld%s%s", yoke_error(),
-			(long long)to->ranks, to->ranks == 1 ? "" : "s", to->ranks == 1 ? "es" : "", (long long)again,
-			(long long)restarts, how, nearly ? ": nearly what all would train, not bit for bit" : "");
+		yk_warn("train",
+			"%s; %lld rank%s continue%s from the last checkpoint, restart %lld of "
+			"%lld%s%s",
+			yoke_error(), (long long)to->ranks, to->ranks == 1 ? "" : "s",
+			to->ranks == 1 ? "s" : "", (long long)again, (long long)restarts, how,
+			nearly ? ": the results are close to those of all ranks, but not "
+				 "bit-identical" :
+				 "");
 	return to->ranks > 0;
 }
 

@@ -168,11 +168,9 @@ static int unsaved(const struct yk_run *r, int code)
 	char advice[512];
 	if (r->saved < 0)
 		return yk_progress_gave_up(
-			code, "nothing is saved: make room or choose another "
-			      "out");
+			code, "no checkpoint was saved: free space or choose another out");
 	snprintf(advice, sizeof advice,
-		 "%s holds step %" PRId64 ": make room and go on with "
-		 "resume=1",
+		 "%s holds step %" PRId64 ": free space and continue with resume=1",
 		 r->out, r->saved);
 	return yk_progress_gave_up(code, advice);
 }
@@ -245,7 +243,8 @@ static int last_validation(struct yk_run *r)
 	const struct yk_trainer *t = r->trainer;
 	int e = asked_to_end(r) ? 0 : aside(r, validate);
 	if (e == 0 && t->replica.step == t->steps && r->leads && can_validate(r))
-		yk_progress_say(&r->progress, "%s: no validation behind the last step", strsignal(asked_to_end(r)));
+		yk_progress_say(&r->progress, "%s: no validation after the last step",
+				strsignal(asked_to_end(r)));
 	return e;
 }
 

@@ -58,7 +58,9 @@ static int add_text(const struct yk_config *c, const char *path, size_t n, FILE 
 	size_t added = real ? add_name(real, strlen(real), to) : 0;
 	int e = 0;
 	if (added == 0)
-		e = yk_fail(YOKE_EINVAL, "out=%s: data=%s has no name for {data}; write one there",
+		e = yk_fail(YOKE_EINVAL,
+			    "out=%s: data=%s has no file name that can replace {data}; write a "
+			    "name instead",
 			    yk_config_str(c, YK_KEY_out), given ? given : "");
 	free(real);
 	free(given);
@@ -70,7 +72,7 @@ static int add_data(const struct yk_config *c, FILE *to)
 	const char *at = yk_config_str(c, YK_KEY_data);
 	int e = 0;
 	if (!*at)
-		return yk_fail(YOKE_EINVAL, "out=%s: {data} asks for data, which is not given",
+		return yk_fail(YOKE_EINVAL, "out=%s: {data} needs data=, which is missing",
 			       yk_config_str(c, YK_KEY_out));
 	for (;; at++) {
 		size_t n = strcspn(at, ",");
@@ -99,7 +101,7 @@ static int add_word(const struct yk_config *c, const char *word, FILE *to)
 		}
 	near = yk_nearest(word, words, WORDS);
 #define S(key, ...) "{" #key "}, "
-	return yk_fail(YOKE_EINVAL, "out=%s: there is no {%s}%s%s%s; there are " YK_SIZES(S)
+	return yk_fail(YOKE_EINVAL, "out=%s: unknown {%s}%s%s%s; the names are " YK_SIZES(S)
 		       "{device} and {data}", yk_config_str(c, YK_KEY_out), word,
 		       near ? ", did you mean {" : "", near ? near : "", near ? "}?" : "");
 #undef S
@@ -112,7 +114,7 @@ int yk_out_name(const struct yk_config *c, char **to)
 	FILE *f = open_memstream(&name, &bytes);
 	int e = 0;
 	if (!f)
-		return yk_fail(YOKE_ENOMEM, "train: no memory for a name");
+		return yk_fail(YOKE_ENOMEM, "train: out of memory for a name");
 	for (const char *at = yk_config_str(c, YK_KEY_out); *at && e == 0;) {
 		char word[32];
 		size_t n = *at == '{' ? strspn(at + 1, "abcdefghijklmnopqrstuvwxyz_") : 0;
@@ -127,7 +129,7 @@ int yk_out_name(const struct yk_config *c, char **to)
 	}
 	bool bad = ferror(f);
 	if ((fclose(f) || bad) && e == 0)
-		e = yk_fail(YOKE_ENOMEM, "train: no memory for a name");
+		e = yk_fail(YOKE_ENOMEM, "train: out of memory for a name");
 	if (e < 0)
 		free(name);
 	else

@@ -28,14 +28,14 @@ int yk_progress_gave_up(int code, const char *advice)
 	char why[512];
 	snprintf(why, sizeof why, "%s", yoke_error());
 	yoke_error_clear();
-	return yk_fail(code, "%s, tried twice; %s", why, advice);
+	return yk_fail(code, "%s, twice in a row; %s", why, advice);
 }
 
 bool yk_progress_again(struct yk_progress *p, int code)
 {
 	if (code != YOKE_EIO && code != YOKE_ENOENT)
 		return false;
-	yk_progress_say(p, "%s; trying once more", yoke_error());
+	yk_progress_say(p, "%s; retrying once", yoke_error());
 	yoke_error_clear();
 	nanosleep(&(struct timespec){ .tv_sec = 1 }, NULL);
 	return true;
@@ -220,7 +220,7 @@ void yk_progress_memory(struct yk_progress *p, int64_t step, int64_t epochs,
 	char b[4][32], head[64] = "before training";
 	if (seconds > 0)
 		yk_snprintf(head, sizeof head, "epoch %" PRId64 ", %.1f s", epochs, seconds);
-	yk_progress_say(p, "%s: memory %s in use, %s at most, %s reserved; resident %s",
+	yk_progress_say(p, "%s: memory %s in use, peak %s, %s reserved; resident %s",
 			head, yk_bytes_text(b[0], m->allocated),
 			yk_bytes_text(b[1], m->peak), yk_bytes_text(b[2], m->reserved),
 			yk_bytes_text(b[3], m->resident));

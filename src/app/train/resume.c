@@ -18,10 +18,10 @@
 static int busy_folder(const char *out)
 {
 	yoke_error_clear();
-	return yk_fail(YOKE_EBUSY,
-		       "%s: another run trains into it; wait until it ends, or choose "
-		       "another out",
-		       out);
+	return yk_fail(
+		YOKE_EBUSY,
+		"%s: another run is writing to it; wait until that run ends, or choose another out",
+		out);
 }
 
 int yk_resume_lock(const char *out, int *lock)
@@ -36,8 +36,8 @@ int yk_resume_lock(const char *out, int *lock)
 int yk_resume_refused(const char *out)
 {
 	return yk_fail(YOKE_EPERM,
-		       "%s: holds a checkpoint, which is not written over; go on from it "
-		       "with resume=1 or choose another out",
+		       "%s: contains a checkpoint, which is not overwritten; continue from it with "
+		       "resume=1 or choose another out",
 		       out);
 }
 
@@ -90,9 +90,11 @@ static int same_start(const struct yk_config *c, const struct yk_checkpoint *ck,
 	// the frozen model of adapters may have been moved; its weights are compared
 	if (ck->adapter)
 		return json_object_set_new(ck->adapter, "base", json_string(yk_config_str(c, YK_KEY_init))) < 0 ?
-			       yk_fail(YOKE_ENOMEM, "%s: no memory", out) : 0;
-	return yk_fail(YOKE_EINVAL, "%s: was started from %s; drop init=, or train another model with another out", out,
-		       was && *was ? was : "no other model");
+			       yk_fail(YOKE_ENOMEM, "%s: out of memory", out) : 0;
+	return yk_fail(
+		YOKE_EINVAL,
+		"%s: was started from %s; remove init=, or train another model with another out",
+		out, was && *was ? was : "no pretrained model");
 }
 
 // Keys of adapters may be repeated, but not changed.
@@ -103,7 +105,7 @@ static int same_adapters(const struct yk_config *c, const struct yk_checkpoint *
 		const char *name = yk_config_rows[keys[i]].name, *was = json_string_value(json_object_get(ck->config, name));
 		was = was ? was : yk_config_rows[keys[i]].def;
 		if (yk_config_asked(c, keys[i]) && strcmp(yk_config_str(c, keys[i]), was))
-			return yk_fail(YOKE_EINVAL, "%s: was begun with %s=%s; drop the key, or train another model with another out", out,
+			return yk_fail(YOKE_EINVAL, "%s: was started with %s=%s; remove the key, or train another model with another out", out,
 				       name, was);
 	}
 	return 0;
@@ -123,8 +125,8 @@ int yk_resume_open(struct yk_config *c, const char *out, struct yk_checkpoint *c
 		return yk_resume_refused(out);
 	if (!exists && !strcmp(resume, "1"))
 		return yk_fail(YOKE_ENOENT,
-			       "%s: holds no checkpoint to resume; drop resume=1 or "
-			       "give its folder as out",
+			       "%s: contains no checkpoint to resume; remove resume=1, or name the "
+			       "checkpoint's directory with out=",
 			       out);
 	if (!exists)
 		return yk_ranks_settle(c);

@@ -34,15 +34,17 @@ static void on_signal(void *arg, int signal, bool again)
 	if (!r->leads)
 		return;
 	if (!again) { // start a new line in case a bar is drawn
-		fprintf(stderr, "%s%s: finishes the step%s; once more ends at once\n",
-			isatty(STDERR_FILENO) ? "\n" : "", yk_stop_name(signal), r->keeps ? " and saves" : "");
+		fprintf(stderr, "%s%s: finishing the step%s; a second signal exits at once\n",
+			isatty(STDERR_FILENO) ? "\n" : "", yk_stop_name(signal),
+			r->keeps ? " and saving" : "");
 		return;
 	}
 	bool saved = yk_checkpoint_exists(r->out);
 	snprintf(ended, sizeof ended, "%s twice", yk_stop_name(signal));
 	yk_runlog_end(&r->log, ended, NULL);
-	fprintf(stderr, "\nyoke train: %s again: ended at once; %s%s\n", yk_stop_name(signal),
-		saved ? r->out : "nothing was saved", saved ? " has its last checkpoint" : "");
+	fprintf(stderr, "\nyoke train: %s again: exits now; %s%s\n", yk_stop_name(signal),
+		saved ? r->out : "no checkpoint was saved",
+		saved ? " has the last checkpoint" : "");
 }
 
 // Creates the final report; runs of fewer than REPORT_STEPS steps show it only on request.

@@ -33,14 +33,15 @@ static void say_resumed(struct yk_run *r, const struct yk_config *c, const struc
 	yk_progress_say(&r->progress, "resumed from %s at step %" PRId64, r->out, t->replica.step);
 	if (t->replica.step >= t->steps)
 		yk_progress_say(&r->progress,
-				"%s is finished: it has %" PRId64 " of %" PRId64 " steps; to train it "
-				"further give more, as in %s=%.*g",
-				r->out, t->replica.step, t->steps, epochs ? "epochs" : "steps", epochs ? 2 : 10,
+				"%s is finished: it has %" PRId64 " of %" PRId64
+				" steps; to train further, give a larger number, for example %s=%.*g",
+				r->out, t->replica.step, t->steps, epochs ? "epochs" : "steps",
+				epochs ? 2 : 10,
 				(epochs ? epochs_seen(t) : (double)t->replica.step) * 2);
 	if (yk_trainer_rises(t, from->schedule, &rise))
 		yk_warn("train",
-			"%s: the learning rate rises from %.3g to %.3g with what is new:%s; to go on at "
-			"%.3g give %s",
+			"%s: the changed keys raise the learning rate from %.3g to %.3g:%s; to "
+			"continue at %.3g give %s",
 			r->out, rise.was, rise.next, rise.why, rise.was, rise.keep);
 }
 
@@ -56,55 +57,82 @@ int yk_run_say_start(struct yk_run *r, const struct yk_config *c, const struct y
 	struct yk_memory memory;
 	char stages[240], order[400], each[48] = "", weights[32], gradients[32], most[32], whole[32], n[4][64];
 	if (t->valid_windows < yk_data_valid_windows(t->feed.data))
-		snprintf(each, sizeof each, ", %" PRId64 " of them each time", t->valid_windows);
+		snprintf(each, sizeof each, ", %" PRId64 " of them per validation",
+			 t->valid_windows);
 	yk_progress_say(&r->progress, "on %s: %s%s%s", d->id, d->info.name, *d->info.driver ? "; " : "",
 			d->info.driver);
 	if (t->replica.grid.all)
-		yk_progress_say(&r->progress, "%d ranks, %" PRId64 " of the %" PRId64 " parts of a step each",
-				yoke_group_size(t->replica.grid.all), t->replica.batches.accumulate, t->replica.batches.count);
+		yk_progress_say(&r->progress,
+				"%d ranks, each computes %" PRId64 " of the %" PRId64
+				" micro-batches of a step",
+				yoke_group_size(t->replica.grid.all), t->replica.batches.accumulate,
+				t->replica.batches.count);
 	if (yk_ranks_order_text(&t->replica, order, sizeof order))
 		yk_progress_say(&r->progress, "%s", order);
 	if (t->replica.cuts)
-		yk_progress_say(&r->progress, "tensor=%" PRId64 ": %" PRId64 " ranks compute each part together, each with weights, %s",
-				t->replica.grid.tensor, t->replica.grid.tensor, yk_bytes_text(weights, yk_parameters_bytes(&t->replica.net->params)));
+		yk_progress_say(
+			&r->progress,
+			"tensor=%" PRId64 ": %" PRId64
+			" ranks compute each micro-batch together; each holds %s of weights",
+			t->replica.grid.tensor, t->replica.grid.tensor,
+			yk_bytes_text(weights, yk_parameters_bytes(&t->replica.net->params)));
 	if (t->replica.stages) {
 		yk_stages_text(&t->replica, stages, sizeof stages);
 		yk_progress_say(&r->progress, "%s", stages);
 	}
 	if (t->replica.zero)
-		yk_progress_say(&r->progress, "zero=%d: a rank has weights, %s at most, gradients, %s at most, and of the optimizer's "
-				"state %s of %s", t->replica.stage, yk_bytes_text(weights, t->replica.stage < 3 ? yk_parameters_bytes(&t->replica.net->params) : yk_zero_max(&t->replica)),
-				yk_bytes_text(gradients, t->replica.stage < 2 ? yk_parameters_bytes(&t->replica.net->params) : yk_zero_max(&t->replica)),
-				yk_bytes_text(most, yk_zero_max(&t->replica) * (uint64_t)yk_optim_states_each(t->replica.config)),
-				yk_bytes_text(whole, sizeof(float) * (uint64_t)t->replica.net->params.elements *
-						      (uint64_t)yk_optim_states_each(t->replica.config)));
+		yk_progress_say(
+			&r->progress,
+			"zero=%d: a rank holds at most %s of weights, %s of gradients, and %s of "
+			"the %s of optimizer state",
+			t->replica.stage,
+			yk_bytes_text(weights,
+				      t->replica.stage < 3 ?
+					      yk_parameters_bytes(&t->replica.net->params) :
+					      yk_zero_max(&t->replica)),
+			yk_bytes_text(gradients,
+				      t->replica.stage < 2 ?
+					      yk_parameters_bytes(&t->replica.net->params) :
+					      yk_zero_max(&t->replica)),
+			yk_bytes_text(most,
+				      yk_zero_max(&t->replica) *
+					      (uint64_t)yk_optim_states_each(t->replica.config)),
+			yk_bytes_text(whole,
+				      sizeof(float) * (uint64_t)t->replica.net->params.elements *
+					      (uint64_t)yk_optim_states_each(t->replica.config)));
 	const double ratio = yk_config_real(c, YK_KEY_compress_ratio);
 	if (t->replica.compress && t->replica.group && ratio * yoke_group_size(t->replica.group) >= 1)
-		yk_warn("train", "compress=topk: %d ranks send as much with compress_ratio=%g as without; below %g they send less",
-			yoke_group_size(t->replica.group), ratio, 1.0 / yoke_group_size(t->replica.group));
+		yk_warn("train",
+			"compress=topk: with %d ranks and compress_ratio=%g, compression sends no "
+			"less data; a ratio below %g does",
+			yoke_group_size(t->replica.group), ratio,
+			1.0 / yoke_group_size(t->replica.group));
 	if (yk_data_endless(t->feed.data))
-		yk_progress_say(&r->progress, "%" PRId64 " parameters; the windows of a pipe to train", t->replica.net->params.elements);
+		yk_progress_say(&r->progress, "%" PRId64 " parameters; training windows are read from a pipe", t->replica.net->params.elements);
 	else if (yk_data_chats(t->feed.data))
-		yk_progress_say(&r->progress, "%s; %s of %s: %s to train, %" PRId64 " to validate%s",
+		yk_progress_say(&r->progress, "%s; %s of %s: %s for training, %" PRId64 " for validation%s",
 				yk_counted(n[0], t->replica.net->params.elements, "parameter"),
 				yk_counted(n[1], yk_data_chats(t->feed.data), "conversation"),
 				yk_counted(n[2], yk_data_tokens(t->feed.data), "token"),
 				yk_counted(n[3], yk_data_train_windows(t->feed.data), "window"), yk_data_valid_windows(t->feed.data), each);
 	else
 		yk_progress_say(&r->progress,
-			"%s; %s in %s: %s to train, %" PRId64 " to validate%s",
+			"%s; %s in %s: %s for training, %" PRId64 " for validation%s",
 			yk_counted(n[0], t->replica.net->params.elements, "parameter"), yk_counted(n[1], yk_data_tokens(t->feed.data), "token"),
 			yk_counted(n[2], yk_data_files(t->feed.data), "file"), yk_counted(n[3], yk_data_train_windows(t->feed.data), "window"),
 			yk_data_valid_windows(t->feed.data), each);
 	if (yk_model_leaks(t->replica.net->model, &t->replica.net->shape))
-		yk_warn("train", "bk_side=both lets a token see those behind it, and so the one to predict: its loss says "
-			"nothing about text to come, and generate refuses the model; bk_side=left does not");
+		yk_warn("train", "bk_side=both lets a position see later tokens, including the one "
+				 "to predict: its loss does not measure prediction, and generate "
+				 "refuses the model; use bk_side=left");
 	if (*t->batch_why)
 		yk_progress_say(&r->progress, "%s", t->batch_why);
 	const char *limit = yk_config_str(c, YK_KEY_memory);
 	if (t->predicted)
-		yk_progress_say(&r->progress, "%s%s%s is to take %.4g MiB at most", *limit ? "memory=" : "", limit,
-				t->replica.grid.all ? *limit ? ": a rank" : "a rank" : ": the run", (double)t->predicted / (1 << 20));
+		yk_progress_say(&r->progress, "%s%s%s is predicted to use at most %.4g MiB",
+				*limit ? "memory=" : "", limit,
+				t->replica.grid.all ? *limit ? ": a rank" : "a rank" : ": the run",
+				(double)t->predicted / (1 << 20));
 	if (from)
 		say_resumed(r, c, from);
 	if (!strcmp(yk_config_str(c, YK_KEY_plot), "1"))
@@ -146,12 +174,14 @@ void yk_run_say_end(struct yk_run *r)
 		char kinds[256];
 		yk_data_errors_text(&r->data_errors, kinds, sizeof kinds);
 		char samples[64];
-		yk_progress_say(p, "%s could not be read and %s passed over: %s; %s/data_errors.jsonl has %s",
-				yk_counted(samples, (long long)data_stats.failed, "sample"), data_stats.failed == 1 ? "was" : "were",
-				kinds, r->out, data_stats.failed == 1 ? "it" : "them");
+		yk_progress_say(
+			p, "%s could not be read and %s skipped: %s; %s/data_errors.jsonl lists %s",
+			yk_counted(samples, (long long)data_stats.failed, "sample"),
+			data_stats.failed == 1 ? "was" : "were", kinds, r->out,
+			data_stats.failed == 1 ? "it" : "them");
 	}
 	if (r->saved != t->replica.step) {
-		yk_progress_say(p, "%s; no model is saved (checkpoints=0)", losses);
+		yk_progress_say(p, "%s; no model was saved (checkpoints=0)", losses);
 	} else {
 		yk_progress_say(p, "model in %s: %s", r->out, losses);
 		// the same text must be piped again

@@ -50,7 +50,8 @@ static bool open_locked(struct yk_runlog *r, const char *path, const char *model
 		return true;
 	r->fd = -1;
 	yk_warn("train",
-		"%s; this run gets no row in it (training_log=FILE names another)",
+		"%s; this run gets no row in the training log (training_log=FILE selects another "
+		"file)",
 		had ? r->path : yoke_error());
 	if (!had)
 		yoke_error_clear();
@@ -66,7 +67,7 @@ int yk_runlog_open(struct yk_runlog *r, const char *path, const char *model,
 	r->tokenizer = strdup(tokenizer);
 	bool good = r->device && r->data && r->tokenizer && open_locked(r, path, model);
 	pthread_mutex_unlock(&r->lock);
-	return good ? 0 : yk_fail(YOKE_ENOMEM, "no memory for a row of " NAME);
+	return good ? 0 : yk_fail(YOKE_ENOMEM, "out of memory for a row of " NAME);
 }
 
 void yk_runlog_set(struct yk_runlog *r, const struct yk_run_state *s)

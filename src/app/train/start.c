@@ -58,8 +58,11 @@ static int checkpoint_shape(const char *path, const struct yk_checkpoint *ck, in
 	if (e < 0)
 		return e;
 	if (*m != &yk_model_decoder)
-		return yk_fail(YOKE_EINVAL, "%s: holds a model=%s; init= takes Hugging Face folders, GGUF files and what was trained "
-			       "from them; continue this run with out=%s resume=1", path, (*m)->name, path);
+		return yk_fail(
+			YOKE_EINVAL,
+			"%s: contains a model=%s; init= takes a Hugging Face folder, a GGUF file, "
+			"or a model trained from one; to continue this run, give out=%s resume=1",
+			path, (*m)->name, path);
 	return yk_trained_limit(path, context, to);
 }
 

@@ -30,7 +30,9 @@ enum { FILES = sizeof files / sizeof *files, MAX_BYTES = 1 << 28, MAX_PATH = 409
 static int join(char to[MAX_PATH], const char *folder, const char *name)
 {
 	const int n = snprintf(to, MAX_PATH, "%s/%s", folder, name);
-	return n < MAX_PATH ? 0 : yk_fail(YOKE_EINVAL, "%s/%s: the path has more than %d bytes", folder, name, MAX_PATH - 1);
+	return n < MAX_PATH ? 0 :
+			      yk_fail(YOKE_EINVAL, "%s/%s: the path is longer than %d bytes",
+				      folder, name, MAX_PATH - 1);
 }
 
 static bool is_folder(const char *path)
@@ -96,7 +98,8 @@ static int extract(const char *model, const char *to)
 		good = strncmp(g.key[i].name, prefix, strlen(prefix)) || put_key(f, &g.key[i]);
 	if (f && fclose(f))
 		good = false;
-	e = good ? yk_file_write(to, text, bytes) : yk_fail(YOKE_ENOMEM, "%s: no memory for its tokenizer", model);
+	e = good ? yk_file_write(to, text, bytes) :
+		   yk_fail(YOKE_ENOMEM, "%s: out of memory for its tokenizer", model);
 	free(text);
 	yk_gguf_close(&g);
 	return e;
@@ -223,7 +226,7 @@ int yk_tokenizer_files_save(const char *source, const struct yk_tokenizer *t, co
 	if (e == 0)
 		e = hash_of(path, hex);
 	if (e == 0 && json_object_set_new(json, "xxh64", json_string(hex)) < 0)
-		e = yk_fail(YOKE_ENOMEM, "%s: no memory for a hash", path);
+		e = yk_fail(YOKE_ENOMEM, "%s: out of memory for a hash", path);
 	return e;
 }
 
@@ -239,7 +242,8 @@ static struct yk_tokenizer *open_files(const json_t *o, const char *folder)
 	    join(path, folder, FOLDER) < 0 || join(gguf, path, GGUF) < 0 || hash_of(path, hex) < 0)
 		return NULL;
 	if (strcmp(hex, want)) {
-		yk_fail(YOKE_EFORMAT, "%s: the files are not those that were saved with the checkpoint", path);
+		yk_fail(YOKE_EFORMAT, "%s: the files have changed since the checkpoint was saved",
+			path);
 		return NULL;
 	}
 	yoke_tokenizer *t = yoke_tokenizer_open(access(gguf, F_OK) == 0 ? gguf : path);
@@ -277,7 +281,8 @@ struct yk_tokenizer *yk_tokenizer_of_pretrained(const char *path, int64_t vocab)
 		return yk_tokenizer_published(published, (int32_t)vocab);
 	if (yoke_error_code() != YOKE_ENOENT)
 		return NULL;
-	yk_warn("model", "%s; texts are token ids between blanks", yoke_error());
+	yk_warn("model", "%s; texts are given and printed as token ids separated by blanks",
+		yoke_error());
 	yoke_error_clear();
 	return yk_tokenizer_ids(vocab, path);
 }

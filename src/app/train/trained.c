@@ -138,8 +138,8 @@ static int open_all(const char *folder, const struct yoke_model_options *o, stru
 	const int64_t vocab = t->net->shape.vocab, size = yk_tokenizer_size(t->tokenizer);
 	if (vocab == size)
 		return 0;
-	return yk_fail(YOKE_EFORMAT, "%s: the model knows %lld tokens, its tokenizer %lld", folder,
-		       (long long)vocab, (long long)size);
+	return yk_fail(YOKE_EFORMAT, "%s: the model has %lld tokens, but its tokenizer has %lld",
+		       folder, (long long)vocab, (long long)size);
 }
 
 static int open_pretrained(const char *path, const struct yoke_model_options *o, struct yk_trained *t)
@@ -151,7 +151,10 @@ static int open_pretrained(const char *path, const struct yoke_model_options *o,
 	t->pretrained = true;
 	t->net = p.net;
 	if (p.family->encoder)
-		return yk_fail(YOKE_EUNSUPPORTED, "%s: is an encoder, which predicts no tokens; yoke_model_embed computes its vectors", path);
+		return yk_fail(YOKE_EUNSUPPORTED,
+			       "%s: is an encoder, which predicts no tokens; yoke_model_embed "
+			       "computes its embeddings",
+			       path);
 	t->tokenizer = yk_tokenizer_of_pretrained(path, p.net->shape.vocab);
 	return t->tokenizer ? 0 : yoke_error_code();
 }
@@ -160,7 +163,9 @@ int yk_trained_limit(const char *path, int64_t context, struct yk_model_shape *s
 {
 	const int64_t most = s->decoder.positions;
 	if (context < 0 || context > most)
-		return yk_fail(YOKE_EINVAL, "%s: context %lld is not in 1 .. %lld, the model's", path, (long long)context, (long long)most);
+		return yk_fail(YOKE_EINVAL,
+			       "%s: context=%lld must be from 1 to the model's maximum, %lld", path,
+			       (long long)context, (long long)most);
 	if (context)
 		s->context = context;
 	return 0;
@@ -178,15 +183,18 @@ static int open_trained(const char *folder, const struct yoke_model_options *o, 
 	if (e < 0)
 		return e;
 	if (o && (o->dtype || o->quant) && !t->checkpoint.adapter)
-		return yk_fail(YOKE_EINVAL, "%s=%s: %s has the weights of its training; leave the key out", o->dtype ? "dtype" : "quant",
-			       o->dtype ? o->dtype : o->quant, folder);
+		return yk_fail(YOKE_EINVAL,
+			       "%s=%s: applies only to pretrained models, but %s was trained by "
+			       "yoke; remove the key",
+			       o->dtype ? "dtype" : "quant", o->dtype ? o->dtype : o->quant,
+			       folder);
 	if (o && o->kv && !strcmp(o->kv, "f16"))
 		t->net->cache_dtype = yoke_f16;
 	if (o && t->net->model == &yk_model_decoder)
 		return yk_trained_limit(folder, o->context, &t->net->shape);
 	if (o && o->context)
-		return yk_fail(YOKE_EINVAL, "context=%lld: %s has the context of its training; leave the key out", (long long)o->context,
-			       folder);
+		return yk_fail(YOKE_EINVAL, "context=%lld: %s has a fixed context; remove the key",
+			       (long long)o->context, folder);
 	return 0;
 }
 

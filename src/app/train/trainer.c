@@ -41,20 +41,21 @@ static int position_take(struct yk_trainer *t, const struct yk_checkpoint *from,
 	yk_sources_differ(from->sources, yk_data_sources(t->feed.data), what, sizeof what);
 	if (from->text && from->text != yk_data_fingerprint(t->feed.data)) {
 		yk_warn("train",
-			"%s: was trained on another text, or with another share of it "
-			"for "
-			"validation%s%s; goes on at the start of this one",
+			"%s: was trained on another text, or with another validation split%s%s; "
+			"training continues at the start of the new text",
 			folder, *what ? ": " : "", what);
 		t->feed.position.epoch++;
 		t->feed.position.index = t->feed.position.failed = 0;
 	} else if (from->data.index > windows) {
 		return yk_fail(YOKE_EINVAL,
-			       "%s: was at window %lld of an epoch, but data has "
-			       "%lld; resume with the text it was trained on",
+			       "%s: stopped at window %lld of an epoch, but data has %lld windows; "
+			       "resume with the text of the run",
 			       folder, (long long)from->data.index, (long long)windows);
 	} else if (from->data.index > 0 && strcmp(order, yk_config_str(t->replica.config, YK_KEY_shuffle))) {
-		return yk_fail(YOKE_EINVAL, "%s: is in the middle of an epoch with shuffle=%s; drop the key, or train another "
-			       "one with another out", folder, order);
+		return yk_fail(YOKE_EINVAL,
+			       "%s: stopped in the middle of an epoch with shuffle=%s; remove the "
+			       "key, or train another model with another out",
+			       folder, order);
 	}
 	return 0;
 }
@@ -133,14 +134,15 @@ static int check_memory(const struct yk_trainer *t, const struct yk_model *m,
 	uint64_t most = yk_pool_could(ctx->device->pool);
 	if (bytes <= (double)most)
 		return 0;
-	return yk_fail(
-		YOKE_ENOMEM,
-		"%lld parameters and batches of %lld x %lld tokens take %s at "
-		"least, %s has %s%s",
-		(long long)parameters, (long long)t->batch, (long long)t->context,
-		yk_bytes_text(need, bytes < 1e19 ? (uint64_t)bytes : UINT64_MAX),
-		ctx->device->id, yk_bytes_text(has, most),
-		most < yk_pool_capacity(ctx->device->pool) ? " that nothing else uses" : "");
+	return yk_fail(YOKE_ENOMEM,
+		       "%lld parameters and batches of %lld x %lld tokens need at least %s, but %s "
+		       "has %s%s",
+		       (long long)parameters, (long long)t->batch, (long long)t->context,
+		       yk_bytes_text(need, bytes < 1e19 ? (uint64_t)bytes : UINT64_MAX),
+		       ctx->device->id, yk_bytes_text(has, most),
+		       most < yk_pool_capacity(ctx->device->pool) ?
+			       " that other processes leave free" :
+			       "");
 }
 
 static int offload(const struct yk_parameters *states)
@@ -199,8 +201,10 @@ static int model_init(struct yk_trainer *t, const struct yk_checkpoint *from,
 		return e;
 	if (!given && (t->replica.net->model != t->model || memcmp(&t->replica.net->shape, &shape, sizeof shape))) {
 		yk_model_text(t->replica.net->model, &t->replica.net->shape, had, sizeof had);
-		return yk_fail(YOKE_ESHAPE, "%s: holds a model of %s; drop the keys that differ, or "
-			       "train another one with another out", folder, had);
+		return yk_fail(YOKE_ESHAPE,
+			       "%s: contains a model with %s; remove the keys that differ, or "
+			       "train another model with another out",
+			       folder, had);
 	}
 	t->replica.params = t->replica.kept = &t->replica.net->params;
 	if (adapted && (e = adapter_describe(t, from)) < 0)
@@ -261,7 +265,7 @@ int yk_trainer_buffers(struct yk_trainer *t)
 	if (!t->record)
 		return yoke_error_code();
 	t->replica.grad = calloc((size_t)t->replica.params->count + 1, sizeof *t->replica.grad);
-	return t->replica.grad ? 0 : yk_fail(YOKE_ENOMEM, "trainer: no memory");
+	return t->replica.grad ? 0 : yk_fail(YOKE_ENOMEM, "trainer: out of memory");
 }
 
 static int buffers_init(struct yk_trainer *t)
@@ -272,7 +276,8 @@ static int buffers_init(struct yk_trainer *t)
 	t->feed.ids = calloc((size_t)t->replica.batches.accumulate, sizeof *t->feed.ids);
 	t->feed.zeros = calloc((size_t)t->batch, (size_t)t->feed.width * sizeof *t->feed.zeros);
 	if (!t->feed.ids || !t->feed.zeros)
-		return yk_fail(YOKE_ENOMEM, "batch=%lld: no host memory for windows of %lld tokens",
+		return yk_fail(YOKE_ENOMEM,
+			       "batch=%lld: out of host memory for windows of %lld tokens",
 			       (long long)t->batch, (long long)t->context);
 	return yk_trainer_sums(t, t->replica.batches.accumulate);
 }
@@ -394,7 +399,7 @@ static struct yk_trainer *trainer_of(const struct yk_config *c, struct yk_corpus
 {
 	struct yk_trainer *t = calloc(1, sizeof *t);
 	if (!t) {
-		yk_fail(YOKE_ENOMEM, "trainer: no memory");
+		yk_fail(YOKE_ENOMEM, "trainer: out of memory");
 		return NULL;
 	}
 	config_read(t, c);

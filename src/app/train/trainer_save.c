@@ -96,7 +96,7 @@ int yk_trainer_keep(struct yk_trainer *t, const char *folder, struct yk_checkpoi
 	ck->data.index = t->feed.position.index;
 	ck->data.failed = t->feed.position.failed;
 	if (e == 0 && (!ck->model || !ck->tokenizer || !ck->config || !ck->schedule || !ck->scaler != !t->replica.scaler))
-		e = yk_fail(YOKE_ENOMEM, "%s: no memory for the manifest", folder);
+		e = yk_fail(YOKE_ENOMEM, "%s: out of memory for the manifest", folder);
 	if (e == 0) {
 		yk_checkpoint_gather_arrays(t->replica.whole, arrays);
 		e = yk_checkpoint_save_by(folder, ck, arrays, yk_checkpoint_gather_give, t->replica.whole);
@@ -118,7 +118,9 @@ int yk_trainer_save(struct yk_trainer *t, const char *folder)
 		.text = yk_data_fingerprint(t->feed.data),
 		.sources = yk_sources_json(yk_data_sources(t->feed.data)),
 	};
-	int e = ck.sources && ck.tokenizer ? 0 : yk_fail(YOKE_ENOMEM, "%s: no memory for the manifest", folder);
+	int e = ck.sources && ck.tokenizer ?
+			0 :
+			yk_fail(YOKE_ENOMEM, "%s: out of memory for the manifest", folder);
 	if (e == 0 && yk_tokenizer_has_files(t->feed.tokenizer))
 		e = yk_tokenizer_files_save(yk_start_source(t->replica.config), t->feed.tokenizer, folder, ck.tokenizer);
 	if (e == 0)

@@ -110,7 +110,8 @@ static yoke_tensor *loss_now(void *arg)
 	const int64_t n = micro_count(t);
 	yoke_tensor *sum[YK_SUMS_MAX];
 	if (t->own && n > 1) {
-		yk_fail(YOKE_EINVAL, "fit: restart=function asks for the loss once more, of one batch: accumulate has to be 1");
+		yk_fail(YOKE_EINVAL, "fit: restart=function evaluates the loss of one batch again: "
+				     "accumulate must be 1");
 		return NULL;
 	}
 	if (t->own)
@@ -324,7 +325,8 @@ int yk_trainer_record(struct yk_trainer *t, struct yk_record *to)
 			       "step %lld: loss %g, gradient norm %g%s%s; use a smaller "
 			       "lr, more warmup, or clip",
 			       (long long)t->replica.step, v[0], v[1],
-			       bad ? ", the first gradient that is not finite is that of " : "", bad ? bad : "");
+			       bad ? ", the first non-finite gradient is that of " : "",
+			       bad ? bad : "");
 	}
 	*to = (struct yk_record){ .loss = v[0], .grad_norm = v[1] };
 	return 0;

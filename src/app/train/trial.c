@@ -67,7 +67,8 @@ static int timed(struct yk_trainer *t, const struct yk_trial_ask *ask, struct yk
 		to->steps += each;
 	}
 	if (e == 0 && n == 0)
-		e = yk_fail(YOKE_EINVAL, "a trial of %lld steps has none to be timed", (long long)ask->most);
+		e = yk_fail(YOKE_EINVAL, "a trial of %lld steps has no step to time",
+			    (long long)ask->most);
 	if (e == 0)
 		to->seconds = yk_median(n, group, &to->spread);
 	to->loss = (double)record.loss;

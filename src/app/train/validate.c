@@ -66,7 +66,7 @@ static int gather(yoke_group *group, int first, double *loss, int64_t n)
 	const int size = yoke_group_size(group);
 	double *all = malloc((size_t)n * (size_t)size * sizeof *all);
 	int e = all ? yoke_group_exchange(group, loss, (size_t)n * sizeof *loss, all) :
-		      yk_fail(YOKE_ENOMEM, "validation: no memory");
+		      yk_fail(YOKE_ENOMEM, "validation: out of memory");
 	for (int64_t k = 0; k < n && e == 0; k++)
 		loss[k] = all[(first < 0 ? size - 1 : k % size) * n + k];
 	free(all);
@@ -114,7 +114,7 @@ int yk_model_validate(const struct yk_network *net, const struct yk_data *data, 
 	const int64_t batches = (windows + batch - 1) / batch;
 	int32_t *host = yk_data_windows(data, batch);
 	double *loss = calloc((size_t)batches, sizeof *loss), sum = 0, weights = 0;
-	int e = !host ? yoke_error_code() : loss ? 0 : yk_fail(YOKE_ENOMEM, "validation: no memory");
+	int e = !host ? yoke_error_code() : loss ? 0 : yk_fail(YOKE_ENOMEM, "validation: out of memory");
 	for (int64_t k = 0; k < batches && e == 0 && (!go_on || go_on(arg, done, windows)); k++) {
 		const int64_t left = windows - done, rows = left < batch ? left : batch;
 		if (takes_part(gathered, k, batches, windows % batch == 0, rank, size)) {
@@ -162,5 +162,6 @@ int yk_validate_advise(const struct yk_network *net, const struct yk_data *data,
 {
 	struct validation v = { net, data };
 	int64_t windows = yk_data_valid_windows(data);
-	return yk_advise_batch(batch < windows ? batch : windows, "YOKE_BACKEND=cpu may", rehearse, &v);
+	return yk_advise_batch(batch < windows ? batch : windows,
+			       "YOKE_BACKEND=cpu may have enough memory", rehearse, &v);
 }

@@ -42,10 +42,14 @@ static int take_profile(struct yk_watch *w, const char *text)
 	if (w->whole || !strcmp(text, "0"))
 		return 0;
 	if (!numbers(text, n, 5))
-		return yk_fail(YOKE_EINVAL, "profile=%s: it is 0, 1, or five numbers of steps, skip,wait,warmup,active,repeat, "
-			       "as in profile=10,1,1,3,2", text);
+		return yk_fail(YOKE_EINVAL,
+			       "profile=%s: must be 0, 1, or five numbers of steps "
+			       "skip,wait,warmup,active,repeat, for example profile=10,1,1,3,2",
+			       text);
 	if (!n[3])
-		return yk_fail(YOKE_EINVAL, "profile=%s: no step is active; the fourth number is how many are watched in a cycle",
+		return yk_fail(YOKE_EINVAL,
+			       "profile=%s: the fourth number, the profiled steps of a cycle, must "
+			       "be at least 1",
 			       text);
 	w->cycles = true;
 	w->schedule = (struct yoke_profile_schedule){ sizeof w->schedule, n[0], n[1], n[2], n[3], n[4], 0 };
@@ -57,7 +61,8 @@ static int take_table(struct yk_watch *w, const char *text)
 	const char *colon = strchr(text, ':');
 	const size_t digits = strspn(text, "0123456789");
 	if (!digits || digits > 6 || colon != text + digits)
-		return yk_fail(YOKE_EINVAL, "profile_table=%s: it is ROWS:COLUMN, as in 20:total", text);
+		return yk_fail(YOKE_EINVAL,
+			       "profile_table=%s: must be ROWS:COLUMN, for example 20:total", text);
 	w->rows = atoi(text);
 	snprintf(w->column, sizeof w->column, "%s", colon + 1);
 	int e = yk_profile_column(colon + 1);
@@ -106,10 +111,10 @@ static int on_cycle(yoke_profile *p, int64_t cycle, int partial, void *arg)
 	const int64_t n = yoke_profile_table(p, w->rows, w->column, NULL, 0);
 	char *text = n < 0 ? NULL : malloc((size_t)n + 1);
 	if (!text)
-		return n < 0 ? (int)n : yk_fail(YOKE_ENOMEM, "profile: no memory for a table");
+		return n < 0 ? (int)n : yk_fail(YOKE_ENOMEM, "profile: out of memory for a table");
 	yoke_profile_table(p, w->rows, w->column, text, (size_t)n + 1);
 	yk_progress_say(w->progress, "profile, cycle %lld%s: %s/trace/cycle%lld.json", (long long)cycle,
-			partial ? ", not finished" : "", w->folder, (long long)cycle);
+			partial ? ", incomplete" : "", w->folder, (long long)cycle);
 	say_lines(w->progress, text);
 	free(text);
 	return 0;
@@ -129,7 +134,7 @@ static void begin_telemetry(struct yk_watch *w)
 						 .rank = rank, .group = w->group };
 	struct yk_error_aside *was = yk_error_aside();
 	if (!(w->sampler = yoke_recorder_new(&o)))
-		yk_warn("telemetry", "%s; the run goes on without", yoke_error());
+		yk_warn("telemetry", "%s; the run continues without telemetry", yoke_error());
 	yk_error_back(was);
 }
 
@@ -138,14 +143,14 @@ int yk_watch_begin(struct yk_watch *w, const char *folder, struct yk_progress *p
 	char traces[4096];
 	free(w->folder);
 	if (!(w->folder = strdup(folder)))
-		return yk_fail(YOKE_ENOMEM, "no memory");
+		return yk_fail(YOKE_ENOMEM, "out of memory");
 	w->progress = progress;
 	begin_telemetry(w);
 	if (!w->cycles)
 		return 0;
 	// measure before the run's clock starts
 	if (yk_roof_wanted() && !yk_roof_of(yk_current()->device, yoke_f32))
-		return yk_fail(YOKE_ENOMEM, "no memory");
+		return yk_fail(YOKE_ENOMEM, "out of memory");
 	snprintf(traces, sizeof traces, "%s/trace", folder);
 	const struct yoke_profile_schedule *s = &w->schedule;
 	const struct yoke_profile_options o = {
@@ -166,7 +171,7 @@ int yk_watch_begin(struct yk_watch *w, const char *folder, struct yk_progress *p
 int yk_watch_follow(struct yk_watch *w, const struct yk_watch *leader, const char *folder, const yoke_group *group)
 {
 	*w = (struct yk_watch){ .telemetry = leader->telemetry, .group = group, .follows = leader->telemetry > 0 };
-	return (w->folder = strdup(folder)) ? 0 : yk_fail(YOKE_ENOMEM, "no memory");
+	return (w->folder = strdup(folder)) ? 0 : yk_fail(YOKE_ENOMEM, "out of memory");
 }
 
 int yk_watch_step(struct yk_watch *w, int64_t step, double data_wait)
