@@ -37,6 +37,6 @@ refuses()
 refuses "no toggles" 2 'toggles='
 refuses "an unknown key" 1 "did you mean 'recompute'" toggles=recompote=block
 refuses "no value" 1 'is not key=value' toggles=fuse
-refuses "a key twice" 1 'there is' toggles=fuse=0,fuse=1
+refuses "a key twice" 1 'fuse=0' toggles=fuse=0,fuse=1
 refuses "no rounds" 2 'from 1 to 31' toggles=fuse=0 rounds=0
 echo "1..$count"

@@ -90,7 +90,7 @@ refused 'model=gpt has no eta' train data=text eta=2 out=none
 refused 'bk_side=right: must be one of: left both' train data=text model=bk bk_side=right out=none
 refused 'vocab=: ' train data=text vocab=100 out=none
 # shellcheck disable=SC2086 # words
-refused 'holds a model of model=bk' train data=text $small out=whole resume=1 steps=20 eta=2
+refused 'model with model=bk' train data=text $small out=whole resume=1 steps=20 eta=2
 
 "$yoke" check model "$examples/resnet-bk.env" >out 2>err
 [ $? -eq 0 ] && [ "$(grep -c '^PASS' out)" = 13 ] && [ "$(grep -c '^SKIP' out)" = 1 ] && [ ! -s err ]

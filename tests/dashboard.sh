@@ -74,7 +74,7 @@ echo 0123456789abcdef0123 >token && chmod 644 token
 refuses "a token that others may read" 1 a token_file=token
 chmod 600 token
 serve own a bind=0.0.0.0 token_file=token
-verdict "an address for other machines gives a warning" "$(grep -q 'nothing is encrypted' own.err && [ "${url##*=}" = 0123456789abcdef0123 ] ||
+verdict "an address for other machines gives a warning" "$(grep -q 'warn.*bind=.*encrypted' own.err && [ "${url##*=}" = 0123456789abcdef0123 ] ||
 	cat own.out own.err)"
 kill "$pid"
 wait "$pid"

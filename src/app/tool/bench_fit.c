@@ -101,7 +101,7 @@ static int sum_rows(yoke_profile *p, int64_t cycle, int partial, void *arg)
 	const int n = yoke_profile_rows(p, 0, NULL);
 	struct yoke_profile_row *row = calloc((size_t)(n > 0 ? n : 1), sizeof *row);
 	if (!row)
-		return yk_fail(YOKE_ENOMEM, "no memory for a profile");
+		return yk_fail(YOKE_ENOMEM, "out of memory for a profile");
 	row->size = sizeof *row;
 	yoke_profile_rows(p, n, row);
 	for (int i = 0; i < n; i++) {
@@ -370,7 +370,7 @@ int yk_bench_fit(int argc, char **argv)
 	if (b.json && !json)
 		return yk_failed("bench fit");
 	b.results = json_array();
-	int err = b.results ? b.scale ? measure_scale(&b) : measure(&b) : yk_fail(YOKE_ENOMEM, "no memory for results");
+	int err = b.results ? b.scale ? measure_scale(&b) : measure(&b) : yk_fail(YOKE_ENOMEM, "out of memory for results");
 	if (!err && json)
 		err = yk_json_end(json, json_pack("{s:s, s:O}", "version", yoke_version(), "results", b.results));
 	json_decref(b.results);

@@ -59,7 +59,7 @@ static int load(struct whole *w, const char *path, const char *settings)
 	w->x = malloc(pixels * (size_t)w->info.bands * sizeof *w->x);
 	w->weight = malloc(pixels * sizeof *w->weight);
 	if (!w->x || !w->weight)
-		return yk_fail(YOKE_ENOMEM, "%s: no memory for %" PRId64 " x %" PRId64 " x %" PRId64, path, w->info.lines,
+		return yk_fail(YOKE_ENOMEM, "%s: out of memory for %" PRId64 " x %" PRId64 " x %" PRId64, path, w->info.lines,
 			       w->info.samples, w->info.bands);
 	return yoke_cube_read(w->cube, w->x, w->weight);
 }
@@ -258,7 +258,7 @@ static int make(int argc, char **argv)
 	yoke_dataset_fields(d, 3, f);
 	const size_t pixels = (size_t)(f[0].dims[0] * f[0].dims[1]);
 	void *to[3] = { malloc(pixels * (size_t)f[0].dims[2] * sizeof(float)), malloc(pixels * sizeof(float)), malloc(pixels) };
-	int err = to[0] && to[1] && to[2] ? 0 : yk_fail(YOKE_ENOMEM, "no memory for a cube");
+	int err = to[0] && to[1] && to[2] ? 0 : yk_fail(YOKE_ENOMEM, "out of memory for a cube");
 	for (int64_t i = 0; i < yoke_dataset_count(d) && !err; i++)
 		err = list_sample(argv[2], i, &files);
 	if (!err)

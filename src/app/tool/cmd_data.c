@@ -36,7 +36,7 @@ static struct yoke_field *fields_of(const yoke_dataset *d, int *n)
 	*n = yoke_dataset_fields(d, 0, NULL);
 	struct yoke_field *f = calloc((size_t)*n + 1, sizeof *f);
 	if (!f) {
-		yk_fail(YOKE_ENOMEM, "no memory for %d fields", *n);
+		yk_fail(YOKE_ENOMEM, "out of memory for %d fields", *n);
 		return NULL;
 	}
 	f->size = sizeof *f;
@@ -109,7 +109,7 @@ static int64_t check(const yoke_dataset *d, const char *path)
 	free(to);
 	free(f);
 	if (!room)
-		return yk_fail(YOKE_ENOMEM, "no memory for a sample");
+		return yk_fail(YOKE_ENOMEM, "out of memory for a sample");
 	if (failed > NAMED)
 		printf("and %" PRId64 " more\n", failed - NAMED);
 	printf("%" PRId64 " of %" PRId64 " samples cannot be read\n", failed, yoke_dataset_count(d));

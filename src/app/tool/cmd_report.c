@@ -28,7 +28,7 @@ static int write_form(FILE *to, int form, const json_t *o)
 	case CSV: yk_summary_csv(to, o); return 0;
 	}
 	if (!(text = json_dumps(o, JSON_INDENT(1) | JSON_REAL_PRECISION(9))))
-		return yk_fail(YOKE_ENOMEM, "no memory for the report");
+		return yk_fail(YOKE_ENOMEM, "out of memory for the report");
 	fprintf(to, "%s\n", text);
 	free(text);
 	return 0;
@@ -42,7 +42,7 @@ static int write_file(const char *path, int form, const json_t *o)
 	int e = f ? write_form(f, form, o) : YOKE_ENOMEM;
 	if (f && fclose(f) < 0)
 		e = YOKE_ENOMEM;
-	e = e == 0 ? yk_file_write(path, text, bytes) : yk_fail(e, "no memory for the report");
+	e = e == 0 ? yk_file_write(path, text, bytes) : yk_fail(e, "out of memory for the report");
 	free(text);
 	return e;
 }
@@ -57,7 +57,7 @@ static int report(int n, const char *const *folder, const struct forms *to)
 			opened++;
 	yk_view_names(opened, v);
 	if (e == 0 && !(o = yk_summary_make(n, v)))
-		e = yk_fail(YOKE_ENOMEM, "no memory for the report");
+		e = yk_fail(YOKE_ENOMEM, "out of memory for the report");
 	for (int i = 0; i < FORMS && e == 0; i++)
 		if (to->file[i])
 			e = strcmp(to->file[i], "-") ? write_file(to->file[i], i, o) : write_form(stdout, i, o);

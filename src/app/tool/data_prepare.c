@@ -94,7 +94,7 @@ int yk_data_prepare(int argc, char **argv)
 		return yk_usage("data", "several texts: name the token file with out=");
 	char *out = p.out ? NULL : default_out(p.paths);
 	p.out = p.out ? p.out : out;
-	int e = p.out ? yk_stop_begin(&stop, NULL, NULL) : yk_fail(YOKE_ENOMEM, "no memory for a path");
+	int e = p.out ? yk_stop_begin(&stop, NULL, NULL) : yk_fail(YOKE_ENOMEM, "out of memory for a path");
 	if (e == 0) {
 		p.stop = &stop.signal;
 		e = yk_prepare(&p, &done);

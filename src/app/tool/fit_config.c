@@ -23,7 +23,7 @@ static char *substituted(const char *text)
 	char *to = NULL;
 	size_t bytes;
 	FILE *f = open_memstream(&to, &bytes);
-	int err = f ? 0 : yk_fail(YOKE_ENOMEM, "no memory");
+	int err = f ? 0 : yk_fail(YOKE_ENOMEM, "out of memory");
 	for (const char *at = text; *at && !err; at++) {
 		const char *end = at[0] == '$' && at[1] == '{' ? strchr(at, '}') : NULL;
 		if (!end) {
@@ -178,7 +178,7 @@ int yk_fit_config_set(struct yk_fit_config *c, const char *argument)
 	const char *trainer = NULL;
 	char *copy, *value, *rest, *name;
 	if (asprintf(&copy, "%s%s", section, argument + (optimizer ? strlen("optimizer=") : 0)) < 0)
-		return yk_fail(YOKE_ENOMEM, "no memory");
+		return yk_fail(YOKE_ENOMEM, "out of memory");
 	value = strchr(copy, '=');
 	rest = copy;
 	json_t *in = c->root, *to;
@@ -353,7 +353,7 @@ static int list_cubes(struct yk_fit_config *c, const glob_t *path)
 	c->file = calloc((size_t)count + 1, sizeof *c->file);
 	c->item = calloc((size_t)count + 1, sizeof *c->item);
 	if (!c->file || !c->item)
-		return yk_fail(YOKE_ENOMEM, "no memory");
+		return yk_fail(YOKE_ENOMEM, "out of memory");
 	for (size_t i = 0; i < path->gl_pathc; i++) {
 		int64_t items = 1;
 		int err = add_read(c, path->gl_pathv[i], c->settings, &items);
@@ -363,7 +363,7 @@ static int list_cubes(struct yk_fit_config *c, const glob_t *path)
 			c->file[c->samples] = strdup(path->gl_pathv[i]);
 			c->item[c->samples] = items > 1 ? k : -1;
 			if (!c->file[c->samples])
-				return yk_fail(YOKE_ENOMEM, "no memory");
+				return yk_fail(YOKE_ENOMEM, "out of memory");
 		}
 	}
 	return 0;
@@ -393,7 +393,7 @@ static int name_cubes(struct yk_fit_config *c)
 	int rounds = 0;
 	c->name = calloc(n + 1, sizeof *c->name);
 	if (!order || !folders || !c->name)
-		err = yk_fail(YOKE_ENOMEM, "no memory");
+		err = yk_fail(YOKE_ENOMEM, "out of memory");
 	while (again && !err) {
 		again = false;
 		if (rounds++ > 3 * FOLDERS)
@@ -408,7 +408,7 @@ static int name_cubes(struct yk_fit_config *c)
 			if (!name || (folders[i] > FOLDERS ? asprintf(&c->name[i], "%s_%d", name, folders[i] - FOLDERS + 1) :
 				      c->item[i] >= 0	   ? asprintf(&c->name[i], "%s_%05" PRId64, name, c->item[i]) :
 							     asprintf(&c->name[i], "%s", name)) < 0)
-				err = yk_fail(YOKE_ENOMEM, "no memory");
+				err = yk_fail(YOKE_ENOMEM, "out of memory");
 			free(name);
 			order[i] = (struct named){ c->name[i], (int64_t)i };
 		}
@@ -471,7 +471,7 @@ static int open_drawn(struct yk_fit_config *c, const char *settings)
 	for (int64_t i = 0; c->name && i < c->samples; i++)
 		if (asprintf(&c->name[i], "synthetic_%05" PRId64, i) < 0)
 			c->name[i] = NULL;
-	return c->name ? 0 : yk_fail(YOKE_ENOMEM, "no memory");
+	return c->name ? 0 : yk_fail(YOKE_ENOMEM, "out of memory");
 }
 
 int yk_fit_config_data(struct yk_fit_config *c)
@@ -506,7 +506,7 @@ static char *rest_of(const struct yk_fit_config *c)
 		json_object_del(copy, "data");
 	char *json = copy ? json_dumps(copy, JSON_COMPACT) : NULL;
 	if (!json)
-		yk_fail(YOKE_ENOMEM, "no memory");
+		yk_fail(YOKE_ENOMEM, "out of memory");
 	if (copy)
 		json_decref(copy);
 	return json;
@@ -532,6 +532,6 @@ yoke_pipeline *yk_fit_config_pipeline(struct yk_fit_config *c)
 	}
 	json_decref(all);
 	yoke_pipeline_free(p);
-	yk_fail(YOKE_ENOMEM, "no memory");
+	yk_fail(YOKE_ENOMEM, "out of memory");
 	return NULL;
 }

@@ -88,7 +88,7 @@ static int open_scene(const struct yk_fit_config *c, int64_t sample, struct scen
 			bytes *= (size_t)f[k].dims[d];
 		}
 		if (!(s->field[k] = malloc(bytes)))
-			return yk_fail(YOKE_ENOMEM, "no memory for a cube");
+			return yk_fail(YOKE_ENOMEM, "out of memory for a cube");
 	}
 	int err = yoke_dataset_read(c->set, sample, 0, 0, sample, s->field, dims);
 	if (err)
@@ -160,7 +160,7 @@ static int begin_files(struct result *r)
 		else if ((err = yk_cube_begin(&r->writer[k], path, &i)) == 0)
 			r->open[k] = true;
 		if (!err && picture(r, k) && !r->score)
-			err = yk_fail(YOKE_ENOMEM, "%s: no memory for a picture", path);
+			err = yk_fail(YOKE_ENOMEM, "%s: out of memory for a picture", path);
 	}
 	return err;
 }
@@ -212,7 +212,7 @@ static int write_picture(const struct result *r, const char *path)
 	float low = INFINITY, high = -INFINITY;
 	unsigned char *grey = malloc((size_t)n + 1);
 	if (!grey)
-		return yk_fail(YOKE_ENOMEM, "no memory for a picture");
+		return yk_fail(YOKE_ENOMEM, "out of memory for a picture");
 	for (int64_t i = 0; i < n; i++)
 		if (isfinite(r->score[i])) {
 			low = fminf(low, r->score[i]);
@@ -274,7 +274,7 @@ static int write_node(struct result *r, int (*made)(void *arg, const char *path)
 	const int64_t line = c->samples * (c->bands > r->channels ? c->bands : r->channels), fit = line > BLOCK ? 1 : BLOCK / line;
 	const int64_t block = yk_node_spatial(r->p, node) ? c->lines : fit;
 	float *y = malloc((size_t)(block * c->samples * r->channels) * sizeof *y);
-	err = y ? 0 : yk_fail(YOKE_ENOMEM, "no memory for a result");
+	err = y ? 0 : yk_fail(YOKE_ENOMEM, "out of memory for a result");
 	r->clash = true;
 	for (size_t i = isfinite(own) ? 0 : 1; i < sizeof value / sizeof *value && !err && r->clash; i++) {
 		r->fill = c->ignored ? value[i] : NAN;

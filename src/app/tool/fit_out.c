@@ -23,12 +23,12 @@ int yk_file_list_add(struct yk_file_list *p, const char *path)
 		const size_t room = 2 * p->room + 16;
 		char **more = realloc(p->path, room * sizeof *more);
 		if (!more)
-			return yk_fail(YOKE_ENOMEM, "no memory for paths");
+			return yk_fail(YOKE_ENOMEM, "out of memory for paths");
 		p->path = more;
 		p->room = room;
 	}
 	p->path[p->n] = strdup(path);
-	return p->path[p->n] ? (p->n++, 0) : yk_fail(YOKE_ENOMEM, "no memory for paths");
+	return p->path[p->n] ? (p->n++, 0) : yk_fail(YOKE_ENOMEM, "out of memory for paths");
 }
 
 void yk_file_list_fini(struct yk_file_list *p)
@@ -106,7 +106,7 @@ static struct identity *identities(const struct yk_file_list *p, size_t *n)
 	if (all)
 		qsort(all, *n, sizeof *all, by_identity);
 	else
-		yk_fail(YOKE_ENOMEM, "no memory for paths");
+		yk_fail(YOKE_ENOMEM, "out of memory for paths");
 	return all;
 }
 
@@ -172,7 +172,7 @@ static int check_names(const struct yk_file_list *to)
 	char **sorted = malloc((to->n + 1) * sizeof *sorted);
 	int err = 0;
 	if (!sorted)
-		return yk_fail(YOKE_ENOMEM, "no memory for paths");
+		return yk_fail(YOKE_ENOMEM, "out of memory for paths");
 	if (to->n)
 		memcpy(sorted, to->path, to->n * sizeof *sorted);
 	qsort(sorted, to->n, sizeof *sorted, by_name);

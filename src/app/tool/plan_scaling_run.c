@@ -71,7 +71,7 @@ static int read_trace(const char *folder, struct profile *p)
 				       "ranks=1 on the processors of one rank",
 				       path);
 		if (yk_grow(&p->piece, &p->cap_pieces, p->pieces + 1, sizeof *p->piece) < 0)
-			return yk_fail(YOKE_ENOMEM, "no memory for the profile");
+			return yk_fail(YOKE_ENOMEM, "out of memory for the profile");
 		const double from = 1e-6 * json_number_value(json_object_get(e, "ts"));
 		p->piece[p->pieces++] = (struct piece){ from, from + 1e-6 * json_number_value(json_object_get(e, "dur")), nodes,
 							!strncmp(nodes, "step/optimizer", 14) };
@@ -94,7 +94,7 @@ static int find_steps(const char *folder, struct profile *p)
 		if (passes) {
 			s.end = last + 1;
 			if (s.first && yk_grow(&p->step, &p->cap_steps, p->steps + 1, sizeof *p->step) < 0)
-				return yk_fail(YOKE_ENOMEM, "no memory for the profile");
+				return yk_fail(YOKE_ENOMEM, "out of memory for the profile");
 			if (s.first)
 				p->step[p->steps++] = s;
 			s = (struct step){ .first = s.end, .update = i, .began = p->piece[last].to };
@@ -194,7 +194,7 @@ static int table(const struct yk_simulation *s, const struct profile *p, const s
 {
 	struct yk_step_bucket *bucket = calloc((size_t)model->count + 1, sizeof *bucket);
 	const double alone = length_of(p, usual);
-	int e = bucket ? 0 : yk_fail(YOKE_ENOMEM, "no memory for buckets");
+	int e = bucket ? 0 : yk_fail(YOKE_ENOMEM, "out of memory for buckets");
 	struct yk_step_times t = { .bucket = bucket, .computed = p->piece[usual->update - 1].to - usual->began };
 	t.update = alone - t.computed;
 	if (e == 0)

@@ -61,7 +61,7 @@ static int time_it(yoke_group *world, yoke_tensor *x, double *to)
 		int *all = calloc((size_t)yoke_group_size(world), sizeof *all);
 		times = each * 1000 > SAMPLE_S ? (int)(SAMPLE_S / each) + 1 : 1000;
 		if (!all)
-			return yk_fail(YOKE_ENOMEM, "no memory for results");
+			return yk_fail(YOKE_ENOMEM, "out of memory for results");
 		e = e < 0 ? e : yoke_group_exchange(world, &times, sizeof times, all);
 		times = all[0];
 		free(all);
@@ -119,7 +119,7 @@ static int add_bytes(double *to)
 	float *x = calloc(2 * (size_t)ADD_ELEMENTS, sizeof *x);
 	double sample[SAMPLES], spread;
 	if (!x)
-		return yk_fail(YOKE_ENOMEM, "no memory for results");
+		return yk_fail(YOKE_ENOMEM, "out of memory for results");
 	for (int k = -WARM; k < SAMPLES; k++) {
 		const double began = yk_seconds();
 		yk_sums(yoke_f32, YOKE_REDUCE_SUM, 2, (const void *[]){ x, x + ADD_ELEMENTS }, 1, (void *[]){ x },
