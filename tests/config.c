@@ -344,7 +344,7 @@ static void test_file(void)
 	bad_file("LAYERS 3\n", YOKE_EINVAL, ":1: 'LAYERS 3'");
 	bad_file("LAYERS = 3\n", YOKE_EINVAL, "KEY=value");
 	bad_file("export LAYERS=3\n", YOKE_EINVAL, ":1:");
-	bad_file("OUT=a b\n", YOKE_EINVAL, "'b' behind the value");
+	bad_file("OUT=a b\n", YOKE_EINVAL, "'b' after the value");
 	bad_file("OUT=\"a\n\"\n", YOKE_EINVAL, "not closed");
 	bad_file("OUT='a\n", YOKE_EINVAL, "not closed");
 	bad_file("OUT=\"a\\q\"\n", YOKE_EINVAL, "escape");

@@ -65,7 +65,7 @@ awk '/^where the time went/ { on = 1; next } on && / s +[0-9.-]+ %/ {
 	END { d = sum - wall; e = percent - 100
 	      exit !(n >= 5 && d < .006 && d > -.006 && e < .6 && e > -.6) }' err
 verdict "the report adds up: $(grep '^  wall' err)" $?
-grep -q '^[0-9]* parameters; .* windows to train, 14 to validate$' err
+grep -q '^[0-9]* parameters; .* windows for training, 14 for validation$' err
 verdict "what is trained on: $(grep parameters err)" $?
 grep -q "Amdahl" err && grep -q '"report":{"wall":' a/metrics.jsonl
 verdict "and is in metrics.jsonl" $?

@@ -63,9 +63,9 @@ int yk_adapted_check(const struct yk_config *c)
 						   YK_KEY_dtype, YK_KEY_quant };
 	bool which[TARGETS], all;
 	for (size_t i = 0; i < sizeof keys / sizeof *keys && !yk_adapted_given(c); i++)
-		if (yk_config_asked(c, keys[i]))
+		if (yk_config_asked(c, keys[i]) && yk_config_given(c, keys[i]))
 			return yk_fail(YOKE_EINVAL,
-				       "%s=%s: needs adapters; give lora=RANK, or drop it",
+				       "%s=%s: needs adapters; give lora=RANK, or remove it",
 				       yk_config_rows[keys[i]].name, yk_config_str(c, keys[i]));
 	if (!yk_adapted_given(c))
 		return 0;
