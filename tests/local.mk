@@ -21,7 +21,7 @@ AM_DISTCHECK_CONFIGURE_FLAGS = YOKE_TEST_SAMPLE=1
 
 EXTRA_DIST += tests/models/record_templates.py tests/models/template_cases.h \
 	tests/models/random_gguf.py
-EXTRA_DIST += tests/models/make_tokenizers.py tests/models/record.py tests/models/record_blocks.py \
+EXTRA_DIST += tests/models/make_tokenizers.py tests/models/record.py tests/models/record_adapters.py tests/models/record_blocks.py \
 	tests/models/record_bpe.py tests/models/record_quants.py tests/models/bert.json tests/models/gpt2.json tests/models/llama2.json \
 	tests/models/llama3.json tests/models/suffix.json tests/models/unigram.json tests/models/words.json \
 	tests/models/spm_bpe.model tests/models/spm_unigram.model tests/models/tokenizer_cases.h
@@ -165,6 +165,7 @@ test_programs = \
 	tests/pretrained.t \
 	tests/chat.t \
 	tests/adapters.t \
+	tests/adapter_files.t \
 	tests/held.t \
 	tests/safetensors.t \
 	tests/scan_map.t \
@@ -448,6 +449,8 @@ tests_chat_t_SOURCES = tests/chat.c tests/models/recorded.h tests/models/recorde
 tests_chat_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
 tests_adapters_t_SOURCES = tests/adapters.c tests/models/recorded.h tests/models/recorded_files.h
 tests_onnx_t_SOURCES = tests/onnx.c tests/onnx_case.h
+tests_adapter_files_t_SOURCES = tests/adapter_files.c tests/models/recorded.h tests/models/recorded_files.h \
+	tests/models/recorded_adapters.h
 tests_safetensors_t_SOURCES = tests/safetensors.c
 tests_scaler_t_SOURCES = tests/scaler.c
 tests_schedule_t_SOURCES = tests/schedule.c

@@ -45,9 +45,10 @@ struct tensors {
 	char *names;
 };
 
-static struct tensors tensors_of(const struct recorded *r)
+// The tensors of a list "name:dims ..".
+static struct tensors tensors_listed(const char *list, bool offset)
 {
-	struct tensors all = { .names = strdup(r->tensors) };
+	struct tensors all = { .names = strdup(list) };
 	char *save = NULL;
 	for (char *word = strtok_r(all.names, " ", &save); word && all.n < MAX_TENSORS;
 	     word = strtok_r(NULL, " ", &save)) {
@@ -59,9 +60,14 @@ static struct tensors tensors_of(const struct recorded *r)
 		for (char *end = dims; *dims; dims = *end ? end + 1 : end)
 			n *= (size_t)(t->dims[t->rank++] = strtoll(dims, &end, 10));
 		t->data = malloc(n * sizeof(float));
-		fill(word, !strncmp(r->name, "gemma", 5), t->rank, n, t->data);
+		fill(word, offset, t->rank, n, t->data);
 	}
 	return all;
+}
+
+static struct tensors tensors_of(const struct recorded *r)
+{
+	return tensors_listed(r->tensors, !strncmp(r->name, "gemma", 5));
 }
 
 static void tensors_free(struct tensors *all)

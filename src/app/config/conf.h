@@ -68,6 +68,9 @@
 	  "with lora: the adapters' products are multiplied by lora_alpha / lora") \
 	X(lora_targets, MODEL, ADVANCED, STRING, YK_T, "q,v", 0, 0, NULL, \
 	  "with lora: matrices of each block that have adapters: q, k, v, o, gate, up, down, or all") \
+	X(adapter, MODEL, ADVANCED, STRING, YK_T | YK_G | YK_C | YK_E, "", 0, 0, NULL, \
+	  "low-rank adapters for a pretrained model: a folder that PEFT or a run with lora wrote; in training, to " \
+	  "continue from") \
 	X(model, MODEL, BASIC, CHOICE, YK_T, "gpt", 0, 0, YK_MODEL_NAMES, \
 	  "architecture of the network") \
 	YK_SIZES(S) \

@@ -24,7 +24,7 @@ enum { FORMATS = sizeof formats / sizeof *formats, FLOATS = 3 };
 
 // The command line: values point into its arguments.
 struct arguments {
-	const char *out, *format, *quant, *dtype, *pre, *shard, *overwrite, *batch, *context, *external;
+	const char *out, *format, *quant, *dtype, *pre, *shard, *overwrite, *batch, *context, *external, *adapter, *merge;
 };
 
 static const char **value_of(struct arguments *a, const char *key, size_t n)
@@ -35,7 +35,7 @@ static const char **value_of(struct arguments *a, const char *key, size_t n)
 	} keys[] = {
 		{ "out", &a->out }, { "format", &a->format }, { "quant", &a->quant }, { "dtype", &a->dtype }, { "pre", &a->pre },
 		{ "shard", &a->shard }, { "overwrite", &a->overwrite }, { "batch", &a->batch }, { "context", &a->context },
-		{ "external", &a->external },
+		{ "external", &a->external }, { "adapter", &a->adapter }, { "merge", &a->merge },
 	};
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
 		if (strlen(keys[i].key) == n && !strncmp(keys[i].key, key, n))
@@ -50,7 +50,8 @@ static int parse(int argc, char **argv, struct arguments *a)
 		const char *equals = strchr(argv[i], '=');
 		const char **to = equals ? value_of(a, argv[i], (size_t)(equals - argv[i])) : NULL;
 		if (!to)
-			return yk_usage(argv[0], "unknown argument '%s'; there are out, format, quant, dtype, pre, shard, batch, context, external, overwrite", argv[i]);
+			return yk_usage(argv[0], "unknown argument '%s'; there are out, format, quant, dtype, pre, shard, batch, context, external, adapter, "
+					"merge, overwrite", argv[i]);
 		if (*to)
 			return yk_usage(argv[0], "'%s' is given twice", argv[i]);
 		*to = equals + 1;
@@ -59,6 +60,8 @@ static int parse(int argc, char **argv, struct arguments *a)
 		return yk_usage(argv[0], "no target given: out=PATH");
 	if (a->overwrite && strcmp(a->overwrite, "0") && strcmp(a->overwrite, "1"))
 		return yk_usage(argv[0], "overwrite=%s: is 0 or 1", a->overwrite);
+	if (a->merge && strcmp(a->merge, "0") && strcmp(a->merge, "1"))
+		return yk_usage(argv[0], "merge=%s: is 0 or 1", a->merge);
 	return YK_DONE;
 }
 
@@ -79,6 +82,7 @@ static int check_keys(const char *command, const struct arguments *a)
 	} keys[] = {
 		{ "quant", a->quant, "gguf" }, { "dtype", a->dtype, "hf onnx" }, { "pre", a->pre, "gguf" }, { "shard", a->shard, "hf" },
 		{ "batch", a->batch, "onnx" }, { "context", a->context, "onnx" }, { "external", a->external, "onnx" },
+		{ "adapter", a->adapter, "hf gguf peft" }, { "merge", a->merge, "hf gguf" },
 	};
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
 		if (keys[i].value && !strstr(keys[i].formats, a->format))
@@ -95,6 +99,8 @@ static int options_of(const char *command, const struct arguments *a, bool gguf,
 		.shard = UINT64_C(5000000000), // as transformers writes them
 		.overwrite = a->overwrite && *a->overwrite == '1',
 		.pre = a->pre,
+		.adapter = a->adapter && *a->adapter ? a->adapter : NULL,
+		.merge = a->merge && *a->merge == '1',
 	};
 	if (o->format == -2)
 		return yk_usage(command, "%s=%s: is one of f32, f16, bf16%s", key, given, gguf ? ", q8_0, q4_0, q4_1, q5_0, q5_1" : "");
@@ -124,6 +130,8 @@ static int write_onnx(const char *path, const struct arguments *a, int64_t conte
 	const bool is = yk_pretrained_is(path);
 	int e = is ? yk_pretrained_open(path, &options, &published) :
 		     yk_trained_open(path, a->dtype ? &options : NULL, &trained);
+	if (e == 0 && !is && trained.net->adapters)
+		e = yk_fail(YOKE_EINVAL, "%s: has adapters; export it with format=hf merge=1, and the result with format=onnx", path);
 	if (e == 0 && !is)
 		yk_trained_widen(&trained);
 	if (e == 0)
@@ -159,9 +167,10 @@ int yk_cmd_export(int argc, char **argv)
 	int status = parse(argc, argv, &a);
 	if (status != YK_DONE)
 		return status;
-	const bool gguf = a.format && !strcmp(a.format, "gguf"), onnx = a.format && !strcmp(a.format, "onnx");
-	if (!gguf && !onnx && (!a.format || strcmp(a.format, "hf")))
-		return yk_usage(argv[0], "format=%s: is one of hf, gguf, onnx", a.format ? a.format : "");
+	const char *format = a.format ? a.format : "";
+	const bool gguf = !strcmp(format, "gguf"), onnx = !strcmp(format, "onnx"), peft = !strcmp(format, "peft");
+	if (!gguf && !onnx && !peft && strcmp(format, "hf"))
+		return yk_usage(argv[0], "format=%s: is one of hf, gguf, onnx, peft", format);
 	status = check_keys(argv[0], &a);
 	if (status != YK_DONE)
 		return status;
@@ -170,5 +179,7 @@ int yk_cmd_export(int argc, char **argv)
 	status = options_of(argv[0], &a, gguf, &o);
 	if (status != YK_DONE)
 		return status;
-	return (gguf ? yk_export_gguf(argv[1], a.out, &o) : yk_export_hf(argv[1], a.out, &o)) < 0 ? yk_failed(argv[0]) : YK_DONE;
+	int (*const export)(const char *, const char *, const struct yk_export_options *) = gguf ? yk_export_gguf : yk_export_hf;
+	const int e = peft ? yk_export_peft(argv[1], a.out, &o) : export(argv[1], a.out, &o);
+	return e < 0 ? yk_failed(argv[0]) : YK_DONE;
 }

@@ -151,13 +151,16 @@ const struct yk_command yk_commands[] = {
 	  "                    that the file names\n"
 	  "  context=N         maximum of tokens per text, the rest is left out; by default the model's\n"
 	  "  dtype=D, quant=Q  as in `yoke generate`, as are backend=, memory= and threads=\n", NULL },
-	{ "export", "MODEL out=PATH format=hf|gguf|onnx [key=value ..]", "write a model for other programs", yk_cmd_export, 0,
+	{ "export", "MODEL out=PATH format=hf|gguf|onnx|peft [key=value ..]", "write a model for other programs", yk_cmd_export, 0,
 	  "MODEL is as in `yoke generate`; of the models that `yoke train` wrote, those with model=gpt, which become gpt2, and\n"
-	  "for onnx also those trained from a pretrained model.\n"
+	  "for onnx also those trained from a pretrained model; and those with lora=.\n"
 	  "  format=hf    a folder as Hugging Face's libraries read it: config.json, model.safetensors, tokenizer files\n"
 	  "  format=gguf  a file for llama.cpp and related programs\n"
 	  "  format=onnx  a graph with its weights for ONNX runtimes, of any GPT or encoder: input_ids i64 [batch,context] ->\n"
 	  "               logits f32, of encoders with attention_mask -> last_hidden_state; all shapes are static\n"
+	  "  format=peft  the low-rank adapters of a run, or those of adapter=, as PEFT writes them\n"
+	  "  adapter=FOLDER  low-rank adapters for MODEL, of PEFT or of a run\n"
+	  "  merge=1      hf, gguf: adds the adapters to the weights\n"
 	  "  dtype=D      hf, onnx: f32, f16 or bf16; by default as the model is stored, quantized weights as f32\n"
 	  "  quant=Q      gguf: f32, f16, bf16, q8_0, q4_0, q4_1, q5_0 or q5_1, for matrices; by default as the model is\n"
 	  "               stored, quantized weights as f16\n"

@@ -28,6 +28,9 @@ static int open_model(unsigned command, struct yk_opened *o)
 	int e = yk_config_apply(&o->config);
 	if (e == 0)
 		e = yk_trained_open(o->folder, &options, &o->model);
+	const char *adapter = yk_config_str(&o->config, YK_KEY_adapter);
+	if (e == 0 && *adapter)
+		e = yk_trained_attach(&o->model, o->folder, adapter);
 	if (e == 0 && command & (YK_G | YK_C) && !options.context)
 		yk_trained_widen(&o->model);
 	return e;

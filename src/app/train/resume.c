@@ -100,7 +100,8 @@ static int same_start(const struct yk_config *c, const struct yk_checkpoint *ck,
 // Keys of adapters may be repeated, but not changed.
 static int same_adapters(const struct yk_config *c, const struct yk_checkpoint *ck, const char *out)
 {
-	static const enum yk_config_key keys[] = { YK_KEY_lora, YK_KEY_lora_alpha, YK_KEY_lora_targets, YK_KEY_dtype, YK_KEY_quant };
+	static const enum yk_config_key keys[] = { YK_KEY_lora, YK_KEY_lora_alpha, YK_KEY_lora_targets, YK_KEY_dtype, YK_KEY_quant,
+						    YK_KEY_adapter };
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
 		const char *name = yk_config_rows[keys[i]].name, *was = json_string_value(json_object_get(ck->config, name));
 		was = was ? was : yk_config_rows[keys[i]].def;

@@ -43,9 +43,10 @@ static int settle(struct yk_config *c, enum yk_config_key key)
 
 int yk_start_settle(struct yk_config *c)
 {
-	if (yk_start_given(c))
+	int e = *yk_config_str(c, YK_KEY_adapter) ? settle(c, YK_KEY_adapter) : 0;
+	if (e == 0 && yk_start_given(c))
 		return settle(c, YK_KEY_init);
-	return yk_config_is_path(c, YK_KEY_tokenizer) ? settle(c, YK_KEY_tokenizer) : 0;
+	return e == 0 && yk_config_is_path(c, YK_KEY_tokenizer) ? settle(c, YK_KEY_tokenizer) : e;
 }
 
 // ---- shape ----
@@ -100,10 +101,12 @@ static int start_adapted(const struct yk_config *c, const struct yk_model_shape 
 	struct yoke_model_options o = { .size = sizeof o, .context = s->context };
 	struct yk_lora_layer *l;
 	size_t n;
+	yk_adapted_base(c, &o);
+	if (*yk_config_str(c, YK_KEY_adapter))
+		return yk_trained_adapt_as(init_of(c), s, &o, yk_config_str(c, YK_KEY_adapter), to);
 	int e = yk_adapted_layers(c, s, &l, &n);
 	if (e < 0)
 		return e;
-	yk_adapted_base(c, &o);
 	e = yk_trained_adapt(init_of(c), s, &o, n, l, to);
 	free(l);
 	return e;

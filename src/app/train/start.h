@@ -10,7 +10,8 @@
 bool yk_start_given(const struct yk_config *);
 // Where the run's tokenizer comes from: init=, or tokenizer=.
 const char *yk_start_source(const struct yk_config *);
-// Replaces the paths of init= and tokenizer= by absolute ones, since checkpoints store them.  ENOENT.
+// Replaces the paths of init=, adapter= and tokenizer= by absolute ones, since checkpoints store them.
+// ENOENT.
 int yk_start_settle(struct yk_config *);
 // The model and its shape: of the checkpoint in `folder` that is resumed (NULL: none), of init=, or
 // of the keys, for a vocabulary of that many tokens.

@@ -9,9 +9,9 @@
 
 #include "base/error.h"
 #include "graph/context.h"
+#include "models/adapter.h"
 #include "models/pretrained.h"
 #include "parallel/stages.h"
-#include "train/adapted.h"
 #include "train/tokenizer_files.h"
 
 static int load_network(const char *folder, const struct yk_checkpoint *ck, const struct yk_grid *grid,
@@ -68,6 +68,41 @@ int yk_trained_adapt(const char *path, const struct yk_model_shape *s, const str
 	return e;
 }
 
+static int attach(struct yk_network *net, const char *path, const char *adapter)
+{
+	const struct yk_family *f = net->model == &yk_model_decoder ? yk_family_named(net->shape.decoder.family) : NULL;
+	struct yk_adapter x;
+	if (!f || net->adapters)
+		return yk_fail(YOKE_EINVAL, "adapter=%s: %s %s", adapter, path, f ? "has adapters already" : "is no pretrained model");
+	int e = yk_adapter_open(adapter, path, f, &net->shape, &x);
+	if (e < 0)
+		return e;
+	e = yk_adapter_apply(&x, net);
+	yk_adapter_close(&x);
+	return e;
+}
+
+int yk_trained_attach(struct yk_trained *t, const char *path, const char *adapter)
+{
+	return attach(t->net, path, adapter);
+}
+
+int yk_trained_adapt_as(const char *path, const struct yk_model_shape *s, const struct yoke_model_options *o, const char *adapter,
+			struct yk_network **to)
+{
+	struct yk_network *net;
+	int e = open_frozen(path, s, o, &net);
+	if (e < 0)
+		return e;
+	net->shape.context = s->context;
+	e = attach(net, path, adapter);
+	if (e < 0)
+		yk_network_free(net);
+	else
+		*to = net;
+	return e;
+}
+
 // The frozen model with the checkpoint's adapters.  Options: dtype, quant and kv, or NULL.
 static int adapted_network(const char *folder, const struct yk_checkpoint *ck, const struct yk_grid *grid,
 			   const struct yoke_model_options *options, struct yk_network **to)
@@ -76,10 +111,12 @@ static int adapted_network(const char *folder, const struct yk_checkpoint *ck, c
 	const struct yk_model *model;
 	struct yk_network *net = NULL;
 	struct yk_model_shape shape;
-	struct yk_adapted x = { 0 };
+	struct yk_adapter_manifest x = { 0 };
 	int e = yk_model_parse(ck->model, folder, &model, &shape);
 	if (e == 0)
-		e = yk_adapted_parse(folder, ck->adapter, &x);
+		e = yk_adapter_parse(folder, ck->adapter, &x);
+	if (e == 0)
+		e = yk_adapter_same_base(folder, ck->adapter, x.base);
 	if (e == 0) {
 		o.context = shape.context;
 		if (!o.dtype && !o.quant) {

@@ -13,6 +13,7 @@
 #include "base/number.h"
 #include "data/loader.h"
 #include "graph/context.h"
+#include "models/adapter.h"
 #include "nn/stage.h"
 #include "observe/memory.h"
 #include "optim/optim.h"
@@ -97,6 +98,9 @@ static int adapter_elements(const struct yk_trainer *t, const struct yk_model *m
 {
 	struct yk_lora_layer *l;
 	size_t n;
+	*to = 0;
+	if (*yk_config_str(t->replica.config, YK_KEY_adapter)) // not read yet; small
+		return 0;
 	const int e = yk_adapted_layers(t->replica.config, s, &l, &n);
 	if (e < 0)
 		return e;
@@ -120,7 +124,8 @@ static int check_memory(const struct yk_trainer *t, const struct yk_model *m,
 		return 0;
 	// lower bound: weights, gradients, states and sums of all parameters, and activations
 	int64_t parameters = yk_model_elements_in(stage, m, s);
-	const int counted = yk_adapted_given(t->replica.config) ? adapter_elements(t, m, s, &parameters) : 0;
+	const bool adapts = yk_adapted_given(t->replica.config);
+	const int counted = adapts ? adapter_elements(t, m, s, &parameters) : 0;
 	if (counted < 0)
 		return counted;
 	int states = offloads(t) && ctx->device != ctx->cpu ? 0 : yk_optim_states_each(t->replica.config);
@@ -181,12 +186,18 @@ static int network_init(struct yk_trainer *t, const struct yk_checkpoint *from, 
 	return yk_network_new_part(t->replica.grid.over_tensor, &stage, m, &t->shape, &t->replica.net);
 }
 
+static json_t *describe_adapter(const struct yk_trainer *t)
+{
+	const struct yk_config *c = t->replica.config;
+	return yk_adapter_describe(yk_config_str(c, YK_KEY_init), yk_config_str(c, YK_KEY_dtype), yk_config_str(c, YK_KEY_quant), t->replica.net);
+}
+
 // What manifests have about the adapters.
 static int adapter_describe(struct yk_trainer *t, const struct yk_checkpoint *from)
 {
 	if (yk_current()->mode.dry) // nothing will be saved
 		return 0;
-	t->adapter = from ? json_incref(from->adapter) : yk_adapted_describe(t->replica.config, t->replica.net);
+	t->adapter = from ? json_incref(from->adapter) : describe_adapter(t);
 	return t->adapter ? 0 : yoke_error_code();
 }
 
@@ -219,7 +230,8 @@ static int model_init(struct yk_trainer *t, const struct yk_checkpoint *from,
 	if (e == 0)
 		e = yk_stages_new(&t->replica);
 	// with zero=3 the parameters are never all complete at once
-	if (e == 0 && !from && (!given || adapted) && t->replica.stage < 3)
+	const bool drawn = !given || (adapted && !*yk_config_str(t->replica.config, YK_KEY_adapter));
+	if (e == 0 && !from && drawn && t->replica.stage < 3)
 		e = first_values(&t->replica, 0, t->replica.net->params.count);
 	if (e == 0 && !from && t->replica.stages)
 		e = yk_stages_start(&t->replica);

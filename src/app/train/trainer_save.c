@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/number.h"
+#include "models/adapter.h"
 #include "parallel/gather_checkpoint.h"
 #include "train/start.h"
 #include "train/tokenizer_files.h"
@@ -107,6 +108,20 @@ int yk_trainer_keep(struct yk_trainer *t, const char *folder, struct yk_checkpoi
 	return e;
 }
 
+// The adapters as a folder of PEFT, beside the checkpoint.
+static int write_adapter(const struct yk_trainer *t, const char *folder)
+{
+	const struct yk_network *net = t->replica.net;
+	const struct yk_family *f = yk_family_named(net->shape.decoder.family);
+	struct yk_adapter x;
+	int e = f ? yk_adapter_take(net, &x) : yk_fail(YOKE_EINVAL, "%s: of an unknown family '%s'", folder, net->shape.decoder.family);
+	if (e < 0)
+		return e;
+	e = yk_adapter_write(&x, f, &net->shape, json_string_value(json_object_get(t->adapter, "base")), folder);
+	yk_adapter_close(&x);
+	return e;
+}
+
 int yk_trainer_save(struct yk_trainer *t, const char *folder)
 {
 	struct yk_checkpoint ck = {
@@ -123,8 +138,10 @@ int yk_trainer_save(struct yk_trainer *t, const char *folder)
 			yk_fail(YOKE_ENOMEM, "%s: out of memory for the manifest", folder);
 	if (e == 0 && yk_tokenizer_has_files(t->feed.tokenizer))
 		e = yk_tokenizer_files_save(yk_start_source(t->replica.config), t->feed.tokenizer, folder, ck.tokenizer);
-	if (e == 0)
-		return yk_trainer_keep(t, folder, &ck);
-	yk_checkpoint_fini(&ck);
-	return e;
+	if (e < 0) {
+		yk_checkpoint_fini(&ck);
+		return e;
+	}
+	e = yk_trainer_keep(t, folder, &ck);
+	return e == 0 && t->adapter ? write_adapter(t, folder) : e;
 }

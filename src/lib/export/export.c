@@ -23,15 +23,6 @@
 // Names and layout of yoke's GPT in checkpoints; its sizes are those of a gpt2.
 static const struct yk_family trained = { .name = "gpt", .names = YK_NAMES_YOKE };
 
-static const struct yk_family *family_named(const char *name)
-{
-	const struct yk_family *f;
-	for (int i = 0; (f = yk_family_at(i)); i++)
-		if (!strcmp(f->name, name))
-			return f;
-	return NULL;
-}
-
 const char *yk_export_tokenizer_files(const struct yk_export *x, char path[4096])
 {
 	snprintf(path, 4096, "%s/tokenizer/tokenizer.gguf", x->path);
@@ -51,27 +42,23 @@ static int open_tokenizer(struct yk_export *x)
 	return x->tokenizer ? 0 : yoke_error_code();
 }
 
-static int open_trained(struct yk_export *x)
+static int open_gpt(struct yk_export *x, const struct yk_checkpoint *ck)
 {
-	struct yk_checkpoint ck;
 	const struct yk_model *model;
 	struct yk_model_shape s;
 	char *file = NULL;
-	int e = yk_checkpoint_open(x->path, &ck);
-	if (e < 0)
-		return e;
-	e = yk_model_parse(ck.model, x->path, &model, &s);
+	int e = yk_model_parse(ck->model, x->path, &model, &s);
 	if (e == 0 && model != &yk_model_gpt)
 		e = yk_fail(YOKE_EINVAL, "%s: no other program has models of kind '%s'; only model=gpt can be exported", x->path, model->name);
 	if (e == 0)
-		e = yk_checkpoint_holds(x->path, &ck, YK_CHECKPOINT_MODEL, sizeof(float) * (uint64_t)yk_model_elements(model, &s));
-	if (e == 0 && asprintf(&file, "%s/%s", x->path, ck.file[YK_CHECKPOINT_MODEL].name) < 0)
+		e = yk_checkpoint_holds(x->path, ck, YK_CHECKPOINT_MODEL, sizeof(float) * (uint64_t)yk_model_elements(model, &s));
+	if (e == 0 && asprintf(&file, "%s/%s", x->path, ck->file[YK_CHECKPOINT_MODEL].name) < 0)
 		e = yk_fail(YOKE_ENOMEM, "%s: no memory for a path", x->path);
 	if (e == 0)
 		e = yk_safetensors_set_open(&x->weights->set, file);
 	if (e == 0) {
 		x->read = &trained;
-		x->written = family_named("gpt2");
+		x->written = yk_family_named("gpt2");
 		x->shape = s;
 		x->shape.decoder = x->written->is;
 		x->shape.decoder.kv_heads = s.heads;
@@ -83,17 +70,16 @@ static int open_trained(struct yk_export *x)
 		x->shape.decoder.embed_scale = 1;
 		x->shape.decoder.attention_scale = 1 / sqrt((double)x->shape.decoder.head_dim);
 		x->shape.decoder.tied = s.tied == 0; // the first word of the key's choices
-		x->words = json_incref(ck.tokenizer);
+		x->words = json_incref(ck->tokenizer);
 		e = open_tokenizer(x);
 	}
 	free(file);
-	yk_checkpoint_fini(&ck);
 	return e;
 }
 
 static int open_published(struct yk_export *x)
 {
-	const int e = yk_pretrained_files(x->path, 0, x->weights, &x->read, &x->shape, &x->config);
+	int e = yk_pretrained_files(x->path, 0, x->weights, &x->read, &x->shape, &x->config);
 	if (e < 0)
 		return e;
 	x->written = x->read;
@@ -102,6 +88,50 @@ static int open_published(struct yk_export *x)
 		return x->tokenizer ? 0 : yoke_error_code();
 	yoke_error_clear(); // a model without a tokenizer
 	return 0;
+}
+
+// The frozen model and the adapters of a run.
+static int open_adapted(struct yk_export *x, const struct yk_checkpoint *ck)
+{
+	struct yk_adapter_manifest m;
+	int e = yk_adapter_parse(x->path, ck->adapter, &m);
+	if (e < 0)
+		return e;
+	free(m.layer);
+	if (!(x->base = strdup(m.base)))
+		return yk_fail(YOKE_ENOMEM, "%s: no memory for a path", x->path);
+	e = yk_adapter_same_base(x->path, ck->adapter, x->base);
+	if (e == 0 && !yk_pretrained_is(x->base))
+		e = yk_fail(YOKE_EINVAL, "%s: adapts %s, which yoke trained; only adapters of published models can be exported", x->path, x->base);
+	if (e == 0) {
+		const char *run = x->path;
+		x->path = x->base;
+		e = open_published(x);
+		x->path = run;
+	}
+	return e == 0 ? yk_adapter_of_run(x->path, ck, &x->shape, &x->adapter) : e;
+}
+
+static int open_trained(struct yk_export *x)
+{
+	struct yk_checkpoint ck;
+	int e = yk_checkpoint_open(x->path, &ck);
+	if (e < 0)
+		return e;
+	e = ck.adapter ? open_adapted(x, &ck) : open_gpt(x, &ck);
+	yk_checkpoint_fini(&ck);
+	return e;
+}
+
+// Opens the model, and its adapters.
+static int open_all(struct yk_export *x, const char *adapter)
+{
+	int e = yk_pretrained_is(x->path) ? open_published(x) : open_trained(x);
+	if (e < 0 || !adapter)
+		return e;
+	if (x->base || !yk_pretrained_is(x->path))
+		return yk_fail(YOKE_EINVAL, "adapter=%s: %s %s", adapter, x->path, x->base ? "has adapters already" : "is no pretrained model");
+	return yk_adapter_open(adapter, x->path, x->read, &x->shape, &x->adapter);
 }
 
 // ---- tensors ----
@@ -181,6 +211,10 @@ static int list_one(void *arg, const char *name, int rank, const int64_t *dims)
 		source.offset = false; // stored as it is to be written
 	t->segments += 1;
 	t->segment[place.segment] = source;
+	char layer[64];
+	snprintf(layer, sizeof layer, "%.*s", (int)(strrchr(name, '.') - name), name);
+	if (rank == 2)
+		t->added[place.segment] = yk_adapter_find(&x->adapter, layer);
 	const int axis = t->transposed ? 1 : 0;
 	t->dims[axis] += dims[0];
 	if (rank == 2)
@@ -188,16 +222,22 @@ static int list_one(void *arg, const char *name, int rank, const int64_t *dims)
 	return 0;
 }
 
-int yk_export_open(const char *path, bool gguf, struct yk_export *x)
+int yk_export_files(const char *path, const struct yk_export_options *o, struct yk_export *x)
+{
+	*x = (struct yk_export){ .path = path };
+	x->weights = yk_weights_new(path);
+	return x->weights ? open_all(x, o->adapter) : YOKE_ENOMEM;
+}
+
+int yk_export_open(const char *path, bool gguf, const struct yk_export_options *o, struct yk_export *x)
 {
 	struct listing l = { .x = x, .gguf = gguf };
-	*x = (struct yk_export){ .path = path };
-	int e = (x->weights = yk_weights_new(path)) ? 0 : YOKE_ENOMEM;
-	if (e == 0)
-		e = yk_pretrained_is(path) ? open_published(x) : open_trained(x);
-	if (e == 0)
-		e = yk_model_each(&yk_model_decoder, &x->shape, list_one, &l);
-	return e;
+	int e = yk_export_files(path, o, x);
+	if (e == 0 && x->adapter.n && !o->merge)
+		e = yk_fail(YOKE_EINVAL, "%s: has adapters; give merge=1 to add them to the weights, or format=peft to write them alone", path);
+	if (e == 0 && !x->adapter.n && o->merge)
+		e = yk_fail(YOKE_EINVAL, "merge=1: %s has no adapters; name some with adapter=FOLDER", path);
+	return e < 0 ? e : yk_model_each(&yk_model_decoder, &x->shape, list_one, &l);
 }
 
 void yk_export_close(struct yk_export *x)
@@ -206,6 +246,8 @@ void yk_export_close(struct yk_export *x)
 	yoke_tokenizer_free(x->tokenizer);
 	json_decref(x->config);
 	json_decref(x->words);
+	yk_adapter_close(&x->adapter);
+	free(x->base);
 	free(x->tensor);
 	*x = (struct yk_export){ 0 };
 }
@@ -227,6 +269,18 @@ int yk_export_target(const char *path, const char *to, bool overwrite)
 
 // ---- values ----
 
+// Adds alpha/rank B A.
+static void add_rows(const struct yk_adapter_layer *l, int64_t from, int64_t rows, float *to)
+{
+	const double scale = l->is.alpha / (double)l->is.rank;
+	for (int64_t r = 0; r < rows; r++)
+		for (int64_t k = 0; k < l->is.rank; k++) {
+			const float b = (float)(scale * (double)l->b[(from + r) * l->is.rank + k]);
+			for (int64_t c = 0; c < l->in; c++)
+				to[r * l->in + c] += b * l->a[k * l->in + c];
+		}
+}
+
 // Rows of the segments' own order, in the decoder's layout.
 static int decoder_rows(const struct yk_export_tensor *t, int64_t from, int64_t rows, float *to)
 {
@@ -239,6 +293,8 @@ static int decoder_rows(const struct yk_export_tensor *t, int64_t from, int64_t 
 		const int64_t first = from > before ? from : before, last = from + rows < end ? from + rows : end;
 		if (first < last)
 			e = yk_weight_source_rows(s, first - before, last - first, to + (first - from) * columns);
+		if (first < last && e == 0 && t->added[i])
+			add_rows(t->added[i], first - before, last - first, to + (first - from) * columns);
 		before = end;
 	}
 	return e;

@@ -9,6 +9,7 @@
 #include <jansson.h>
 
 #include "base/file.h"
+#include "models/adapter.h"
 #include "models/weights.h"
 #include "yoke-tokenizer.h"
 
@@ -17,6 +18,8 @@ struct yk_export_options {
 	uint64_t shard;    // bytes of weights in a file of a folder
 	bool overwrite;    // an existing target is replaced
 	const char *pre;   // tokenizer.ggml.pre; NULL: found by comparing tokenizers
+	const char *adapter; // low-rank adapters of the model, a folder of PEFT or of a run, or NULL
+	bool merge;        // adds them to the weights
 };
 
 // Writes the model `path`: a folder with config.json, a GGUF file, or a folder that `yoke train` wrote.
@@ -24,6 +27,8 @@ struct yk_export_options {
 // was written before an error.
 int yk_export_hf(const char *path, const char *to, const struct yk_export_options *);
 int yk_export_gguf(const char *path, const char *to, const struct yk_export_options *);
+// Writes a folder of PEFT with the adapters of a run, or of options.adapter for a model.
+int yk_export_peft(const char *path, const char *to, const struct yk_export_options *);
 
 struct yk_network;
 struct yk_onnx_export {
@@ -44,6 +49,8 @@ struct yk_export {
 	struct yk_weights *weights;
 	json_t *config;            // of a folder of Hugging Face; otherwise NULL
 	json_t *words;             // the manifest's tokenizer of a model that yoke trained; otherwise NULL
+	char *base;                // path of a run's frozen model; NULL: not a run with adapters
+	struct yk_adapter adapter; // added to the weights; no layers: none
 	yoke_tokenizer *tokenizer; // NULL: it has no published tokenizer
 	struct yk_export_tensor *tensor; // of the written files, in the order of the network
 	size_t tensors, cap;
@@ -56,13 +63,21 @@ struct yk_export_tensor {
 	int64_t dims[2];                    // in the written file
 	int segments;                       // parameters that it consists of, in the order of rows
 	struct yk_weight_source segment[3];
+	const struct yk_adapter_layer *added[3]; // to the segment; NULL: nothing
 	bool transposed, swapped;           // as in struct yk_weight_source, of the written file
 	bool decrement;                     // the written file has the weight less 1
 };
 
 // Opens the files and lists the tensors of files with Hugging Face's or GGUF's names.
-int yk_export_open(const char *path, bool gguf, struct yk_export *);
+// Options: adapter and merge.
+int yk_export_open(const char *path, bool gguf, const struct yk_export_options *, struct yk_export *);
+// The same without listing tensors.
+int yk_export_files(const char *path, const struct yk_export_options *, struct yk_export *);
 void yk_export_close(struct yk_export *);
+// Writes a folder under a temporary name and renames it; an earlier one that has the file `marker` is
+// replaced.
+int yk_export_folder(const char *to, const char *marker, int (*write)(const struct yk_export *, const struct yk_export_options *, const char *folder),
+		     const struct yk_export *, const struct yk_export_options *);
 // Reads rows from .. from + rows - 1 of a tensor as they are to be written.
 int yk_export_rows(const struct yk_export_tensor *, int64_t from, int64_t rows, float *to);
 // Appends all rows in a format of yoke_quantize; errors name the tensor.

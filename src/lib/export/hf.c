@@ -190,30 +190,27 @@ static int publish(const char *temporary, const char *old, const char *to)
 	return replaces ? yk_dir_remove(old) : 0;
 }
 
-int yk_export_hf(const char *path, const char *to, const struct yk_export_options *o)
+int yk_export_folder(const char *to, const char *marker, int (*write)(const struct yk_export *, const struct yk_export_options *, const char *folder),
+		     const struct yk_export *x, const struct yk_export_options *o)
 {
-	struct yk_export x;
 	struct stat st;
 	char *temporary = NULL, *old = NULL, name[4096];
-	int e = yk_export_target(path, to, o->overwrite);
-	if (e < 0)
-		return e;
 	size_t n = strlen(to);
+	int e = 0;
 	while (n > 1 && to[n - 1] == '/')
 		n--;
 	if (stat(to, &st) == 0) {
-		snprintf(name, sizeof name, "%s/config.json", to);
+		snprintf(name, sizeof name, "%s/%s", to, marker);
 		if (!S_ISDIR(st.st_mode) || access(name, F_OK) < 0)
-			return yk_fail(YOKE_EINVAL, "out=%s: is not the folder of a model and is not replaced; choose another name", to);
+			return yk_fail(YOKE_EINVAL, "out=%s: has no %s and is not replaced; choose another name", to, marker);
 	}
-	e = yk_export_open(path, false, &x);
-	if (e == 0 && (asprintf(&temporary, "%.*s.tmp.%ld", (int)n, to, (long)getpid()) < 0 ||
-		       asprintf(&old, "%.*s.old.%ld", (int)n, to, (long)getpid()) < 0))
+	if (asprintf(&temporary, "%.*s.tmp.%ld", (int)n, to, (long)getpid()) < 0 ||
+	    asprintf(&old, "%.*s.old.%ld", (int)n, to, (long)getpid()) < 0)
 		e = yk_fail(YOKE_ENOMEM, "out=%s: no memory", to);
 	if (e == 0)
 		e = yk_dir_make(temporary);
 	if (e == 0) {
-		e = write_folder(&x, o, temporary);
+		e = write(x, o, temporary);
 		if (e == 0)
 			e = publish(temporary, old, to);
 		if (e < 0)
@@ -221,6 +218,18 @@ int yk_export_hf(const char *path, const char *to, const struct yk_export_option
 	}
 	free(temporary);
 	free(old);
+	return e;
+}
+
+int yk_export_hf(const char *path, const char *to, const struct yk_export_options *o)
+{
+	struct yk_export x;
+	int e = yk_export_target(path, to, o->overwrite);
+	if (e < 0)
+		return e;
+	e = yk_export_open(path, false, o, &x);
+	if (e == 0)
+		e = yk_export_folder(to, "config.json", write_folder, &x, o);
 	yk_export_close(&x);
 	return e;
 }

@@ -14,6 +14,7 @@ libyokecore_la_SOURCES += \
 	src/lib/export/onnx_model.c \
 	src/lib/export/onnx_move.c \
 	src/lib/export/onnx_sum.c \
+	src/lib/export/peft.c \
 	src/lib/export/tokenizer.c \
 	src/lib/export/tokenizer.h \
 	src/lib/export/tokenizer_hf.c

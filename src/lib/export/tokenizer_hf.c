@@ -301,7 +301,7 @@ int yk_export_tokenizer_hf(const struct yk_export *x, const char *folder)
 {
 	struct writing to = { .x = x, .folder = folder };
 	if (x->config)
-		return copy_files(x->path, folder);
+		return copy_files(x->base ? x->base : x->path, folder);
 	if (!x->weights->is_gguf)
 		return x->tokenizer ? write_kept(&to) : write_own(x, folder);
 	return x->tokenizer ? yk_tokenizer_gguf_read(&x->weights->gguf, write_published, &to) : 0;

@@ -48,6 +48,14 @@ const struct yk_family *yk_family_at(int i)
 	return i >= 0 && (size_t)i < sizeof families / sizeof *families ? &families[i] : NULL;
 }
 
+const struct yk_family *yk_family_named(const char *name)
+{
+	for (size_t i = 0; i < sizeof families / sizeof *families; i++)
+		if (!strcmp(families[i].name, name))
+			return &families[i];
+	return NULL;
+}
+
 const char *yk_family_list(void)
 {
 	return "llama, mistral, qwen2, qwen3, phi3, gemma2, gemma3_text, gpt2, bert";

@@ -38,6 +38,8 @@ int yk_family_of_hf(const json_t *config, const char *path, int64_t context, con
 int yk_family_of_gguf(const struct yk_gguf *, int64_t context, const struct yk_family **, struct yk_model_shape *);
 // "llama, qwen2, ..": for messages.
 const char *yk_family_list(void);
+// The family of that name in GGUF files, or NULL.
+const struct yk_family *yk_family_named(const char *name);
 // Entry i of the table; NULL after the last.
 const struct yk_family *yk_family_at(int i);
 

@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # models: pretrained models in the files that people have.
 libyokecore_la_SOURCES += \
+	src/lib/models/adapter.c \
+	src/lib/models/adapter.h \
+	src/lib/models/adapter_config.c \
+	src/lib/models/adapter_manifest.c \
+	src/lib/models/adapter_write.c \
 	src/lib/models/embed.c \
 	src/lib/models/embed_config.c \
 	src/lib/models/family.c \

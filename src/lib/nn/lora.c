@@ -60,9 +60,8 @@ static int add_layer(struct yk_network *n, const struct yk_lora_layer *l,
 			       ", alpha %g; the rank must be in 1 .. %d",
 			       l->name, l->rank, l->alpha, MAX_RANK);
 	const int64_t *w = m->own[0].dims, a[] = { l->rank, w[1] }, b[] = { w[0], l->rank };
-	*to = (struct yk_network_adapter){ .module = m,
-					   .a = p->count,
-					   .is.scale = l->alpha / (double)l->rank };
+	*to = (struct yk_network_adapter){ .module = m, .a = p->count, .rank = l->rank, .alpha = l->alpha };
+	to->is.scale = l->alpha / (double)l->rank;
 	m->lora = &to->is;
 	yk_parameters_add(p, 2, a, "%s.lora_A.weight", l->name);
 	if (!p->error)

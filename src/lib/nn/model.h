@@ -111,6 +111,8 @@ struct yk_network {
 		yoke_module *module; // the linear layer
 		struct yk_low_rank is;
 		int a; // index of A in `params`; B follows
+		int64_t rank;
+		double alpha;
 	} *adapter;
 	size_t adapters;
 	struct yk_shard shard; // its position if several ranks compute it together (tensor

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+// What checkpoints of runs have about adapters: the frozen model, the layers and their values.
+#include "config.h"
+
+#include "models/adapter.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "formats/checkpoint.h"
+#include "models/pretrained.h"
+
+// The hash of a model's weights.
+static int hash_of(const char *path, uint64_t *to)
+{
+	struct yk_checkpoint ck;
+	if (yk_pretrained_is(path))
+		return yk_pretrained_hash(path, to);
+	const int e = yk_checkpoint_open(path, &ck);
+	if (e < 0)
+		return e;
+	*to = ck.file[YK_CHECKPOINT_MODEL].hash;
+	yk_checkpoint_fini(&ck);
+	return 0;
+}
+
+json_t *yk_adapter_describe(const char *base, const char *dtype, const char *quant,
+			    const struct yk_network *net)
+{
+	json_t *layers = json_array();
+	uint64_t hash;
+	char hex[17];
+	int bad = !layers;
+	if (hash_of(base, &hash) < 0) {
+		json_decref(layers);
+		return NULL;
+	}
+	snprintf(hex, sizeof hex, "%016" PRIx64, hash);
+	for (size_t i = 0; i < net->adapters && !bad; i++) {
+		const struct yk_network_adapter *a = &net->adapter[i];
+		const char *name = net->params.row[a->a].name;
+		bad |= json_array_append_new(
+			layers, json_pack("{s:s#, s:I, s:f}", "name", name,
+					  (int)(strstr(name, ".lora_A") - name), "rank",
+					  (json_int_t)a->rank, "alpha", a->alpha));
+	}
+	json_t *o = bad ? NULL :
+			  json_pack("{s:s, s:s, s:s, s:s, s:O}", "base", base, "xxh64", hex,
+				    "dtype", dtype, "quant", quant, "layers", layers);
+	json_decref(layers);
+	if (!o)
+		yk_fail(YOKE_ENOMEM, "lora: no memory for the manifest");
+	return o;
+}
+
+static int parse_layers(const char *folder, const json_t *list, struct yk_lora_layer *to)
+{
+	int e = 0;
+	for (size_t i = 0; i < json_array_size(list) && e == 0; i++) {
+		const json_t *o = json_array_get(list, i);
+		const char *name;
+		e = yk_json_str(o, folder, "name", &name);
+		if (e == 0)
+			e = yk_json_int(o, folder, "rank", 1, INT32_MAX, &to[i].rank);
+		if (e == 0)
+			e = yk_json_real(o, folder, "alpha", &to[i].alpha);
+		if (e == 0 && strlen(name) >= sizeof to->name)
+			e = yk_fail(YOKE_EFORMAT, "%s: adapts a layer '%.60s', which no model has",
+				    folder, name);
+		if (e == 0)
+			strcpy(to[i].name, name);
+	}
+	return e;
+}
+
+int yk_adapter_same_base(const char *folder, const json_t *adapter, const char *model)
+{
+	const char *want;
+	uint64_t hash;
+	char hex[17];
+	int e = yk_json_str(adapter, folder, "xxh64", &want);
+	if (e < 0)
+		return e;
+	if (access(model, R_OK) < 0)
+		return yk_fail(YOKE_ENOENT, "%s: adapts the model %s, which cannot be read: %s",
+			       folder, model, strerror(errno));
+	e = hash_of(model, &hash);
+	if (e < 0)
+		return e;
+	snprintf(hex, sizeof hex, "%016" PRIx64, hash);
+	return strcmp(hex, want) ? yk_fail(YOKE_EINVAL,
+					   "%s: adapts a model whose weights have the checksum "
+					   "%.16s, but those of %s have %s",
+					   folder, want, model, hex) :
+				   0;
+}
+
+int yk_adapter_parse(const char *folder, const json_t *adapter, struct yk_adapter_manifest *to)
+{
+	const json_t *list = json_object_get(adapter, "layers");
+	const char *dtype, *quant;
+	struct yk_adapter_manifest x = { .n = json_array_size(list) };
+	int e = yk_json_str(adapter, folder, "base", &x.base);
+	if (e == 0)
+		e = yk_json_str(adapter, folder, "dtype", &dtype);
+	if (e == 0)
+		e = yk_json_str(adapter, folder, "quant", &quant);
+	if (e == 0 && !x.n)
+		e = yk_fail(YOKE_EFORMAT, "%s: lists no layers of its adapter", folder);
+	if (e == 0 && !(x.layer = calloc(x.n, sizeof *x.layer)))
+		e = yk_fail(YOKE_ENOMEM, "%s: no memory for its layers", folder);
+	if (e == 0)
+		e = parse_layers(folder, list, x.layer);
+	if (e < 0) {
+		free(x.layer);
+		return e;
+	}
+	x.dtype = strcmp(dtype, "file") ? dtype : NULL;
+	x.quant = strcmp(quant, "none") ? quant : NULL;
+	*to = x;
+	return 0;
+}
+
+// ---- values ----
+
+// Sets the size of the layers by the model's weights.
+struct sizes {
+	struct yk_adapter *to;
+	const struct yk_lora_layer *layer;
+	size_t n;
+};
+
+static int add_sized(void *arg, const char *name, int rank, const int64_t *dims)
+{
+	const struct sizes *s = arg;
+	const size_t bytes = (size_t)(strrchr(name, '.') - name);
+	for (size_t i = 0; i < s->n && rank == 2; i++)
+		if (strlen(s->layer[i].name) == bytes && !strncmp(s->layer[i].name, name, bytes))
+			return yk_adapter_add(s->to, &s->layer[i], dims[1], dims[0]) ?
+				       0 :
+				       yoke_error_code();
+	return 0;
+}
+
+static int take(void *arg, int i, const void *data, uint64_t bytes)
+{
+	struct yk_adapter *x = arg;
+	memcpy(i % 2 ? x->layer[i / 2].b : x->layer[i / 2].a, data, bytes);
+	return 0;
+}
+
+static int load(const char *folder, const struct yk_checkpoint *ck, struct yk_adapter *x)
+{
+	struct yk_host_tensor *t = calloc(2 * x->n + 1, sizeof *t);
+	char(*name)[80] = calloc(2 * x->n + 1, sizeof *name);
+	int e = t && name ? 0 : yk_fail(YOKE_ENOMEM, "%s: no memory for adapters", folder);
+	for (size_t i = 0; i < x->n && e == 0; i++) {
+		const struct yk_adapter_layer *l = &x->layer[i];
+		for (int k = 0; k < 2; k++)
+			snprintf(name[2 * i + (size_t)k], sizeof *name, "%s.lora_%c.weight",
+				 l->is.name, k ? 'B' : 'A');
+		t[2 * i] = (struct yk_host_tensor){ .name = name[2 * i],
+						    .dtype = yoke_f32,
+						    .rank = 2,
+						    .dims = { l->is.rank, l->in } };
+		t[2 * i + 1] = (struct yk_host_tensor){ .name = name[2 * i + 1],
+							.dtype = yoke_f32,
+							.rank = 2,
+							.dims = { l->out, l->is.rank } };
+	}
+	if (e == 0)
+		e = yk_checkpoint_load(folder, ck, YK_CHECKPOINT_MODEL, (int)(2 * x->n), t, take,
+				       x);
+	free(t);
+	free(name);
+	return e;
+}
+
+int yk_adapter_of_run(const char *folder, const struct yk_checkpoint *ck,
+		      const struct yk_model_shape *s, struct yk_adapter *to)
+{
+	struct yk_adapter_manifest m;
+	struct yk_adapter x = { 0 };
+	int e = yk_adapter_parse(folder, ck->adapter, &m);
+	if (e < 0)
+		return e;
+	uint64_t elements = (uint64_t)yk_lora_elements(&yk_model_decoder, s, m.n, m.layer);
+	e = yk_checkpoint_holds(folder, ck, YK_CHECKPOINT_MODEL, sizeof(float) * elements);
+	if (e == 0)
+		e = yk_model_each(&yk_model_decoder, s, add_sized,
+				  &(struct sizes){ &x, m.layer, m.n });
+	if (e == 0 && x.n != m.n)
+		e = yk_fail(YOKE_EINVAL, "%s: adapts %zu layers, but the model has %zu of them",
+			    folder, m.n, x.n);
+	if (e == 0)
+		e = load(folder, ck, &x);
+	free(m.layer);
+	if (e < 0)
+		yk_adapter_close(&x);
+	else
+		*to = x;
+	return e;
+}

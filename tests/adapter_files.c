@@ -1,0 +1,415 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files of low-rank adapters: those that PEFT saved give the logits that it computes; what is written is
+// read back; merged models have the same logits; files of other kinds are refused by name.
+#include "config.h"
+
+#include <math.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#include "base/error.h"
+#include "export/export.h"
+#include "models/adapter.h"
+#include "models/pretrained.h"
+#include "tap.h"
+#include "../tests/models/recorded_files.h"
+#include "../tests/models/recorded_adapters.h"
+#include "train/trained.h"
+
+enum {
+	MODELS = sizeof recorded / sizeof *recorded,
+	ADAPTERS = sizeof recorded_adapters / sizeof *recorded_adapters,
+	LOGITS = RECORDED_TOKENS * RECORDED_VOCAB
+};
+
+static const struct recorded *named(const char *name)
+{
+	int i = 0;
+	while (strcmp(recorded[i].name, name))
+		i++;
+	return &recorded[i];
+}
+
+static void in_folder(char to[300], const char *name)
+{
+	snprintf(to, 300, "%s/%s", folder, name);
+}
+
+static void write_model(const char *name, char to[300])
+{
+	const struct recorded *r = named(name);
+	struct tensors all = tensors_of(r);
+	snprintf(to, 300, "%s", write_folder(r->name, r->config, &all));
+	tensors_free(&all);
+}
+
+static void write_adapter(const char *name, const char *config, const struct tensors *all)
+{
+	char path[300], file[400];
+	uint64_t bytes, hash;
+	in_folder(path, name);
+	mkdir(path, 0777);
+	snprintf(file, sizeof file, "%s/adapter_config.json", path);
+	yk_file_write(file, config, strlen(config));
+	snprintf(file, sizeof file, "%s/adapter_model.safetensors", path);
+	yk_safetensors_write(file, all->n, all->t, &bytes, &hash);
+}
+
+// The logits of a model with adapters; NULL: without.
+static int logits_of(const char *path, const char *adapter, float *to)
+{
+	struct yk_trained t = { 0 };
+	int e = yk_trained_open(path, NULL, &t);
+	for (int i = 0; i < LOGITS; i++)
+		to[i] = NAN;
+	if (e == 0 && adapter)
+		e = yk_trained_attach(&t, path, adapter);
+	if (e == 0) // of a run: beyond the windows of its training
+		yk_trained_widen(&t);
+	yoke_scope *s = yoke_scope_begin("logits");
+	if (e == 0) {
+		yoke_tensor *x = yk_network_forward(
+			t.net,
+			yoke_from(yoke_i32, 2, (int64_t[]){ 1, RECORDED_TOKENS }, recorded_ids), 0);
+		e = yoke_read(t.net->model->logits(t.net, x), to, LOGITS * sizeof *to);
+	}
+	yoke_scope_end(s);
+	yk_trained_close(&t);
+	return e;
+}
+
+static double distance(const float *a, const float *b, int n)
+{
+	double worst = 0;
+	for (int i = 0; i < n; i++) {
+		const double d = fabs((double)a[i] - (double)b[i]);
+		worst = d <= worst ? worst : d; // also for NaN
+	}
+	return worst;
+}
+
+static double largest(const float *a, int n)
+{
+	double most = 0;
+	for (int i = 0; i < n; i++)
+		most = fmax(most, fabs((double)a[i]));
+	return most;
+}
+
+static double recorded_distance(const float *logits, const float *want)
+{
+	double worst = 0;
+	for (int i = 0; i < RECORDED_SHOWN; i++)
+		worst = fmax(worst, distance(logits + recorded_shown[i] * RECORDED_VOCAB,
+					     want + i * RECORDED_VOCAB, RECORDED_VOCAB));
+	return worst;
+}
+
+// ---- what PEFT saved ----
+
+static void test_recorded(const struct recorded_adapter *r)
+{
+	static float plain[LOGITS], got[LOGITS], again[LOGITS];
+	char model[300], adapter[300], written[300], name[80];
+	struct tensors all = tensors_listed(r->tensors, false);
+	write_model(r->model, model);
+	snprintf(name, sizeof name, "%s-adapter", r->model);
+	in_folder(adapter, name);
+	write_adapter(name, r->config, &all);
+	tensors_free(&all);
+	logits_of(model, NULL, plain);
+	int e = logits_of(model, adapter, got);
+	const double most = largest(got, LOGITS), d = recorded_distance(got, r->logits),
+		     changed = distance(got, plain, LOGITS);
+	ok(e == 0 && d < 1e-4 * most && changed > 0.05 * most,
+	   "%s: logits with PEFT's adapter, got a difference of %g of %g (without it %g) %s",
+	   r->model, d, most, changed, e < 0 ? yoke_error() : "");
+	yoke_error_clear();
+	// written anew, and read
+	snprintf(name, sizeof name, "%s-written", r->model);
+	in_folder(written, name);
+	e = yk_export_peft(model, written, &(struct yk_export_options){ .adapter = adapter });
+	if (e == 0)
+		e = logits_of(model, written, again);
+	ok(e == 0 && distance(got, again, LOGITS) < 1e-5 * most,
+	   "%s: written and read, got a difference of %g %s", r->model,
+	   distance(got, again, LOGITS), e < 0 ? yoke_error() : "");
+	yoke_error_clear();
+	// merged
+	const struct yk_export_options o = {
+		.format = -1, .shard = 1 << 20, .adapter = adapter, .merge = true
+	};
+	snprintf(name, sizeof name, "%s-merged", r->model);
+	in_folder(written, name);
+	e = yk_export_hf(model, written, &o);
+	if (e == 0)
+		e = logits_of(written, NULL, again);
+	ok(e == 0 && distance(got, again, LOGITS) < 1e-4 * most,
+	   "%s: merged as a folder, got a difference of %g %s", r->model,
+	   distance(got, again, LOGITS), e < 0 ? yoke_error() : "");
+	yoke_error_clear();
+	if (!strncmp(r->model, "gemma", 5)) // of sizes that GGUF files do not express
+		return;
+	snprintf(name, sizeof name, "%s-merged.gguf", r->model);
+	in_folder(written, name);
+	e = yk_export_gguf(model, written, &o);
+	if (e == 0)
+		e = logits_of(written, NULL, again);
+	const double limit = strcmp(r->model, "llama_llama3") ? 1e-4 : 1e-2; // rounded frequencies
+	ok(e == 0 && distance(got, again, LOGITS) < limit * most,
+	   "%s: merged as GGUF, got a difference of %g %s", r->model, distance(got, again, LOGITS),
+	   e < 0 ? yoke_error() : "");
+	yoke_error_clear();
+}
+
+// ---- runs ----
+
+static void test_run(void)
+{
+	static float got[LOGITS], again[LOGITS];
+	char model[300], other[300], run[300], next[300], path[300];
+	write_model("llama", model);
+	write_model("llama_linear", other);
+	in_folder(run, "run");
+	in_folder(next, "next");
+	int e = train(model, "run", 3, "lora=4 lora_targets=all");
+	ok(e == 0 && logits_of(run, NULL, got) == 0, "a run with adapters opens as a model %s",
+	   yoke_error());
+	yoke_error_clear();
+	const double most = largest(got, LOGITS);
+	e = logits_of(model, run, again);
+	ok(e == 0 && distance(got, again, LOGITS) == 0,
+	   "adapter=RUN on its model gives the same logits %s", e < 0 ? yoke_error() : "");
+	in_folder(path, "exported");
+	e = yk_export_peft(run, path, &(struct yk_export_options){ 0 });
+	if (e == 0)
+		e = logits_of(model, path, again);
+	ok(e == 0 && distance(got, again, LOGITS) == 0, "so does its export as PEFT's folder %s",
+	   e < 0 ? yoke_error() : "");
+	yoke_error_clear();
+	char moved[300], from[320], to[320];
+	in_folder(moved, "files");
+	mkdir(moved, 0777);
+	const char *files[] = { "adapter_config.json", "adapter_model.safetensors" };
+	for (int i = 0; i < 2; i++) {
+		snprintf(from, sizeof from, "%.290s/%s", run, files[i]);
+		snprintf(to, sizeof to, "%.290s/%s", moved, files[i]);
+		e = link(from, to);
+	}
+	if (e == 0)
+		e = logits_of(model, moved, again);
+	ok(e == 0 && distance(got, again, LOGITS) == 0,
+	   "so do the files of PEFT that the run wrote %s", e < 0 ? yoke_error() : "");
+	yoke_error_clear();
+	e = logits_of(other, run, again);
+	ok(e == 0, "another model with the same weights is the run's model %s",
+	   e < 0 ? yoke_error() : "");
+	yoke_error_clear();
+	write_model("mistral", other);
+	e = logits_of(other, run, again);
+	ok(e == YOKE_EINVAL && !strchr(yoke_error(), '\n'), "refused: a run on another model: %s",
+	   yoke_error());
+	yoke_error_clear();
+	e = logits_of(run, path, again);
+	ok(e == YOKE_EINVAL, "refused: an adapter for a run with adapters: %s", yoke_error());
+	yoke_error_clear();
+	const struct yk_export_options o = { .format = -1, .shard = 1 << 20 },
+				       merge = { .format = -1, .shard = 1 << 20, .merge = true };
+	in_folder(path, "merged");
+	e = yk_export_hf(run, path, &o);
+	ok(e == YOKE_EINVAL && access(path, F_OK) < 0,
+	   "refused: export of a run with adapters without merge: %s", yoke_error());
+	yoke_error_clear();
+	e = yk_export_hf(model, path, &merge);
+	ok(e == YOKE_EINVAL && access(path, F_OK) < 0, "refused: merge without adapters: %s",
+	   yoke_error());
+	yoke_error_clear();
+	e = yk_export_hf(run, path, &merge);
+	if (e == 0)
+		e = logits_of(path, NULL, again);
+	ok(e == 0 && distance(got, again, LOGITS) < 1e-4 * most,
+	   "the merged run has the same logits, got a difference of %g of %g %s",
+	   distance(got, again, LOGITS), most, e < 0 ? yoke_error() : "");
+	yoke_error_clear();
+	// training continues from an adapter
+	char keys[400];
+	in_folder(path, "exported");
+	snprintf(keys, sizeof keys, "adapter=%.300s", path);
+	e = train(model, "next", 0, keys);
+	if (e == 0)
+		e = logits_of(next, NULL, again);
+	ok(e == 0 && distance(got, again, LOGITS) == 0,
+	   "training starts from an adapter's values %s", e < 0 ? yoke_error() : "");
+	yoke_error_clear();
+	e = train(model, "next", 2, keys);
+	if (e == 0)
+		e = logits_of(next, NULL, again);
+	ok(e == 0 && distance(got, again, LOGITS) > 0, "and changes them, after resuming %s",
+	   e < 0 ? yoke_error() : "");
+	yoke_error_clear();
+	snprintf(keys, sizeof keys, "adapter=%.300s lora=4", path);
+	e = train(model, "none", 1, keys);
+	ok(e == YOKE_EINVAL && !strchr(yoke_error(), '\n'), "refused: lora with adapter: %s",
+	   yoke_error());
+	yoke_error_clear();
+	snprintf(keys, sizeof keys, "adapter=%.300s", path);
+	e = train("", "none", 1, keys);
+	ok(e == YOKE_EINVAL && !strchr(yoke_error(), '\n'), "refused: adapter without init: %s",
+	   yoke_error());
+	yoke_error_clear();
+}
+
+// ---- what is refused ----
+
+static void refuse(const char *what, const char *model, const char *adapter, const char *fragment)
+{
+	static float got[LOGITS];
+	char path[300];
+	in_folder(path, adapter);
+	const int e = logits_of(model, path, got);
+	ok(e < 0 && e != YOKE_ENOMEM && strstr(yoke_error(), fragment) &&
+		   !strchr(yoke_error(), '\n'),
+	   "refused: %s: %s", what, yoke_error());
+	yoke_error_clear();
+}
+
+static void test_configurations(const struct recorded_adapter *r, const char *model)
+{
+	const struct {
+		const char *key;
+		json_t *value;
+		const char *fragment;
+	} cases[] = {
+		{ "peft_type", json_string("IA3"), "peft_type" },
+		{ "peft_type", json_null(), "peft_type" },
+		{ "task_type", json_string("SEQ_CLS"), "task_type" },
+		{ "bias", json_string("all"), "bias" },
+		{ "bias", json_string("lora_only"), "bias" },
+		{ "use_dora", json_true(), "use_dora" },
+		{ "modules_to_save", json_pack("[s]", "lm_head"), "modules_to_save" },
+		{ "fan_in_fan_out", json_true(), "fan_in_fan_out" },
+		{ "lora_bias", json_true(), "lora_bias" },
+		{ "use_qalora", json_true(), "use_qalora" },
+		{ "layer_replication", json_pack("[[ii]]", 0, 1), "layer_replication" },
+		{ "trainable_token_indices", json_pack("[i]", 1), "trainable_token_indices" },
+		{ "target_parameters", json_pack("[s]", "x"), "target_parameters" },
+		{ "alora_invocation_tokens", json_pack("[i]", 1), "alora_invocation_tokens" },
+		{ "init_lora_weights", json_string("pissa"), "init_lora_weights" },
+		{ "some_new_setting", json_string("on"), "some_new_setting" },
+		{ "r", json_integer(0), "r" },
+		{ "r", json_integer(-4), "r" },
+		{ "r", json_real(4.5), "r" },
+		{ "r", json_string("4"), "r" },
+		{ "r", json_integer(5), "lora_A" },
+		{ "r", json_integer(INT64_MAX), "r" },
+		{ "lora_alpha", json_null(), "lora_alpha" },
+		{ "lora_alpha", json_string("16"), "lora_alpha" },
+		{ "lora_alpha", json_real(1e300), "lora_alpha" },
+		{ "target_modules", json_pack("[s]", "k_proj"), "target_modules" },
+		{ "target_modules", json_pack("[i]", 3), "target_modules" },
+		{ "target_modules", json_integer(3), "target_modules" },
+		{ "rank_pattern", json_pack("{s:i}", "q_.*", 2), "rank_pattern" },
+		{ "rank_pattern", json_pack("{s:i}", "q_proj", 0), "rank_pattern" },
+		{ "rank_pattern", json_pack("{s:i}", "q_proj", 2), "lora_A" },
+		{ "rank_pattern", json_pack("[s]", "q_proj"), "rank_pattern" },
+		{ "alpha_pattern", json_pack("{s:s}", "q_proj", "2"), "alpha_pattern" },
+	};
+	struct tensors all = tensors_listed(r->tensors, false);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		json_t *c = json_loads(r->config, 0, NULL);
+		json_object_set_new(c, cases[i].key, cases[i].value);
+		char *text = json_dumps(c, 0);
+		write_adapter("refused", text, &all);
+		refuse(cases[i].key, model, "refused", cases[i].fragment);
+		free(text);
+		json_decref(c);
+	}
+	write_adapter("refused", "{", &all);
+	refuse("adapter_config.json is no JSON", model, "refused", "adapter_config.json");
+	write_adapter("refused", "[]", &all);
+	refuse("adapter_config.json is a list", model, "refused", "adapter_config.json");
+	tensors_free(&all);
+}
+
+static void test_tensors(const struct recorded_adapter *r, const char *model)
+{
+	struct tensors all = tensors_listed(r->tensors, false);
+	const char *name = all.t[0].name;
+	char path[400], text[4096];
+	float values[64] = { 0 };
+	all.n--;
+	write_adapter("tensors", r->config, &all);
+	refuse("a tensor is missing", model, "tensors", "only one of");
+	all.t[all.n++] = (struct yk_host_tensor){
+		"base_model.model.lm_head.weight", yoke_f32, 2, { 8, 8 }, values
+	};
+	write_adapter("tensors", r->config, &all);
+	refuse("a tensor is missing and another one is there", model, "tensors", "lora");
+	all.n--;
+	tensors_free(&all);
+	static const char *const foreign[] = {
+		"base_model.model.model.layers.9.self_attn.q_proj.lora_A.weight",
+		"base_model.model.model.embed_tokens.lora_embedding_A",
+		"base_model.model.model.layers.0.self_attn.q_proj.lora_magnitude_vector",
+		"model.layers.0.self_attn.q_proj.lora_A.weight",
+		"base_model.model.lm_head.modules_to_save.weight"
+	};
+	for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++) {
+		all = tensors_listed(r->tensors, false);
+		all.t[all.n++] =
+			(struct yk_host_tensor){ foreign[i], yoke_f32, 2, { 8, 8 }, values };
+		write_adapter("tensors", r->config, &all);
+		refuse(foreign[i], model, "tensors", "adapter of a matrix");
+		all.n--;
+		tensors_free(&all);
+	}
+	all = tensors_listed(r->tensors, false);
+	name = all.t[0].name;
+	const struct yk_host_tensor was = all.t[0], bad[] = {
+		{ name, yoke_i32, 2, { 4, 32 }, was.data },
+		{ name, yoke_f32, 1, { 128 }, was.data },
+		{ name, yoke_f32, 2, { 32, 4 }, was.data },
+		{ name, yoke_f32, 2, { 4, 16 }, was.data },
+		{ name, yoke_f32, 3, { 4, 32, 1 }, was.data },
+		{ name, yoke_f32, 2, { 0, 32 }, was.data },
+	};
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		all.t[0] = bad[i];
+		write_adapter("tensors", r->config, &all);
+		refuse("a tensor of another shape or dtype", model, "tensors", "lora_A");
+	}
+	all.t[0] = was;
+	write_adapter("tensors", r->config, &all);
+	snprintf(path, sizeof path, "%s/tensors/adapter_model.safetensors", folder);
+	for (int bytes = 0; bytes < 4000; bytes += 499) {
+		truncate(path, bytes);
+		refuse("a truncated file", model, "tensors", "adapter_model");
+		write_adapter("tensors", r->config, &all);
+	}
+	unlink(path);
+	refuse("no tensors", model, "tensors", "adapter_model");
+	memset(text, 'x', sizeof text);
+	yk_file_write(path, text, sizeof text);
+	refuse("tensors that are no safetensors", model, "tensors", "adapter_model");
+	tensors_free(&all);
+}
+
+int main(void)
+{
+	char model[300];
+	if (!mkdtemp(folder))
+		return 1;
+	write_ids();
+	for (int i = 0; i < ADAPTERS; i++)
+		test_recorded(&recorded_adapters[i]);
+	test_run();
+	write_model("llama", model);
+	test_configurations(&recorded_adapters[0], model);
+	test_tensors(&recorded_adapters[0], model);
+	refuse("no folder", model, "nothing", "nothing");
+	refuse("a folder without adapters", model, "llama", "adapter_config");
+	write_model("gpt2", model);
+	refuse("an adapter of another family", model, "llama-adapter", "adapter of a matrix");
+	return done();
+}
