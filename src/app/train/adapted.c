@@ -50,6 +50,12 @@ static int targets_of(const char *list, bool to[TARGETS], bool *all)
 	return 0;
 }
 
+// Does the command set another value than the default?  A file of `yoke setup` has all keys.
+static bool is_changed(const struct yk_config *c, enum yk_config_key key)
+{
+	return yk_config_asked(c, key) && strcmp(yk_config_str(c, key), yk_config_rows[key].def);
+}
+
 int yk_adapted_check(const struct yk_config *c)
 {
 	static const enum yk_config_key keys[] = { YK_KEY_lora_alpha, YK_KEY_lora_targets,
@@ -58,7 +64,7 @@ int yk_adapted_check(const struct yk_config *c)
 						  YK_KEY_lora_targets };
 	bool which[TARGETS], all;
 	for (size_t i = 0; i < sizeof keys / sizeof *keys && !yk_adapted_given(c); i++)
-		if (yk_config_asked(c, keys[i]) && yk_config_given(c, keys[i]))
+		if (is_changed(c, keys[i]))
 			return yk_fail(YOKE_EINVAL,
 				       "%s=%s: needs adapters; give lora=RANK or adapter=FOLDER, "
 				       "or remove it",
@@ -70,7 +76,7 @@ int yk_adapted_check(const struct yk_config *c)
 			       "adapter=%s: adapts a pretrained model; name it with init=MODEL",
 			       yk_config_str(c, YK_KEY_adapter));
 	for (size_t i = 0; i < 3 && *yk_config_str(c, YK_KEY_adapter); i++)
-		if (yk_config_asked(c, own[i]) && yk_config_given(c, own[i]))
+		if (is_changed(c, own[i]))
 			return yk_fail(YOKE_EINVAL, "%s=%s: adapter=%s has its own; remove it",
 				       yk_config_rows[own[i]].name, yk_config_str(c, own[i]),
 				       yk_config_str(c, YK_KEY_adapter));
