@@ -70,7 +70,7 @@ advised()
 limit=$(advised YOKE_MEMORY=4000000)
 free=$(advised YOKE_FAULT_FREE=4000000)
 verdict "the advice with 4 MB free, batch=$free, is that with a limit of 4 MB" "$([ -n "$free" ] &&
-	[ "$free" = "$limit" ] && grep -q 'has 3.8 MiB that nothing else uses' err || cat err)"
+	[ "$free" = "$limit" ] && grep -q ' has 3.8 MiB that ' err || cat err)"
 
 # leaves NAME DEVICES STEP SETTING ..: the device fails, the next goes on from STEP
 leaves()
@@ -110,7 +110,7 @@ leaves 'while it saves' fault:0,cpu:0 0 YOKE_FAULT_GET=10 YOKE_FAULT_STICKY=1
 env YOKE_FAULT_RUN=$sixth YOKE_FAULT_STICKY=1 "$yoke" train ${keys%%log_every*} log_every=8 eval_every=0 out=rarely \
 	steps=8 >out 2>err
 verdict "between two lines of the log: $(grep -o 'was lost[^:]*:' err)" "$(
-	grep -q 'fault:0 was lost after step 1, in step 6 at the latest: ' err || cat err)"
+	grep -q 'fault:0 was lost after step 1 .*step 6: ' err || cat err)"
 more='save_every=0 snapshot_every=1'
 leaves 'with snapshots' fault:0,cpu:0 5 YOKE_FAULT_RUN=$sixth YOKE_FAULT_STICKY=1
 more='save_every=2 snapshot_every=3'

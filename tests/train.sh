@@ -106,18 +106,18 @@ verdict "and says so: $(tail -n 1 err)" $?
 "$yoke" train out=c5 resume=1 steps=6 2>err && grep -q 'it has 12 of 6 steps; .*steps=24$' err
 verdict "fewer steps than there are: $(tail -n 1 err)" $?
 cp -r a r && "$yoke" train out=r resume=1 steps=80 2>err &&
-	grep -q 'warn: train: r: learning rate from 0.001 to 0.00[0-9]*: steps=80; .*lr=0.001 schedule=constant$' err
-verdict "a learning rate that rises: $(grep rises err)" $?
-"$yoke" train out=r resume=1 steps=82 lr=0.001 schedule=constant 2>err && ! grep -q rises err
+	grep -q 'warn: train: r: .*learning rate from 0.001 to 0.00[0-9]*: steps=80; .*lr=0.001 schedule=constant$' err
+verdict "a learning rate that rises: $(grep 'learning rate from' err)" $?
+"$yoke" train out=r resume=1 steps=82 lr=0.001 schedule=constant 2>err && ! grep -q 'learning rate from' err
 verdict "and one that does not" $?
 "$yoke" train out=r resume=1 steps=84 lr=0.1 schedule=constant 2>err &&
 	grep -q 'from 0.001 to 0.1: lr=0.1; .*give lr=0.001 schedule=constant$' err
-verdict "by lr alone: $(grep rises err)" $?
+verdict "by lr alone: $(grep 'learning rate from' err)" $?
 cp -r a r2 && "$yoke" train out=r2 resume=1 steps=42 warmup=100 2>err && # 41 / 100 of lr
 	grep -q 'from 0.001 to 0.0041: steps=42 warmup=100; .*give lr=0.001 schedule=constant warmup=0$' err
-verdict "within the warm-up: $(grep rises err)" $?
+verdict "within the warm-up: $(grep 'learning rate from' err)" $?
 rm -r r2 && cp -r a r2 && "$yoke" train out=r2 resume=1 steps=42 lr=0.001 schedule=constant warmup=0 2>err &&
-	! grep -q rises err
+	! grep -q 'learning rate from' err
 verdict "the recommended learning rate does not increase" $?
 
 ! grep -q val_loss whole/metrics.jsonl && [ -s whole/metrics.jsonl ]
@@ -364,13 +364,13 @@ verdict "yoke plan: nothing fits: $(grep 'fits\|enough' out | tr '\n' ';')" $?
 verdict "yoke plan: $(cat err)" $?
 rm -rf full
 "$yoke" train data=text out=full $shape steps=2 batch=auto memory=20M 2>err
-n=$(sed -n 's/^batch=\([0-9]*\): the fastest of [0-9]* that were timed.*/\1/p' err)
+n=$(sed -n 's/^batch=\([0-9]*\): the fastest of [0-9]* measured .*/\1/p' err)
 [ -n "$n" ] && [ "$n" -le "$(sed -n 's/^batch=.*; up to \([0-9]*\) .*/\1/p' err)" ] && grep -q "\"batch\": *\"$n\"" full/manifest.json
 verdict "$(grep '^batch=' err)" $?
 "$yoke" train data=text out=number $shape steps=2 batch="$n" memory=20M 2>err && cat full/*.safetensors >weights &&
 	cat number/*.safetensors | cmp - weights
 verdict "it has the bits of a run with batch=$n" $?
-"$yoke" train data=text out=full $shape steps=3 batch=auto resume=1 2>err && ! grep -q 'were timed' err &&
+"$yoke" train data=text out=full $shape steps=3 batch=auto resume=1 2>err && ! grep -q ': the fastest of' err &&
 	grep -q "\"batch\": *\"$n\"" full/manifest.json
 verdict "resumed with batch=auto: still $n, and nothing is timed" $?
 "$yoke" eval full data=text batch=auto >out 2>err
@@ -477,7 +477,7 @@ printf 'LR=1\n\nbatch=2 # two\nBATCH=3\n' >twice.env
 	grep -q "warn: train: twice.env:4: BATCH is .*line 3; " err
 verdict "a key twice in a file: $(grep twice.env err)" $?
 printf 'TOKENS=1\nTOKENS=2\n' >twice.env
-"$yoke" generate a twice.env >out 2>err && grep -q "warn: generate: twice.env:2: TOKENS is set in line 1" err
+"$yoke" generate a twice.env >out 2>err && grep -q "warn: generate: twice.env:2: TOKENS is .*line 1" err
 verdict "and of another command: $(grep twice.env err)" $?
 refused 2 "prompt='line 3'" generate a "line 3"
 refused 1 "did you mean 'cpu'?.*; \`yoke doctor\` .* why a device is missing" train data=text out=no \

@@ -33,7 +33,7 @@ lost()
 	shift 3
 	verdict "$what" "$(export "$setting"
 		run lost ranks=4 save_every=3 restarts=1 "$@"
-		grep -q "^yoke: warn: train: rank [0-3]: .*fault.*; $left ranks* go.* on from the last checkpoint, restart 1 of 1\$" lost.err || cat lost.err
+		grep -q "^yoke: warn: train: rank [0-3]: .*fault.*; $left ranks* .*last checkpoint, restart 1 of 1\$" lost.err || cat lost.err
 		same whole lost
 		sed -n 's/.*"step":\([0-9]*\),"loss".*/\1/p' lost/metrics.jsonl >a
 		seq 8 | diff a -)"
@@ -65,7 +65,7 @@ verdict "without restarts all end" "$(ends 'rank [0-3]: .*fault' YOKE_FAULT_RUN=
 verdict "what can be read once only" "$(
 	# shellcheck disable=SC2086 # words
 	"$yoke" train ${keys#data=text} data=- ranks=2 restarts=1 out=never <text >out 2>err && echo "it was taken"
-	grep -q 'data=- can be read once only' err || cat err)"
+	grep -q 'data=- .*restarts=' err || cat err)"
 
 # For k over all launches, allocations and copies, the k-th one fails: each run ends, either way, in
 # time.

@@ -205,7 +205,7 @@ verdict "one trace has rows for each rank and its collective queue" "$(
 # goes_on: has the run saved again after a restart, or ended?
 goes_on()
 {
-	grep -q '^yoke train: ' elastic.err || { grep -q 'on from the last checkpoint' elastic.err &&
+	grep -q '^yoke train: ' elastic.err || { grep -q 'from the last checkpoint' elastic.err &&
 		[ "$(saved_step elastic)" -gt "${at:=$(saved_step elastic)}" ]; }
 }
 
@@ -248,10 +248,10 @@ others()
 	left
 }
 elastic 4 min_ranks=1
-verdict "those that are left go on, as many as keep the bits" "$(others '2 ranks go on')"
+verdict "those that are left go on, as many as keep the bits" "$(others '2 ranks continue')"
 one=$model model="layers=3 tied=0 ${model#layers=1}"
 elastic 2 stages=2
-verdict "of two stages the remaining rank continues alone" "$(others '1 rank goes on .* restart 1 of 1, with stages=1 tensor=1$')"
+verdict "of two stages the remaining rank continues alone" "$(others '1 rank continues .* restart 1 of 1, with stages=1 tensor=1$')"
 if [ -n "${YOKE_TEST_LONG:-}" ]; then
 	elastic 4 min_ranks=3
 	verdict "fewer than min_ranks do not" "$(
@@ -261,7 +261,7 @@ if [ -n "${YOKE_TEST_LONG:-}" ]; then
 	model="layers=3 ${one#layers=1}"
 	elastic 3 stages=3
 	verdict "of three stages two, which have the embedding twice as three had" "$(
-		others '2 ranks go on .* with stages=2 tensor=1$' ranks=2 stages=2)"
+		others '2 ranks continue .* with stages=2 tensor=1$' ranks=2 stages=2)"
 	elastic 2 tensor=2
 	verdict "of two that compute together one, nearly" "$(
 		[ $status -eq 0 ] || echo "exit code $status"
