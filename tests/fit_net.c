@@ -295,7 +295,7 @@ static void test_refused(void)
 	refuse(&f, YOKE_ESHAPE, "weight", "a checkpoint of another network");
 	yoke_module_freeze(net, "*", 1);
 	f = fit_of(&r, net, o, 2);
-	refuse(&f, YOKE_EINVAL, "no parameter", "a network that is frozen");
+	refuse(&f, YOKE_EINVAL, "parameter", "a network that is frozen");
 	yoke_optim_free(o);
 	yoke_optim_free(fresh);
 	yoke_module_free(net);

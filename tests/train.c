@@ -655,8 +655,8 @@ int main(void)
 	test_resume("optimizer=rmsprop momentum=0.9 centered=1 lr=1e-3 schedule=onecycle");
 	test_resume("model=mlp dropout=0.2 accumulate=2 batch=4");
 	test_windows();
-	test_other_shape("embed=64", "holds a model of model=gpt layers=1 heads=2 embed=32 context=16;");
-	test_other_shape("model=mlp", "holds a model of model=gpt ");
+	test_other_shape("embed=64", "model=gpt layers=1 heads=2 embed=32 context=16;");
+	test_other_shape("model=mlp", "model=gpt ");
 	test_all_kinds();
 	test_diverges();
 	test_sampling();
