@@ -62,9 +62,9 @@ anew kept '' '' check
 # Optional programs of tests when nothing can be fetched: each is tried, no attempt exceeds its
 # limit, none is an error.
 eval "$(sed -n '/^say()/,/^}/p; /^fetch()/,/^}/p; /^want()/,/^}/p; /^may_install()/,/^}/p; /^update()/,/^}/p
-	/^need_clients()/,/^}/p; /^install_clients()/,/^}/p' quickstart)"
+	/^need_clients()/,/^}/p; /^install_clients()/,/^}/p; /^llama_sources()/,/^}/p' quickstart)"
 mkdir "$work/bin" "$work/refused" "$work/slow"
-for program in sh timeout sleep mkdir chmod; do
+for program in sh timeout sleep mkdir chmod rm tar; do
 	ln -s "$(command -v $program)" "$work/bin/$program"
 done
 printf '#!/bin/sh\necho 0\n' >"$work/refused/id"
@@ -91,11 +91,12 @@ clients()
 	cd "$here" || exit 99
 	cat "$work/out"
 }
-wanted=$(sed -n '/^\tfor package in numpy /,/; do$/p' quickstart | sed 's/for package in//; s/; do$//; s/\\$//' | wc -w)
+wanted=$(sed -n '/^\tfor package in numpy /,/; do$/p' quickstart | sed 's/for package in//; s/; do$//; s/\\$//; s/--no-deps //g' | wc -w)
 for network in refused slow; do
 	said=$(clients $network)
 	echo "$said" | grep -q 'testing without: .*chromium chromium-driver tmux prometheus gdal-bin abigail-tools oclgrind$' &&
 		[ "$(echo "$said" | grep -c "testing without Python's")" -eq "$wanted" ] && echo "$said" | grep -qx 'went on' &&
+		echo "$said" | grep -q 'testing without the vocabularies of llama.cpp' &&
 		[ "$(grep -c '^pip install' "$work/asked")" -eq "$wanted" ]
 	[ $? -eq 0 ] && [ "$wanted" -ge 7 ]
 	result $? "a network that is $network: $(echo "$said" | tr '\n' ' ')"
