@@ -27,6 +27,11 @@ YOKE_PLUGIN_PATH=$PWD/plugins/mpi/.libs mpirun|needs an MPI library; tests/train
 YOKE_BACKEND=cuda YOKE_FAKE_EMPTY=1 bench/native_launches|needs the fake drivers of a build
 yoke chat SmolLM2-135M-Instruct|needs a pretrained model; tests/chat.t
 ./yoke chat SmolLM2-135M-Instruct|the same
+yoke train init=SmolLM2-135M-Instruct|needs a pretrained model; tests/adapters.t
+./yoke train init=SmolLM2-135M-Instruct|the same
+yoke generate tuned|the same
+yoke export tuned|the same
+./yoke export tuned|the same
 pip install ./python|builds the package, which tests/python.sh does'
 
 # ---- the lines ----

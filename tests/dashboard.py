@@ -250,7 +250,7 @@ try:
     fewer = b.wait("document.querySelector('#plots svg [data-points]').dataset.points.split(' ').length < %d" % before)
     verdict('a drag shows a part', '' if fewer else 'as before')
     text = b.run('return document.body.innerText')
-    verdict('it says that the run ended, and why a value is n/a', '' if 'ended: done' in text and 'n/a: wants' in text else text)
+    verdict('it says that the run ended, and why a value is n/a', '' if 'ended: done' in text and 'n/a: needs' in text else text)
     verdict('names are text', '' if not b.run("return [...document.scripts].some(s => s.textContent.startsWith('alert'))") and
             'train.<script>alert(1)</script>'[6:] in b.run('return document.body.textContent') else 'a script')
     wide = []

@@ -67,7 +67,7 @@ elif "$yoke" dashboard terminal ended 2>&1 </dev/null | grep -q 'without ncurses
 else
 	server=yoke.$$
 	tmux -L $server new-session -d -x 80 -y 24 "LC_ALL=C.UTF-8 '$yoke' dashboard terminal living ended; echo left $?; sleep 1800"
-	await shows 'q ends'
+	await shows 'q: quit'
 	await shows '▁'
 	tmux -L $server capture-pane -p >screen
 	verdict "80 x 24" "$(grep -q '^living  running' screen && grep -q '^ended  ended' screen && grep -q '▁' screen &&
