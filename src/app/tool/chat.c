@@ -263,6 +263,8 @@ static int generate(struct yk_chat *c, int64_t tokens, struct answer *a, yk_chat
 		e = add_token(c, a, id);
 		if (e == 0)
 			e = show(a, false, emit, arg);
+		if (e == 0) // a special token has no text, but may be interrupted as well
+			e = emit(arg, "", 0);
 		if (e > 0)
 			*end = YK_CHAT_STOPPED;
 		if (e != 0)
@@ -302,6 +304,8 @@ int yk_chat_answer(struct yk_chat *c, yk_chat_emit_fn *emit, void *arg, enum yk_
 		e = valid.failed ? yk_fail(YOKE_ENOMEM, "no memory for an answer") :
 				   yk_chat_add(c, "assistant", valid.s ? valid.s : "", valid.n);
 	}
+	if (e < 0)
+		c->first = before;
 	yk_string_fini(&valid);
 	yk_string_fini(&a.text);
 	yk_tokens_fini(&prompt);

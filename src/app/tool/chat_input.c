@@ -36,6 +36,7 @@ int yk_interrupts_begin(struct yk_interrupts *s)
 {
 	atomic_init(&s->ready, false);
 	atomic_init(&s->count, 0);
+	s->taken = 0;
 	s->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (s->wake < 0)
 		return yk_fail(YOKE_EIO, "no descriptor to wait for signals: %s", strerror(errno));

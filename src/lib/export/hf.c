@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "export/export.h"
+#include "formats/checkpoint.h"
 #include "yoke-quant.h"
 
 // ---- weights ----
@@ -203,6 +204,8 @@ int yk_export_folder(const char *to, const char *marker, int (*write)(const stru
 		snprintf(name, sizeof name, "%s/%s", to, marker);
 		if (!S_ISDIR(st.st_mode) || access(name, F_OK) < 0)
 			return yk_fail(YOKE_EINVAL, "out=%s: has no %s and is not replaced; choose another name", to, marker);
+		if (yk_checkpoint_exists(to))
+			return yk_fail(YOKE_EINVAL, "out=%s: holds a run, which is not replaced; choose another name", to);
 	}
 	if (asprintf(&temporary, "%.*s.tmp.%ld", (int)n, to, (long)getpid()) < 0 ||
 	    asprintf(&old, "%.*s.old.%ld", (int)n, to, (long)getpid()) < 0)

@@ -58,7 +58,7 @@ static int append(struct module *m, const struct yk_adapter_layer *l, int64_t at
 			       m->name, l->is.alpha);
 	}
 	memcpy(a + m->rank * m->in, l->a, (size_t)(n * m->in) * sizeof *a);
-	for (int64_t r = 0; r < m->out; r++)
+	for (int64_t r = 0; r < m->out && m->rank; r++)
 		memcpy(b + r * rank, m->b + r * m->rank, (size_t)m->rank * sizeof *b);
 	for (int64_t r = 0; r < l->out; r++)
 		for (int64_t k = 0; k < n; k++)

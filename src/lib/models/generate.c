@@ -113,7 +113,10 @@ static int predict(struct yk_generation *g, int m, struct text *const *t)
 	yoke_read(g->net->model->logits(g->net, h), g->logits,
 		  (size_t)m * (size_t)g->net->shape.vocab * sizeof *g->logits);
 	g->computed += m * news;
-	return yoke_scope_end(s);
+	const int e = yoke_scope_end(s);
+	for (int i = 0; i < m && e < 0; i++)
+		cache[i]->length = 0; // extended while recording, but perhaps never computed
+	return e;
 }
 
 // Samples the next token of each of m texts into ids[], by index of the text.
