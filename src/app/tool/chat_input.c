@@ -152,8 +152,7 @@ static int read_quoted(struct yk_chat_input *in, struct yk_string *to, bool *ove
 	size_t from = 0; // of the last line
 	while (!ends_with(to, from, "\"\"\"")) {
 		prompt(in, "... ");
-		if (to->n || in->line)
-			yk_string_add(to, "\n", 1);
+		yk_string_add(to, "\n", 1);
 		from = to->n;
 		const int e = read_line(in, to, over, what);
 		if (e < 0 || *what != YK_READ_MESSAGE)

@@ -41,16 +41,6 @@ static bool is_folder(const char *path)
 	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-static bool is_gguf(const char *path)
-{
-	char magic[4];
-	FILE *f = fopen(path, "rb");
-	const bool is = f && fread(magic, 1, 4, f) == 4 && !memcmp(magic, "GGUF", 4);
-	if (f)
-		fclose(f);
-	return is;
-}
-
 bool yk_tokenizer_has_files(const struct yk_tokenizer *t)
 {
 	return !strcmp(yk_tokenizer_name(t), YK_TOKENIZER_PUBLISHED);
@@ -209,7 +199,7 @@ static int make(const char *source, const yoke_tokenizer *t, const char *folder,
 	else if (e == 0 && (is_folder(beside) || is_folder(source)))
 		e = copy_all(is_folder(beside) ? beside : source, begun);
 	else if (e == 0)
-		e = is_gguf(source) ? extract(source, path) : copy_file(source, t, begun);
+		e = yk_gguf_is(source) ? extract(source, path) : copy_file(source, t, begun);
 	if (e == 0 && rename(begun, final) < 0)
 		e = yk_fail(YOKE_EIO, "%s: cannot be renamed to %s", begun, final);
 	return e;

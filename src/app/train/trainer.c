@@ -192,7 +192,7 @@ static json_t *describe_adapter(const struct yk_trainer *t)
 	return yk_adapter_describe(yk_config_str(c, YK_KEY_init), yk_config_str(c, YK_KEY_dtype), yk_config_str(c, YK_KEY_quant), t->replica.net);
 }
 
-// What manifests have about the adapters.
+// Describes the adapters for the manifest; a resumed run keeps its description.
 static int adapter_describe(struct yk_trainer *t, const struct yk_checkpoint *from)
 {
 	if (yk_current()->mode.dry) // nothing will be saved

@@ -280,7 +280,7 @@ static int write_own(const struct yk_export *x, const char *folder)
 			     json_pack("{s:s, s:b}", "tokenizer_class", "PreTrainedTokenizerFast", "clean_up_tokenization_spaces", 0)) : e;
 }
 
-// That of a published model, in the folder of a checkpoint.
+// Writes the published tokenizer that a run keeps in its folder.
 static int write_kept(struct writing *to)
 {
 	char path[4096];

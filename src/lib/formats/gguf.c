@@ -5,11 +5,13 @@
 #include "formats/gguf.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -323,9 +325,17 @@ static int map_file(struct yk_gguf_file *f)
 	return e;
 }
 
-bool yk_gguf_begins(const char begin[4])
+bool yk_gguf_is(const char *path)
 {
-	return !memcmp(begin, "GGUF", 4);
+	struct stat st;
+	char begin[4];
+	if (stat(path, &st) < 0 || !S_ISREG(st.st_mode)) // opening a FIFO would block
+		return false;
+	const int fd = open(path, O_RDONLY | O_CLOEXEC);
+	const bool is = fd >= 0 && read(fd, begin, sizeof begin) == sizeof begin && !memcmp(begin, "GGUF", sizeof begin);
+	if (fd >= 0)
+		close(fd);
+	return is;
 }
 
 static int read_file(struct yk_gguf *g, struct cursor *c, bool first)

@@ -80,8 +80,8 @@ const char *yk_gguf_format_name(unsigned format, unsigned *elements, unsigned *b
 // with the path, the offset or name, and what is wrong.
 int yk_gguf_open(struct yk_gguf *, const char *path);
 void yk_gguf_close(struct yk_gguf *);
-// Do a file's first four bytes say that it is GGUF?
-bool yk_gguf_begins(const char begin[4]);
+// Is it a regular file that begins as GGUF does?
+bool yk_gguf_is(const char *path);
 
 // NULL: there is no such key or tensor.
 const struct yk_gguf_key *yk_gguf_key(const struct yk_gguf *, const char *name);

@@ -141,8 +141,6 @@ static int check_targets(const json_t *o, const char *path)
 			       path);
 }
 
-enum { MAX_RANK = 65536 };
-
 int yk_peft_config_open(const char *path, bool transposed, struct yk_peft_config *to)
 {
 	struct yk_peft_config c = { .root = yk_json_load(path), .path = path };
@@ -152,7 +150,7 @@ int yk_peft_config_open(const char *path, bool transposed, struct yk_peft_config
 	if (e == 0)
 		e = check_words(c.root, path, transposed);
 	if (e == 0)
-		e = yk_json_int(c.root, path, "r", 1, MAX_RANK, &c.rank);
+		e = yk_json_int(c.root, path, "r", 1, YK_LORA_MAX_RANK, &c.rank);
 	if (e == 0)
 		e = yk_json_real(c.root, path, "lora_alpha", &c.alpha);
 	if (e == 0 && !(fabs(c.alpha) <= 1e9))
@@ -160,7 +158,7 @@ int yk_peft_config_open(const char *path, bool transposed, struct yk_peft_config
 	if (e == 0)
 		e = check_targets(c.root, path);
 	if (e == 0)
-		e = check_pattern(c.root, path, "rank_pattern", 1, MAX_RANK);
+		e = check_pattern(c.root, path, "rank_pattern", 1, YK_LORA_MAX_RANK);
 	if (e == 0)
 		e = check_pattern(c.root, path, "alpha_pattern", -1e9, 1e9);
 	c.rank_stabilized = json_is_true(json_object_get(c.root, "use_rslora"));

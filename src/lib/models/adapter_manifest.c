@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What checkpoints of runs have about adapters: the frozen model, the layers and their values.
+// The description of adapters in the manifest of a checkpoint: the frozen model, the layers and their values.
 #include "config.h"
 
 #include "models/adapter.h"
@@ -16,32 +16,33 @@
 #include "formats/checkpoint.h"
 #include "models/pretrained.h"
 
-// The hash of a model's weights.
-static int hash_of(const char *path, uint64_t *to)
+// The hash of a model's weights, as hexadecimal digits.
+static int hash_of(const char *path, char hex[17])
 {
 	struct yk_checkpoint ck;
-	if (yk_pretrained_is(path))
-		return yk_pretrained_hash(path, to);
-	const int e = yk_checkpoint_open(path, &ck);
-	if (e < 0)
-		return e;
-	*to = ck.file[YK_CHECKPOINT_MODEL].hash;
-	yk_checkpoint_fini(&ck);
-	return 0;
+	uint64_t hash;
+	int e = 0;
+	if (yk_pretrained_is(path)) {
+		e = yk_pretrained_hash(path, &hash);
+	} else if ((e = yk_checkpoint_open(path, &ck)) == 0) {
+		hash = ck.file[YK_CHECKPOINT_MODEL].hash;
+		yk_checkpoint_fini(&ck);
+	}
+	if (e == 0)
+		snprintf(hex, 17, "%016" PRIx64, hash);
+	return e;
 }
 
 json_t *yk_adapter_describe(const char *base, const char *dtype, const char *quant,
 			    const struct yk_network *net)
 {
 	json_t *layers = json_array();
-	uint64_t hash;
 	char hex[17];
 	int bad = !layers;
-	if (hash_of(base, &hash) < 0) {
+	if (hash_of(base, hex) < 0) {
 		json_decref(layers);
 		return NULL;
 	}
-	snprintf(hex, sizeof hex, "%016" PRIx64, hash);
 	for (size_t i = 0; i < net->adapters && !bad; i++) {
 		const struct yk_network_adapter *a = &net->adapter[i];
 		const char *name = net->params.row[a->a].name;
@@ -82,7 +83,6 @@ static int parse_layers(const char *folder, const json_t *list, struct yk_lora_l
 int yk_adapter_same_base(const char *folder, const json_t *adapter, const char *model)
 {
 	const char *want;
-	uint64_t hash;
 	char hex[17];
 	int e = yk_json_str(adapter, folder, "xxh64", &want);
 	if (e < 0)
@@ -90,10 +90,9 @@ int yk_adapter_same_base(const char *folder, const json_t *adapter, const char *
 	if (access(model, R_OK) < 0)
 		return yk_fail(YOKE_ENOENT, "%s: adapts the model %s, which cannot be read: %s",
 			       folder, model, strerror(errno));
-	e = hash_of(model, &hash);
+	e = hash_of(model, hex);
 	if (e < 0)
 		return e;
-	snprintf(hex, sizeof hex, "%016" PRIx64, hash);
 	return strcmp(hex, want) ? yk_fail(YOKE_EINVAL,
 					   "%s: adapts a model whose weights have the checksum "
 					   "%.16s, but those of %s have %s",

@@ -5,7 +5,6 @@
 
 #include "models/pretrained.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,16 +40,9 @@ static bool exists(const char *path, const char *name)
 bool yk_pretrained_is(const char *path)
 {
 	struct stat st;
-	char begin[4] = "";
-	if (stat(path, &st) < 0)
-		return false;
-	if (S_ISDIR(st.st_mode))
+	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
 		return exists(path, "config.json");
-	const int fd = S_ISREG(st.st_mode) ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-	const bool read_all = fd >= 0 && read(fd, begin, sizeof begin) == sizeof begin;
-	if (fd >= 0)
-		close(fd);
-	return read_all && yk_gguf_begins(begin);
+	return yk_gguf_is(path);
 }
 
 // ---- a folder ----

@@ -11,8 +11,6 @@
 
 #include "base/error.h"
 
-enum { MAX_RANK = 65536 };
-
 // The layer with a path below a module, or NULL.
 static yoke_module *layer_at(yoke_module *m, const char *path)
 {
@@ -54,11 +52,11 @@ static int add_layer(struct yk_network *n, const struct yk_lora_layer *l,
 			       l->name);
 	if (m->lora)
 		return yk_fail(YOKE_EINVAL, "lora: layer '%s' is listed twice", l->name);
-	if (l->rank < 1 || l->rank > MAX_RANK || !isfinite(l->alpha))
+	if (l->rank < 1 || l->rank > YK_LORA_MAX_RANK || !isfinite(l->alpha))
 		return yk_fail(YOKE_EINVAL,
 			       "lora: layer '%s': rank %" PRId64
 			       ", alpha %g; the rank must be in 1 .. %d",
-			       l->name, l->rank, l->alpha, MAX_RANK);
+			       l->name, l->rank, l->alpha, YK_LORA_MAX_RANK);
 	const int64_t *w = m->own[0].dims, a[] = { l->rank, w[1] }, b[] = { w[0], l->rank };
 	*to = (struct yk_network_adapter){ .module = m, .a = p->count, .rank = l->rank, .alpha = l->alpha };
 	to->is.scale = l->alpha / (double)l->rank;

@@ -9,6 +9,8 @@
 
 #include "nn/model.h"
 
+enum { YK_LORA_MAX_RANK = 65536 };
+
 // A layer with an adapter.
 struct yk_lora_layer {
 	char name[48]; // "layer3.attn.q"

@@ -23,7 +23,7 @@ static size_t interval_after(const struct yk_spans *s, size_t i)
 	return lo;
 }
 
-// Marks bytes behind all that are marked already.
+// Marks those bytes that come after all marked ones.
 static void mark(struct yk_text *t, size_t from, size_t to, int64_t message)
 {
 	struct yk_spans *s = &t->spans;

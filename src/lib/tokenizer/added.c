@@ -39,7 +39,7 @@ int yk_added_cut(const struct yk_added *a, const struct yk_trie *trie, const cha
 		 int (*fn)(void *, const char *, size_t, int32_t), void *arg)
 {
 	const char *end = s + n, *done = s, *at = s;
-	size_t next = 0; // the first interval that ends behind `at`
+	size_t next = 0; // the first interval that ends after `at`
 	int e = 0;
 
 	while (e == 0 && trie->nodes && at < end) {
@@ -50,7 +50,7 @@ int yk_added_cut(const struct yk_added *a, const struct yk_trie *trie, const cha
 		const char *plain = next < rule->n ? s + rule->plain[next].from : end;
 		if (i >= 0 && a->token[i].special && at < plain && plain < at + bytes)
 			i = yk_trie_longest(trie, at, plain,
-					    &bytes); // the text behind it does not extend a token
+					    &bytes); // a token does not reach into plain text
 		if (i < 0) {
 			at += yk_char_size(*at);
 			continue;

@@ -24,7 +24,7 @@ struct yk_added {
 	struct yk_trie normalized; // sought in the normalized text
 };
 
-// Which special tokens count.
+// Which special tokens of a text are parsed as tokens.
 struct yk_special_rule {
 	bool parse; // those outside of the intervals; false: none
 	const struct yoke_text_span *plain; // intervals of the text

@@ -65,7 +65,7 @@ static int rule_of(const struct encoding *x, size_t at, size_t n, struct yk_spec
 	size_t first = 0, last = all->n, before = 0;
 	int e = 0;
 
-	while (first < last) { // the first interval that ends behind `at`
+	while (first < last) { // the first interval that ends after `at`
 		const size_t middle = first + (last - first) / 2;
 		if (all->plain[middle].to > at)
 			last = middle;

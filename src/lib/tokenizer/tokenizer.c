@@ -121,18 +121,6 @@ static bool is_json(const char *s, size_t n)
 	return i < n && s[i] == '{';
 }
 
-static bool is_gguf(const char *path)
-{
-	char begin[4] = { 0 };
-	FILE *f = fopen(path, "rbe");
-
-	if (!f)
-		return false;
-	const bool is = fread(begin, 1, sizeof begin, f) == sizeof begin && yk_gguf_begins(begin);
-	fclose(f);
-	return is;
-}
-
 static yoke_tokenizer *parse(const void *data, size_t bytes, const char *name, const char *folder)
 {
 	yoke_tokenizer *t = yk_tokenizer_alloc(name);
@@ -188,7 +176,7 @@ yoke_tokenizer *yoke_tokenizer_open(const char *path)
 		yk_fail(YOKE_EFORMAT, "%s: not a regular file", file);
 		return NULL;
 	}
-	if (is_gguf(file))
+	if (yk_gguf_is(file))
 		return yk_tokenizer_gguf_open(file);
 	if (yk_file_read(file, MAX_FILE, &data, &bytes) < 0)
 		return NULL;
