@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// XXH64 of xxHash, used for all hashes: keys of plans, random ordinals, checksums.
+// XXH64 of xxHash, used for all hashes: keys of plans, seeds of random calls, checksums.
 #ifndef YK_HASH_H
 #define YK_HASH_H
 

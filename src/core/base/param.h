@@ -20,7 +20,7 @@ struct yk_param {
 	char *text;      // current value, NULL: not resolved yet
 	int64_t value;   // for all types but strings
 	int64_t least, most; // range of an integer; both 0: any
-	bool debug; // disables or disturbs a part of the library, to test it or to find a fault in it
+	bool debug; // disables or disturbs parts of the library, for tests and debugging
 	struct yk_param *next;
 };
 
@@ -43,8 +43,8 @@ bool yk_param_bool(struct yk_param *);
 const char *yk_param_str(struct yk_param *);
 // The setting with that name, or NULL.
 struct yk_param *yk_param_find(const char *name);
-// Checks and sets the value; EINVAL, or ENOENT with the nearest name.  A value of higher precedence
-// stays.
+// Checks and sets the value; does not replace a value of higher precedence. EINVAL, or ENOENT with
+// the nearest name.
 int yk_param_set(const char *name, const char *value, enum yk_param_origin);
 // Counts assignments to settings: a decision made at another epoch may be stale.
 uint32_t yk_param_epoch(void);

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 
-enum { LIMIT = 1 << 16 }; // a larger size is uninitialized memory
+enum { LIMIT = 1 << 16 }; // a larger size member is presumably uninitialized
 
 int yk_sized_check(const void *theirs, size_t word, const char *call, const char *type)
 {
@@ -29,7 +29,7 @@ int yk_sized_check(const void *theirs, size_t word, const char *call, const char
 	return (int)size;
 }
 
-// The number of bytes that both sides know; negative: an error.
+// The number of bytes that both versions of the struct have; negative: an error.
 static int known(const void *theirs, size_t size, const char *call, const char *type)
 {
 	const int given = yk_sized_check(theirs, sizeof(size_t), call, type);

@@ -6,10 +6,10 @@
 
 #include <stddef.h>
 
-// The check that all functions here make.  EINVAL, in the name of the public function `call`, for
-// NULL and for a size that no version of the struct can have: less than two words, no multiple of a
-// word, or above 64 KiB.  word: the bytes of the size member, those of a size_t, or of a uint32_t
-// for structs of yoke-plugin.h.  type: "yoke_adamw".  Returns the size.
+// The check that all functions here make; returns the size. EINVAL, naming the public function
+// `call`, for NULL and for a size that no version of the struct can have: less than two words, not
+// a multiple of a word, or above 64 KiB. word: the bytes of the size member, sizeof(size_t), or
+// sizeof(uint32_t) for structs of yoke-plugin.h. type: "yoke_adamw".
 int yk_sized_check(const void *theirs, size_t word, const char *call, const char *type);
 // Copies the members that both sides know from the caller's struct over the defaults in `to`.  0,
 // or EINVAL as above.
@@ -17,9 +17,9 @@ int yk_sized_take(void *to, size_t size, const void *from, const char *call, con
 // Checks an output array of `most` structs, which may be NULL, by the size of its first struct.
 // EINVAL, also for most < 0.
 int yk_sized_array(const void *to, int most, const char *call, const char *type);
-// Stores element i of an array, the size of whose first struct the caller has set.
+// Stores element i of an array; the caller has set the size member of the array's first struct.
 int yk_sized_give_at(void *to, int i, size_t size, const void *from, const char *call, const char *type);
-// Stores one struct, whose size the caller has set.
+// Stores one struct; the caller has set its size member.
 int yk_sized_give(void *to, size_t size, const void *from, const char *call, const char *type);
 
 #endif

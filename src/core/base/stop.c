@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waits for SIGINT and SIGTERM, and decides which of them count as one.
+// Waits for SIGINT and SIGTERM, and decides which signals belong to one request to stop.
 #include "config.h"
 
 #include "base/stop.h"

@@ -24,7 +24,8 @@ int yk_child_run(const char *helper, const char *argument, const char *second, c
 		 size_t answer_cap, char *outcome, size_t cap);
 
 // The same for any program, argv[0] its path, with a limit in seconds and the name of the setting
-// behind the limit.  answer receives its output up to its end and is always terminated by NUL.
+// that configures it. answer receives the program's output up to its end and is always terminated
+// by NUL.
 int yk_child_watch(const char *const *argv, int64_t seconds, const char *setting, char *answer,
 		   size_t answer_cap, char *outcome, size_t cap);
 

@@ -79,8 +79,8 @@ struct yk_device *yk_device_named(const char *name);
 // Why the backend of this name, probed before, cannot be used; NULL: it can.
 const char *yk_backend_trouble(const char *name);
 // Marks the device as failed: this process no longer chooses it, nor another backend's device for
-// the same hardware.  EDEVICE, without effect, if the user asked for this device or backend alone,
-// or if it is the CPU backend's device.
+// the same hardware. EDEVICE, without effect, if the user requested only this device or backend, or
+// if it is the CPU backend's device.
 int yk_device_leave(struct yk_device *);
 // The same without these checks, for one of several devices in use.
 void yk_device_lose(struct yk_device *);

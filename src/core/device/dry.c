@@ -89,8 +89,8 @@ static int event_mark(void *queue, void **event)
 	return 0;
 }
 
-// The CPU backend wraps existing memory in place; whether another backend can is unknown without
-// asking it.
+// The CPU backend wraps existing memory in place. Whether another backend can is known only by
+// querying it.
 static int wrap_nothing(uint32_t device, void *memory, uint64_t bytes, void **to)
 {
 	(void)device, (void)memory, (void)bytes;

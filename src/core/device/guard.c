@@ -16,8 +16,8 @@
 
 #include "device/child.h"
 
-// Tells the new process which plugins ended its predecessors: lines "NN FILE", NN a signal number,
-// 00 for exit().
+// Names the plugins that ended the process's predecessors: lines "NN FILE", NN a signal number, 00
+// for exit().
 #define VARIABLE "YOKE_PLUGIN_CRASHED"
 enum { ENTRY_MAX = 4 * PATH_MAX };
 
@@ -98,7 +98,7 @@ void yk_guard_begin(const char *file)
 	owner = getpid();
 	for (int i = 0; i < SIGNALS; i++)
 		sigaction(signals[i], &action, &before[i]);
-	alarm_before = alarm((unsigned)(2 * yk_child_limit())); // the child needed no more
+	alarm_before = alarm((unsigned)(2 * yk_child_limit())); // the child's trial took less
 	atomic_store(&active, true);
 }
 

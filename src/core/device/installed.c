@@ -13,8 +13,7 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
-// PREFIX/lib/x86_64-linux-gnu/libyoke.so.0: the prefix is the second directory above the one of the
-// file
+// PREFIX/lib/x86_64-linux-gnu/libyoke.so.0: up to LEVELS directories above a file may be the prefix
 enum { LEVELS = 3, PAGE = 4096 };
 
 // The directory of the library, or of the program that contains this code.  dladdr returns the name

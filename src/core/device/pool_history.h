@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The history of a pool: a ring of the latest events, and two tables of all blocks and segments,
-// one for the time before the ring's first event and one for now.  Replaying the ring on the first
+// The history of a pool: a ring of the latest events, and two tables of all blocks and segments:
+// the state before the ring's first event, and the current state. Replaying the ring on the first
 // table gives the second.
 //
 // All functions are called with the pool's lock held, or on a copy.

@@ -23,7 +23,8 @@ bool yk_tuning_class_of(const struct yoke_op *, struct yk_tuning_class *);
 void yk_tuning_class_name(const struct yk_tuning_class *, char to[YK_TUNING_NAME]);
 // Parses the name of a class, with its own or any other extents; false: not a class.
 bool yk_tuning_class_parse(const char *name, struct yk_tuning_class *);
-// All classes in the order of measurement, costliest wrong choices first; returns their number.
+// All classes in the order of measurement, which starts with those where a wrong choice costs most;
+// returns their number.
 size_t yk_tuning_classes(struct yk_tuning_class to[YK_TUNING_CLASSES]);
 
 // ---- tuning.c: the file ----

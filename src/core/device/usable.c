@@ -24,7 +24,7 @@ int yk_usable_dtype(const struct yoke_op *op)
 	return from ? op->in[0].dtype : op->nout ? op->out[0].dtype : YOKE_DTYPE_NONE;
 }
 
-// Decompositions end in these ops: a device without them is unusable.
+// Decompositions end in these ops, so a device without them is unusable.
 static bool is_family(int code)
 {
 	return code == YOKE_OP_MAP || code == YOKE_OP_REDUCE || code == YOKE_OP_CONTRACT ||
@@ -52,7 +52,7 @@ static void refuse(struct yk_device *d, const struct yk_finding *cause)
 		 cause->dtype ? yoke_dtype_name(cause->dtype) : "transfer");
 	yk_trust_set(d, &f, !cause->code);
 	struct yk_error_aside *error = yk_error_aside();
-	yk_device_leave(d); // or it was asked for by name
+	yk_device_leave(d); // fails if the user requested this device by name
 	yk_error_back(error);
 }
 

@@ -9,9 +9,10 @@
 #include "device/device.h"
 #include "device/trust.h"
 
-// yk_device_can without implementations that failed.  The one to be used (yk_tuning_pick) has been
-// tested on other operands of its dtype.  A failure is warned about once and disables the
-// implementation permanently (trust.h).  Does not change the thread's error.
+// yk_device_can without implementations that failed their self-test. The implementation that
+// yk_tuning_pick chooses from the result has been tested on other operands of its dtype. A failure
+// is warned about once and disables the implementation permanently (trust.h). Does not change the
+// thread's error.
 uint64_t yk_device_usable(struct yk_device *, const struct yoke_op *);
 // EDEVICE if too many ops failed for the device to be usable.
 int yk_device_verdict(const struct yk_device *);
@@ -26,8 +27,8 @@ int yk_usable_dtype(const struct yoke_op *);
 struct yk_tester {
 	// Are there cases of this op and dtype?
 	bool (*covers)(int code, int dtype);
-	// Tests what f names (op NULL: memory), unless it has a finding, and stores the finding with
-	// yk_trust_set.
+	// Tests what f names (op NULL: memory), unless it has a finding, and stores the finding
+	// with yk_trust_set.
 	void (*test)(struct yk_device *, const struct yoke_op *, struct yk_finding *f);
 };
 extern const struct yk_tester yk_tester;

@@ -20,8 +20,8 @@ struct yk_verdict {
 void yk_verdict_keep(const char *key, size_t bytes, const struct yk_verdict *, const char *libraries);
 // False: none is cached, a library has changed, or it is a failure that has expired at time `now`.
 bool yk_verdict_recall(const char *key, size_t bytes, int64_t now, struct yk_verdict *);
-// Seconds after which a failure is tried again: 100 times the trial's duration, from 5 minutes to an
-// hour, so that trials take at most about a hundredth of the time.
+// Seconds after which a failure is tried again: 100 times the trial's duration, from 5 minutes to
+// an hour, so that trials take at most about a hundredth of the time.
 int64_t yk_verdict_patience(const struct yk_verdict *);
 
 // ---- verdict_key.c ----

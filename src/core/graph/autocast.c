@@ -202,8 +202,9 @@ static bool is_variable(const struct yoke_context *ctx, yk_id x)
 // The largest finite f16.
 #define F16_MAX 65504.0
 
-// x times min(1, F16_MAX / |x|), a factor without gradient: f32 weights beyond the range of f16 saturate and still get a
-// gradient by which they may shrink.  Other weights do not change; an infinite one becomes NaN.
+// x times min(1, F16_MAX / |x|), a factor without gradient: f32 weights beyond the range of f16
+// saturate and still get a gradient by which they may shrink. Other weights do not change; an
+// infinite one becomes NaN.
 static yk_id saturate(struct yk_graph *g, yk_id x)
 {
 	const yk_id over = yk_bin(g, YK_DIV, yk_lit(g, yoke_f32, F16_MAX), yk_un(g, YK_ABS, x)),

@@ -22,11 +22,11 @@ struct yk_slot {
 	struct yk_queue *queue;
 };
 
-// A block shared by storages, each with its own range.  It returns to the pool, in the order of the
-// queue, with the last of them.
+// A block shared by storages, each with its own range. When the last storage is freed, the block
+// returns to the pool in the order of the queue.
 struct yk_buffer {
 	uint32_t refs;
-	bool host;                  // in CPU memory: too large, or placed there
+	bool host;                  // in CPU memory: too large for the device, or by yoke_place
 	struct yk_block *block;     // compaction replaces it
 	struct yk_wrapped *wrapped; // caller's memory, never written; NULL: memory of the pool
 	struct yoke_context *ctx;
@@ -63,7 +63,7 @@ struct yk_leaf {
 	const yoke_tensor *handle;    // STORAGE: its handle; compared, never followed
 	struct yk_past *past;         // STORAGE: gradients refused through it, or NULL
 	bool shared;                  // STORAGE: of several variables: never overwritten
-	bool frozen;                  // SCALAR, SEED, STEP: was read: it stays bits
+	bool frozen;                  // SCALAR, SEED, STEP: already read, so it keeps `bits`
 	uint16_t op;                  // the op that made it
 	uint32_t path;
 	uint32_t former;              // previous leaf of the same tensor, or YK_NIL
@@ -122,8 +122,8 @@ struct yk_scope {
 	struct yk_tensor *handles;
 	uint32_t path;
 	uint32_t depth;            // 1: the outermost
-	bool casts;                // the scope changed the autocast setting ..
-	struct yk_autocast former; // .. which was this before
+	bool casts;                // the scope changed the autocast setting
+	struct yk_autocast former; // with `casts`: the setting before the scope
 };
 
 // Kinds of work that observers are notified of.
@@ -149,8 +149,8 @@ struct yk_observer {
 struct yk_counts {
 	uint64_t copies_up, copies_down;
 	uint64_t waits, wait_ns; // the host's waits for a device
-	uint64_t idle_ns;        // time without work, while a profile observed ..
-	bool idle_known;         // .. true once one did
+	uint64_t idle_ns;        // time without work, while a profile was active
+	bool idle_known;         // a profile was active, so idle_ns is valid
 };
 
 enum yk_sync { YK_SYNC_NO, YK_SYNC_STEPS, YK_SYNC_WARN }; // YOKE_SYNC
@@ -248,17 +248,17 @@ struct yk_uploads {
 struct yk_flights {
 	struct yk_flight last[2]; // used in turn
 	uint64_t n;
-	uint64_t good_uploads;    // launches up to this event read good uploads, ..
-	uint64_t good_others;     // .. and up to this one the results of the other slots are good
+	uint64_t good_uploads;    // launches up to this event read only good uploads
+	uint64_t good_others;     // launches up to this event: other streams' results are good
 };
 
 // How the context evaluates.
 struct yk_mode {
-	bool eager;       // operations are launched as they are recorded ..
-	size_t launched;  // .. and so many nodes already are (plan/eager.c)
+	bool eager;       // operations are launched as they are recorded
+	size_t launched;  // eager: number of nodes launched so far (plan/eager.c)
 	bool dry;         // on dry devices: launches allocate memory but run no step; all values
 			  // are zeros
-	bool stale;       // .. and a number that steps read on the host was set since
+	bool stale;       // eager: a number that launched steps read was changed on the host
 	bool shapes_vary; // shapes vary with the data: no warnings about new plans
 };
 
@@ -305,8 +305,8 @@ struct yoke_context {
 	struct yk_failure failure;
 	struct yk_mode mode;
 	struct yk_observation observe;
-	struct yk_planner *planner; // plan/'s state, made at the first evaluation ..
-	void (*planner_free)(struct yk_planner *); // .. which also sets its destructor
+	struct yk_planner *planner; // plan/'s state, made at the first evaluation
+	void (*planner_free)(struct yk_planner *); // frees it; set together with it
 	struct yoke_stats stats;
 	struct yk_counts counts;
 };
@@ -433,7 +433,7 @@ int yk_random_key(struct yoke_context *, yk_id *key, yk_id *step);
 int yk_upload_to(struct yoke_context *, void *segment, uint64_t offset, const void *from, uint64_t bytes);
 // Makes the tensor's pending value a root of the next evaluation.
 int yk_root(struct yk_tensor *);
-// room, so that the next `more` roots cannot fail
+// reserves space, so that the next `more` roots cannot fail
 int yk_roots_reserve(struct yoke_context *, size_t more);
 
 // ---- history ----

@@ -82,8 +82,8 @@ struct yk_graph {
 	size_t settled;         // nodes present at the last evaluation
 	size_t owed;            // recorded collectives that no evaluation has run
 	size_t max;             // nodes allowed after the settled ones, 0: no limit
-	uint32_t scope, site, range; // copied to new nodes ..
-	uint16_t back;          // .. like this one
+	uint32_t scope, site, range; // copied to new nodes
+	uint16_t back;          // copied to new nodes
 	const char *call;       // public function named in errors; NULL: the op is named
 	struct yk_paths *paths; // names of scopes, for messages
 	struct yk_sites *sites; // call sites
@@ -205,8 +205,8 @@ struct yk_path {
 	uint32_t own;      // offset of its last name in the path
 	uint64_t hash;     // XXH64 of its last name, with the parent as seed
 	uint32_t then;     // the path that was requested after it the last time
-	uint32_t calls;    // random calls in it since the outermost scope was opened ..
-	uint32_t opening;  // .. valid while the context's `opening` is this
+	uint32_t calls;    // random calls in it since the outermost scope was opened
+	uint32_t opening;  // `calls` is valid while the context's `opening` equals this
 };
 struct yk_paths {
 	struct yk_path *path;

@@ -94,7 +94,7 @@ enum leads {
 	LEADS_TARGET = 1,        // a handle refers to the node
 	LEADS_THROUGH = 2,       // its gradient by a LEADS_TARGET can be computed
 	LEADS_NAMED = 4,         // like LEADS_TARGET, without earlier versions of variables
-	LEADS_THROUGH_NAMED = 8, // .. like LEADS_THROUGH, also without operations of yoke_grad
+	LEADS_THROUGH_NAMED = 8, // like LEADS_THROUGH, but not through operations of yoke_grad
 	LEADS_VERSION = 16,      // a variable was assigned one of its results
 	LEADS_PAST = 32,         // it depends on a LEADS_TARGET, with a gradient or without
 	LEADS_LOST = 64          // its results cannot be recomputed: operands were overwritten

@@ -560,7 +560,7 @@ int yk_random_key(struct yoke_context *ctx, yk_id *key, yk_id *step)
 					   .bits = ctx->random.seed ^ ordinal },
 			&(struct yk_value){ .dtype = yoke_i64 });
 	bool there = ctx->random.step_epoch == ctx->history.epoch;
-	if (there) // .. and unread: the next graph must not use an old leaf
+	if (there) // reuse the leaf only if it was not read yet
 		there = !ctx->leaves
 				 .at[yk_attrs(&ctx->graph,
 					      yk_maker(&ctx->graph, ctx->random.step_leaf))[0]

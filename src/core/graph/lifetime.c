@@ -301,8 +301,8 @@ int yoke_random_set(uint64_t seed, int64_t step)
 	if (err)
 		return err;
 	if (ctx->random.seed != seed || ctx->random.step != step) {
-		ctx->scopes.opening++; // random calls are counted from 0 again ..
-		ctx->random.step_epoch = 0; // .. and the step gets a new leaf
+		ctx->scopes.opening++; // random calls are counted from 0 again
+		ctx->random.step_epoch = 0; // the step gets a new leaf
 	}
 	ctx->random.seed = seed;
 	ctx->random.step = step;

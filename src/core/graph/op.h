@@ -92,7 +92,7 @@ struct yk_listed {
 	struct yoke_map map;
 	int64_t lists;      // the program's first inputs that are lists
 	int64_t kind, each; // LIST_REDUCE: attributes of the ABI
-	int64_t wide;       // .. 1: the result is f64 whatever the program's dtype
+	int64_t wide;       // LIST_REDUCE, 1: the result is f64 whatever the program's dtype
 };
 enum { YK_LISTED = sizeof(struct yk_listed) / sizeof(union yoke_attr) };
 _Static_assert(YK_LISTED <= UINT8_MAX, "a node's attributes");

@@ -320,7 +320,7 @@ static int refuse_former(const struct yoke_context *ctx, uint64_t handle)
 struct asked { // a tensor that the gradient is with respect to
 	struct yk_origin of;
 	bool depends; // does y depend on its current version?
-	bool same;    // .. another tensor with the same origin came before it
+	bool same;    // a tensor with the same origin came before it
 };
 
 // The first entry for a handle, or NULL.

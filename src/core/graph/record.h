@@ -5,8 +5,8 @@
 //	struct yk_rec r = yk_rec_begin(2, (yoke_tensor *[]){ a, b });
 //	return yk_rec_end(&r, yk_bin(r.g, YK_ADD, r.in[0], r.in[1]));
 //
-// After an error in begin every operand is YK_BAD and g is an empty graph, so the calls in between
-// need no checks: they fail.
+// If begin fails, every operand is YK_BAD and g is an empty graph, so the calls in between need no
+// checks: they fail too.
 #ifndef YK_RECORD_H
 #define YK_RECORD_H
 
@@ -70,8 +70,8 @@ int yk_results(int err, int n, yoke_tensor **to);
 // Unless err: appends an op of n results and makes their handles.  Frees `in`, leaves the context,
 // returns the error.
 int yk_list_record(struct yoke_context *, int err, const struct yk_call *, yk_id *in, int n, yoke_tensor **to);
-// For f32 gradients times scale: the squared norm of each [n], in `order` the tensor that each
-// belongs to; the norm of all []; and 1 if that is infinite or NaN, else 0 [].
+// For f32 gradients times scale: the squared norm of each, [n]; in `order`, the index of the tensor
+// that each norm belongs to; the norm of all, []; and 1 if that is infinite or NaN, else 0, [].
 int yk_scaled_squares(int n, yoke_tensor *const *g, yoke_tensor *scale, uint32_t *order, yoke_tensor *to[3]);
 
 #endif

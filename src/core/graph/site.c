@@ -22,7 +22,6 @@
 #include "graph/site.h"
 #include "yoke.h"
 
-// Frames of a text; looked at; and of this file and the calls of the library that lead here, at least.
 // SHOWN: frames in a text.  DEEPEST: frames inspected.  INNER: frames of this file and its callers
 // in the library, at least.
 enum { SHOWN = 4, DEEPEST = 64, INNER = 3 };

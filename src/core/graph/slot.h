@@ -29,8 +29,8 @@ struct yk_tensor { // a slot, and the tensor that its current handle refers to
 	uint32_t index;
 	// members from here to dims are reset for a new tensor
 	yk_id id;                   // its value in the context's graph, or YK_NIL: see yk_take_id
-	yk_id leaf;                 // leaf for the storage, valid ..
-	uint32_t leaf_epoch;        // .. while the context's epoch is this
+	yk_id leaf;                 // leaf for the storage
+	uint32_t leaf_epoch;        // `leaf` is valid while the context's epoch equals this
 	uint32_t root;              // its index among the pending roots, YK_NIL: none
 	struct yk_storage *storage; // its bytes; for a variable with an id, the previous version
 	struct yk_tensor *next;     // in the list of its scope or of the context

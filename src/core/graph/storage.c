@@ -9,8 +9,8 @@
 #include "base/error.h"
 #include "graph/context.h"
 
-// Describes, for the pool's records, the node whose result is being allocated, else the call in
-// progress.
+// Describes the node whose result is being allocated, or else the call in progress, for the pool's
+// history.
 static void say_who(struct yoke_context *ctx, struct yk_who *who, char site[YK_SITE_TEXT])
 {
 	const struct yk_node *n = ctx->observe.making;

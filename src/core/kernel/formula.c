@@ -28,8 +28,8 @@ struct name {
 	uint8_t dtype;
 	uint16_t place; // index among the program's inputs
 	struct value value;
-	bool read;        // the input's original value was read ..
-	struct value old; // .. into this
+	bool read;        // was the input's original value read?
+	struct value old; // its original value, if it was read
 };
 
 struct compiler {
@@ -182,7 +182,7 @@ static struct value read_name(struct compiler *c, struct name *name)
 	return name->value;
 }
 
-// The value a list had before the formula ran, reading the input if the formula has not.
+// The value that a list had before the formula; reads the input if that was not done yet.
 static struct value read_old(struct compiler *c, struct name *name)
 {
 	if (!name->read) {

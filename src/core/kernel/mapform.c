@@ -167,7 +167,7 @@ static int check_program(const struct yoke_op *op, uint32_t *dtypes)
 
 // ---- operands ----
 
-// The iteration space; for a contraction, that of its result.
+// The iteration space; for a contraction, the iteration space of its result.
 struct space {
 	int rank, split; // axes 0 .. split-1 of perm are the first group
 	int perm[YOKE_MAX_RANK];

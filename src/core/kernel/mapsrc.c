@@ -126,7 +126,7 @@ static void put_parameters(struct yk_text *t, const struct yk_map_form *f)
 
 // ---- random bits ahead ----
 
-// Is it one value for all elements that is known before the program runs?
+// Is the instruction's value the same for all elements, and known before the program runs?
 static bool is_seed(const struct yk_map_form *f, unsigned insn)
 {
 	const struct yoke_insn *n = &f->map->insn[insn];

@@ -9,8 +9,8 @@
 
 #include "kernel/mapform.h"
 
-// The names of a dtype: of its storage type, of the type of a variable, of its function suffix (f16
-// and bf16 use that of f32), and its own name.
+// For each dtype: the names of its storage type and of the type of a variable, the suffix of its
+// functions (f16 and bf16 use f32's), and its own name.
 struct yk_map_dtype {
 	const char *stored, *type, *suffix, *name;
 };

@@ -33,7 +33,7 @@ void yk_put(struct yk_text *t, const char *fmt, ...)
 	t->length += n > 0 ? (size_t)n : 0;
 }
 
-// ---- where operands are ----
+// ---- operand addresses ----
 
 bool yk_map_in_memory(const struct yk_map_operand *o)
 {

@@ -17,8 +17,8 @@ struct yk_pair yk_pivots(struct yk_graph *, const struct yk_chain *, bool from_e
 // inverse.  Evaluation fails where z is an eigenvalue.
 struct yk_pair yk_chain_diagonal(struct yk_graph *, const struct yk_chain *, bool left);
 
-// k [..,N-1] as [..,N]: between each element of a row and its previous (or next) neighbour; 0 at the
-// row's end
+// k [..,N-1] as [..,N]: between each element of a row and its previous (or next) neighbour; 0 at
+// the row's end
 yk_id yk_bond(struct yk_graph *, yk_id k, const struct yk_value *row, bool next);
 // x [..,N] as [..,N-1]: without the first element, or without the last
 yk_id yk_without_end(struct yk_graph *, yk_id x, bool first);

@@ -35,8 +35,8 @@ unsigned yk_axes_in_front(const struct yk_graph *, yk_id windows, int axes);
 int64_t yk_window_count(int64_t n, int64_t size, int64_t stride, int64_t dilation);
 // Number of axes after [B,C] in the operand; 0 with an error.
 int yk_conv_axes_of(struct yk_rec *, yk_id x);
-// An option: `given`, or the default `unsaid` if it is 0.  False, with an error, if it is not in
-// least .. YK_CONV_MAX.
+// An option: `given`, or the default `unset` if it is 0. False, with an error, if it is not in min
+// .. YK_CONV_MAX.
 bool yk_conv_number(struct yk_rec *, const char *what, int64_t given, int64_t least, int64_t unsaid, int64_t *to);
 
 #endif

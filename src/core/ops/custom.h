@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Custom ops, registered by applications.  Each has two definitions after the built-in ones, which
-// are never freed.  The first is the op itself, SOURCE of the plugin ABI: a kernel source, or a
-// function on the CPU.  The second joins a recorded decomposition: its results are its last
+// Custom ops, registered by applications. Each has two definitions after the built-in ones, which
+// are never freed. The first is the op itself, SOURCE of the plugin ABI: a kernel source, or a
+// function on the CPU. The second wraps a recorded decomposition: its results are its last
+// operands, and its gradient is that of the op.
 // operands, and its gradient is the op's own.
 #ifndef YK_CUSTOM_H
 #define YK_CUSTOM_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elementwise operations: arithmetic, comparisons, bits, activations.  Each is one instruction of a map program
-// (include/yoke-plugin.h) or is composed of several; operands broadcast as in NumPy.
-// In the comments g is the cotangent, y the result, S(x, a) sums x down to the shape of a.
+// Elementwise operations: arithmetic, comparisons, bits, activations. Each is one instruction of a
+// map program (include/yoke-plugin.h) or is composed of several; operands broadcast as in NumPy. In
+// the comments g is the cotangent, y the result, S(x, a) sums x down to the shape of a.
 #include "config.h"
 
 #include <math.h>
@@ -56,7 +56,7 @@ static yk_id where(struct yk_graph *g, yk_id mask, yk_id x)
 	return yk_tri(g, YK_SELECT, mask, x, yk_lit(g, g->value[x].dtype, 0));
 }
 
-// cot times 1 where a wins, 1/2 where a and b are equal, else 0; wins: YK_GT or YK_LT
+// cot times 1 where `a wins b` holds, 1/2 where a and b are equal, else 0; wins: YK_GT or YK_LT
 static yk_id share(struct yk_graph *g, yk_id cot, yk_id a, yk_id b, int wins)
 {
 	yk_id half = yk_bin_lit(g, YK_MUL, cot, 0.5);
@@ -281,9 +281,9 @@ static yk_id polynomial(struct yk_graph *g, yk_id x, const double *c, int n)
 	return yk_bin_lit(g, YK_ADD, y, c[0]);
 }
 
-// 1 + e, e = erf(x / sqrt 2) in f32, keeping half precision's digits where the two cancel: below
+// 1 + e, where e = erf(x / sqrt 2) in f32, accurate to half precision where the two cancel: below
 // -2.5 it is sqrt(2/pi) exp(-x^2/2) r(-x), where r is a rational approximation of Mills' ratio to
-// 2^-20 up to 14.  The derivative is that of e there too.
+// 2^-20 up to 14. The derivative is that of e there too.
 static yk_id one_plus(struct yk_graph *g, yk_id x, yk_id e)
 {
 	static const double over[] = { 4.62382593504, 3.0224195575, 1.00012389089 };
@@ -313,7 +313,8 @@ yoke_tensor *yoke_gelu(yoke_tensor *x)
 
 yoke_tensor *yoke_gelu_tanh(yoke_tensor *x)
 {
-	// tanh(u) = 2 sigmoid(2u) - 1, so x/2 (1 + tanh u) = x sigmoid(2u): Hendrycks and Gimpel 2016
+	// tanh(u) = 2 sigmoid(2u) - 1, so x/2 (1 + tanh u) = x sigmoid(2u): Hendrycks and Gimpel
+	// 2016
 	struct yk_rec r = yk_rec_begin_op(YK_MUL, 1, &x);
 	const double k = 2 * sqrt(2 / M_PI);
 	if (!yk_rec_reals(&r, 1))

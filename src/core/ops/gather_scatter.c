@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gathering and scattering by indices: rows (gather, embedding, scatter_add) and elements along an axis.
+// Gathering and scattering by indices: rows (gather, embedding, scatter_add) and elements along an
+// axis.
 #include "config.h"
 
 #include <string.h>

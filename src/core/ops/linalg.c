@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Linear algebra of batched matrices: symmetric eigenproblems, Cholesky, triangular systems, and their gradients.
-// There is no decomposition: where a device has no kernel the CPU runs these operations.
+// Linear algebra of batched matrices: symmetric eigenproblems, Cholesky, triangular systems, and
+// their gradients. There is no decomposition: where a device has no kernel the CPU runs these
+// operations.
 #include "config.h"
 
 #include <float.h>
@@ -94,7 +95,8 @@ static yk_id upright(struct yk_graph *g, yk_id x, bool row)
 	return yk_reshape(g, x, v.rank + 1, v.dims);
 }
 
-// sym(V (diag(values' cotangent) + F * V'(vectors' cotangent)) V'), F_ij = 1 / (l_j - l_i), 0 between equal ones
+// sym(V (diag(values' cotangent) + F * V'(vectors' cotangent)) V'), F_ij = 1 / (l_j - l_i), 0
+// between equal ones
 static void grad_eigh(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gin)
 {
 	const yk_id values = g->node[node].out, vectors = values + 1;

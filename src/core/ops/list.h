@@ -34,8 +34,8 @@ struct yk_list_step {
 	int n;
 	yoke_tensor *const *const *list; // n tensors for each list of the formula
 	yoke_tensor *const *number;
-	yoke_tensor *const *const *to;   // n variables to assign for each result; NULL: ..
-	yoke_tensor **made;              // .. new handles of the only such result
+	yoke_tensor *const *const *to;   // n variables to assign for each result, or NULL
+	yoke_tensor **made;              // new handles of the only result without variables
 	bool wide;                       // for sums, as above
 };
 int yk_list_step(const struct yk_list_step *);

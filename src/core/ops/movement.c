@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Views and copies that rearrange elements: reshape, permute, broadcast, slice, pad, concat, bitcast.
+// Views and copies that rearrange elements: reshape, permute, broadcast, slice, pad, concat,
+// bitcast.
 #include "config.h"
 
 #include <stdlib.h>
@@ -252,7 +253,8 @@ static void grad_slice_update(struct yk_graph *g, uint32_t node, const yk_id *go
 
 VIEW(RESHAPE, "reshape", 0, shape_reshape, grad_reshape)
 VIEW(PERMUTE, "permute", 0, shape_permute, grad_permute)
-VIEW(BROADCAST, "broadcast_to", 0, shape_broadcast, grad_broadcast) VIEW(SLICE, "slice", 0, shape_slice, NULL) // its gradient is gathered by yk_backward
+VIEW(BROADCAST, "broadcast_to", 0, shape_broadcast, grad_broadcast)
+VIEW(SLICE, "slice", 0, shape_slice, NULL) // yk_backward computes its gradient
 VIEW(STOP_GRAD, "stop_grad", YK_F_FLAT, yk_shape_same, NULL)
 VIEW(BITCAST, "bitcast", 0, shape_bitcast, NULL)
 YK_OP(CONTIGUOUS) = { .name = "contiguous", .code = YOKE_OP_MOVE, .min_in = 1, .max_in = 1,

@@ -200,8 +200,8 @@ static void decompose_batch_norm(struct yk_graph *g, const struct yk_call *c, yk
 	out[2] = flat(g, var, &v);
 }
 
-// db = sum g, dw = sum g (x r - mean r), dx = s g - (x p + q), where r = 1 / sqrt(var + eps), s = w r, p = s r dw / n and
-// q = s db / n - mean p.
+// db = sum g, dw = sum g (x r - mean r), dx = s g - (x p + q), where r = 1 / sqrt(var + eps), s = w
+// r, p = s r dw / n and q = s db / n - mean p.
 static void grad_batch_norm(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gin)
 {
 	const struct yk_node *n = &g->node[node];

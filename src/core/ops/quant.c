@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quantized weights: their numbers, products with them, and their rows. The decompositions extract
-// the bits with integer operations, so that they run on every device. All products before the last
-// sum are exact in f32 but for Q6_K, so the numbers have the same bits everywhere.
+// Quantized weights: dequantization, matrix products, and gathering of rows. The decompositions
+// extract the bits with integer operations, so that they run on every device. All products before
+// the last sum are exact in f32 except for Q6_K, so the numbers have the same bits everywhere.
 #include "config.h"
 
 #include "graph/record.h"
@@ -195,8 +195,8 @@ static yk_id concat_groups(const struct blocks *b, yk_id low, yk_id high)
 	return shaped(b, yk_cast(b->g, x, yoke_f32), 2, (int64_t[]){ 8, 1 });
 }
 
-// Q4_K, Q5_K: f16 d, f16 D, 12 bytes with the 6-bit scales and minima of 8 groups, for Q5_K 32 bytes
-// of which bit g of byte l is the fifth bit of element l of group g, then 128 bytes.
+// Q4_K, Q5_K: f16 d, f16 D, 12 bytes with the 6-bit scales and minima of 8 groups, for Q5_K 32
+// bytes of which bit g of byte l is the fifth bit of element l of group g, then 128 bytes.
 static yk_id of_256(const struct blocks *b, bool fifth)
 {
 	struct yk_graph *g = b->g;

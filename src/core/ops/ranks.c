@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collective operations of ranks: shapes and gradients.  They run once, in the order of recording; src/lib/comm executes them.
+// Collective operations of ranks: shapes and gradients. They run once, in the order of recording;
+// src/lib/comm executes them.
 #include "config.h"
 
 #include <stdlib.h>

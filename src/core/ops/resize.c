@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pooling and interpolation to a given size: adaptive pools, nearest neighbour and linear resizing of the last axes.
+// Pooling and interpolation to a given size: adaptive pools, nearest neighbour and linear resizing
+// of the last axes.
 #include "config.h"
 
 #include <math.h>
@@ -32,8 +33,8 @@ static bool sizes(struct yk_rec *r, int axes, const int64_t *to)
 	return good;
 }
 
-// The windows floor(i n / to) .. ceil((i+1) n / to) - 1 of x along each axis: [..,to,most,..],
-// shorter windows padded with `fill`; *there marks the elements that belong to the window.
+// The windows floor(i n / to) .. ceil((i+1) n / to) - 1 of x along each axis: [..,to,max,..];
+// shorter windows are padded with `fill`. *there marks the elements that belong to the window.
 static yk_id uneven(struct yk_graph *g, yk_id x, int axes, const int64_t *to, double fill, yk_id *there)
 {
 	*there = YK_NIL;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resolvents of tridiagonal matrices: elements of (z - H)^-1 for batched chains, and their gradients.
+// Resolvents of tridiagonal matrices: elements of (z - H)^-1 for batched chains, and their
+// gradients.
 #include "config.h"
 
 #include <math.h>
@@ -42,7 +43,8 @@ static int want_chain(struct yk_graph *g, const struct yk_call *c)
 	return err ? err : want_beside(g, c, a, IN(3), 2);
 }
 
-// a [..,N], b, c [..,N-1] or none, z [..,2] -> G [..,N,2], certificate [..]; attr: struct yk_resolved
+// a [..,N], b, c [..,N-1] or none, z [..,2] -> G [..,N,2], certificate [..]; attr: struct
+// yk_resolved
 static int shape_resolvent(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
 {
 	const struct yk_value *a = IN(0);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rotary position embedding (Su et al. 2021): rotates the two halves of each head by angles from tables.
+// Rotary position embedding (Su et al. 2021): rotates the two halves of each head by angles from
+// tables.
 #include "config.h"
 
 #include "graph/record.h"

@@ -59,8 +59,8 @@ static inline int want_like(struct yk_graph *g, const struct yk_call *c, uint32_
 	return 0;
 }
 
-// The size in elements and in bytes fits 63 bits, even of slices: axes of size 0 are left out of
-// the product.
+// Checks that the size in elements and in bytes fits 63 bits. Axes of size 0 are left out of the
+// product, so that slices fit too.
 static inline int want_size(struct yk_graph *g, const struct yk_call *c,
 			    const struct yk_value *v)
 {
@@ -122,7 +122,8 @@ static inline yk_id lit_like(struct yk_graph *g, yk_id x, double value)
 	return x == YK_BAD ? x : yk_lit(g, g->value[x].dtype, value);
 }
 
-// The neutral elements of maximum and minimum: the lowest and the highest number, infinite for floating point.
+// The neutral elements of maximum and minimum: the lowest and the highest number, infinite for
+// floating point.
 double yk_dtype_min(int dtype), yk_dtype_max(int dtype);
 
 yk_shape_fn yk_shape_map, yk_shape_same;

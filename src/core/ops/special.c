@@ -223,7 +223,8 @@ static yk_id digamma_of(struct yk_graph *g, yk_id x)
 	return yk_tri(g, YK_SELECT, low, mirror, y);
 }
 
-// The derivative of digamma: Abramowitz and Stegun 6.4.12, 6.4.6 and 6.4.7; +infinity at 0, -1, -2, ..
+// The derivative of digamma: Abramowitz and Stegun 6.4.12, 6.4.6 and 6.4.7; +infinity at 0, -1, -2,
+// ..
 static yk_id trigamma_of(struct yk_graph *g, yk_id x)
 {
 	static const double series[] = {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Statistics composed of reductions, sorts and products: variance, covariance, norms, quantiles, histograms.
-// Each is computed in the accumulator's dtype and rounded once.
+// Statistics composed of reductions, sorts and products: variance, covariance, norms, quantiles,
+// histograms. Each is computed in the accumulator's dtype and rounded once.
 #include "config.h"
 
 #include <math.h>

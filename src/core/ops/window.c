@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sliding windows along an axis: a view with overlapping elements, and its adjoint, which adds them up.
+// Sliding windows along an axis: a view with overlapping elements, and its adjoint, which adds them
+// up.
 #include "config.h"
 
 #include <string.h>

@@ -110,7 +110,7 @@ static int fill_up(struct yk_work *w, yk_id v, int64_t rows, int64_t columns, yk
 {
 	struct yk_value x = w->g.value[v];
 	const int rank = x.rank;
-	union yoke_attr attr[2 * YOKE_MAX_RANK + 1] = { { 0 } }; // before, behind, value
+	union yoke_attr attr[2 * YOKE_MAX_RANK + 1] = { { 0 } }; // before, after, value
 	*out = v;
 	if (x.dims[rank - 2] == rows && x.dims[rank - 1] == columns)
 		return 1;
@@ -165,7 +165,8 @@ static int pad(struct yk_work *w, const struct yk_call *c, const struct yk_value
 	return err ? err : 1;
 }
 
-// Records the product for reports, once per scope and shape, with what the last plan did.
+// Records the product for reports, once per scope and shape, with whether the latest plan padded
+// it.
 static int note(struct yk_work *w, const struct yk_call *c, const struct yk_value *y, const struct product *p,
 		bool padded)
 {

@@ -18,8 +18,8 @@
 
 // ---- what gradients through assignments need ----
 
-// By node.  i + 1 marks the gradient path through the new version of root i (path), and what it
-// needs (needed).
+// By node: i + 1 if the node lies on the gradient's path through the new version of root i (path),
+// or if that gradient needs its bytes (needed).
 struct needs {
 	const struct yoke_context *ctx;
 	uint8_t *named; // a gradient may be requested with respect to it, or to something before it

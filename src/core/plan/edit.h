@@ -27,7 +27,7 @@ int yk_edit_add(struct yk_work *, const struct yk_call *, const struct yk_value 
 void yk_edit_drop(struct yk_work *, uint32_t node);
 // Drops all nodes without readers.
 int yk_edit_sweep(struct yk_work *);
-// Applies the view that v is of its base to another base; gives `base` if v is its own base.
+// Applies to another base the view through which v sees its own base; gives `base` if v is a base.
 int yk_edit_view(struct yk_work *, yk_id v, yk_id base, yk_id *out);
 
 #endif

@@ -77,8 +77,8 @@ void yk_ref_set(struct yk_work *w, struct yk_ref *ref, const struct yoke_view *v
 	}
 }
 
-// Chooses the best implementation that builds.  If none does, the plan is made again: the device no
-// longer offers the op then.
+// Chooses the best implementation that builds. If none does, the plan is made again, because the
+// device no longer offers the op.
 static int choose(struct yk_work *w, struct yk_device *d, const struct yoke_op *op,
 		  struct yk_step *s, char *why, size_t cap)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Evaluating and reading values from inside the library, and what evaluations ran on the CPU instead
-// of the device.
+// Evaluates and reads values inside the library, and counts the operations that ran on the CPU
+// instead of the device.
 #ifndef YK_EVAL_H
 #define YK_EVAL_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys: the structure of an evaluation as an array of words.  Evaluations with equal keys share a
-// plan.  Marks tell which recorded nodes the evaluation needs.
+// Keys: the structure of an evaluation as an array of words. Evaluations with equal keys share a
+// plan. Marks record which nodes the evaluation needs.
 #ifndef YK_KEY_H
 #define YK_KEY_H
 

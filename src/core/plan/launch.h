@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Running a plan: binding its leaves and blocks, launching its steps, and the checks before and after
-// a step.
+// Runs a plan: binds its leaves and blocks, launches its steps, and checks before and after a step.
 #ifndef YK_LAUNCH_H
 #define YK_LAUNCH_H
 

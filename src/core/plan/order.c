@@ -108,7 +108,7 @@ static bool is_update(const struct yk_work *w, const struct yk_group *q)
 }
 
 // Position of the last group that an update must follow: makers of its operands, barriers that
-// these passed, and other readers, which must come before the update can overwrite the operand.  An
+// these passed, and other readers, which must come before the update can overwrite the operand. An
 // operand computed in place in a concat has the concat as base, and only the concat reads it: the
 // update is then the concat itself, which has no step for this operand, so its maker may come
 // later.

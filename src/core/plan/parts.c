@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attribution for profiles: which nodes each step computes, and why other nodes need no step.
-// Every node of the lowered graph is in the steps of one group, or in the plan's list `gone`.
+// Attribution for profiles: the nodes that each step computes, and the reason why a node has no
+// step. Every node of the lowered graph is in the steps of one group, or in the plan's list `gone`.
 
 #include "config.h"
 

@@ -107,7 +107,8 @@ static int print(struct yk_work *w)
 	return 0;
 }
 
-// In order; passes.h describes each pass.  What a pass requires is guaranteed by the passes above it.
+// In order; passes.h describes each pass. What a pass requires is guaranteed by the passes above
+// it.
 static int (*const pipeline[])(struct yk_work *) = {
 	// guarantees work.g, in creation order, each node on a device that can run it, no equal
 	// nodes

@@ -26,8 +26,8 @@ const char yk_too_large[] = "larger than the largest allocation";
 
 struct cut {
 	int axis;     // of the result
-	int64_t rows; // elements along it ..
-	int64_t step; // .. and per slice
+	int64_t rows; // elements along it
+	int64_t step; // elements per slice
 };
 
 uint64_t yk_bytes_of_value(const struct yk_value *v)

@@ -48,8 +48,8 @@ struct yk_step {
 	uint32_t wait, waits; // in plan->wait: events of other slots that it waits for
 	const struct yk_part *part; // the nodes it computes; the steps of one move share them
 	bool on_device;       // for RANKS: operands and workspace are in device memory
-	const struct yoke_backend *ops; // for RUN: the backend that prepared the op ..
-	void *handle;                   // .. and its handle
+	const struct yoke_backend *ops; // for RUN: the backend that prepared the op
+	void *handle;                   // for RUN: the backend's handle of the op
 	int64_t growth;       // change in live bytes after it, in arenas and in roots that need
 			      // memory
 };

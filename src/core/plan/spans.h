@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Offsets in an arena: the largest spans first, each at the lowest offset that is free while it lives.
+// Offsets in an arena: the largest spans first, each at the lowest offset that is free while it
+// lives.
 #ifndef YK_SPANS_H
 #define YK_SPANS_H
 

@@ -24,8 +24,8 @@ struct waits {
 	struct yk_clock now[YK_SLOTS]; // after the last step of each slot
 	uint32_t count[YK_SLOTS];      // 1 + index of that step, 0: none yet
 	bool began[YK_SLOTS];          // the slot has waited for the work before the plan
-	uint32_t *down;                // downloads of spilled values; the device does not yet know
-	uint32_t downs, known;         // those from `known` on to be done
+	uint32_t *down;                // steps that download spilled values
+	uint32_t downs, known;         // the device knows down[0 .. known - 1] to be done
 	uint32_t shared, before;       // the last reduction to shards and the one before it,
 				       // YK_NIL: none
 	uint32_t *writer;              // by base value: the last step that wrote it, YK_NIL: none

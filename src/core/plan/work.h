@@ -32,7 +32,7 @@ struct yk_clock { // which steps are known to be done when a step begins: of slo
 	uint32_t over[YK_SLOTS];
 };
 
-// Facts that passes keep about a node of the plan's graph ..
+// Facts that passes keep about a node of the plan's graph.
 struct yk_node_facts {
 	const char *cause; // why it is on its device, or NULL
 	uint32_t from;     // the recorded node it was lowered from, by its marked number
@@ -41,7 +41,7 @@ struct yk_node_facts {
 	uint32_t group;    // the group that computes it; YK_NIL: none
 	bool live;
 };
-struct yk_value_facts { // .. and of a value
+struct yk_value_facts { // facts about a value
 	struct yk_place place;
 	uint32_t use; // for a base value: the first operand that reads it, in work.use; YK_NIL:
 		      // none

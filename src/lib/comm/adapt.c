@@ -35,7 +35,7 @@ struct size { // per size class of jobs
 struct yk_adapt {
 	uint32_t ranks, node;
 	int64_t last;         // step of the last change
-	bool known;           // there was a change
+	bool known;           // a change was made
 	bool waits;           // a change is pending until the ranks apply it
 	pthread_mutex_t lock; // protects size[], except `applied`
 	struct size size[YK_TUNED_SIZES];
@@ -129,8 +129,8 @@ static bool may(const struct yk_adapt *a, const struct size *s, int how, double 
 	       predicted(a, how, bytes) <= TOO_SLOW * predicted(a, s->best, bytes);
 }
 
-// Selects the algorithm for the next jobs of this size; `said` is set if another one has become the
-// best.
+// Selects the algorithm for the next jobs of this size. `message` is set if another algorithm has
+// become the best.
 static int next_of(const struct yk_adapt *a, struct size *s, double bytes, char *said, size_t room)
 {
 	const double took = median(s->took);

@@ -15,7 +15,7 @@
 
 struct yk_adapt;
 
-// Whether dist.adapt is set and dist.algorithm does not fix the algorithm.
+// Whether dist.adapt is set and dist.algorithm does not name an algorithm.
 bool yk_adapt_asked(void);
 // Every rank of a group has one. Returns NULL if out of memory.
 struct yk_adapt *yk_adapt_new(uint32_t ranks, uint32_t node);
@@ -24,7 +24,7 @@ void yk_adapt_free(struct yk_adapt *); // NULL is allowed
 // rounded only once.
 void yk_adapt_took(struct yk_adapt *, uint64_t bytes, bool once, int how, double seconds);
 // Called on the first rank before a step. Returns the change that all ranks must pass to
-// yk_adapt_apply, or 0 for none. `said` receives a log line if another algorithm has become the
+// yk_adapt_apply, or 0 for none. `message` receives a log line if another algorithm has become the
 // best, else "".
 uint32_t yk_adapt_wish(struct yk_adapt *, int64_t step, char *said, size_t room);
 void yk_adapt_apply(struct yk_adapt *, uint32_t wish); // takes effect with the next job

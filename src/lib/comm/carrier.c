@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Links between machines over MPI. The two ends of a link are ring buffers of equal length with the
 // same bytes at the same offsets: an MPI message is a contiguous range of the sender's ring and is
-// received at the same offset of the receiver's. An empty message means that the sender is done
-// with the group.
+// received at the same offset of the receiver's. An empty message means that the sender has left
+// the group.
 //
 // Ranks of a machine read each other's slots and the failure reason when a rank is late or fails.
 // For other machines these are sent several times a second as a "board" to the group's first rank
@@ -62,7 +62,7 @@ enum { ASKED, OPENED, REFUSED };
 struct yk_carrier {
 	const struct yk_mpi *mpi;
 	struct yk_started place;
-	uint32_t first;      // first rank of this machine
+	uint32_t first;      // this machine's first rank
 	uint32_t *node;      // per rank: the first rank of its machine
 	struct yk_route *routes;
 	bool failed;

@@ -343,7 +343,8 @@ struct offer {
 	uint32_t tag; // first unused tag
 };
 
-// The member that creates the rendezvous, among wish[0 .. n - 1]: the first on this machine.
+// The index in wish[0 .. n - 1] of the member that creates the rendezvous: the first one on this
+// machine.
 static uint32_t maker(const yoke_group *g, const struct wish *wish)
 {
 	uint32_t k = 0;

@@ -85,7 +85,7 @@ static int ask(const struct launcher *l, struct yk_started *to)
 	if (!number(getenv(l->ranks), &to->ranks) || to->ranks < 2 || !getenv(l->rank))
 		return 0;
 	if (l->mpi == NULL && (!getenv(l->locals) || !getenv(l->local)))
-		return 0; // other software sets such names too
+		return 0; // other software sets variables of these names too
 	const bool also = !getenv(l->local) && l->also_local;
 	to->launcher = l->name;
 	to->mpi = l->mpi && !*l->mpi && getenv("PMIX_RANK") ? "openmpi" : l->mpi;

@@ -124,7 +124,7 @@ static char *element_at(const struct yk_job *j, int place, int64_t e, int64_t *r
 	return list[k] + (size_t)e * size_of(t);
 }
 
-// Address of byte `at` of the action's chunks in a place; returns the number of contiguous bytes
+// Address of byte `at` of the action's chunks in a buffer; returns the number of contiguous bytes
 // from there.
 static uint64_t piece_at(const struct yk_job *j, const struct yk_action *a, int place, uint32_t slot, uint64_t at,
 			 char **to)
@@ -565,7 +565,7 @@ static void look_for_gone(const struct yk_job *j)
 	const struct yoke_group *g = j->task->group;
 	const struct yk_course *c = j->course;
 	const struct yk_action *a = c->at < c->s->n ? &c->s->action[c->at] : NULL;
-	// when sending, the receiver is the one waited for
+	// when sending, this rank waits for the receiver
 	const bool receives = a && (a->kind == YK_ACT_RECV || a->kind == YK_ACT_RECV_ADD);
 	const uint32_t peer = receives ? a->peer : c->sends ? c->send[0].action->peer : g->rank;
 	const bool away = g->rendezvous->route && yk_route_away(g->rendezvous->route, peer);

@@ -108,7 +108,7 @@ static int ask(struct yk_started *p)
 int yk_mpi_ask(struct yk_started *p)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-	static struct yk_started found; // .variable is set once MPI was queried
+	static struct yk_started found; // .variable is set after MPI was queried
 	static int code;
 	static char why[400];
 	pthread_mutex_lock(&lock);

@@ -115,7 +115,7 @@ static void act(struct yk_job *j, enum act_kind kind, struct yk_address to, stru
 
 // ---- ranges of tensors, and slots for received terms ----
 
-struct range { // in the concatenated elements of all tensors
+struct range { // a range of the concatenated elements of all tensors
 	int64_t from, to;
 };
 
@@ -179,7 +179,8 @@ uint64_t yk_native_bytes(const struct yk_task *t)
 	return reduces(t) && t->where == YK_BY_DEVICE && t->group->ranks > 1 ? t->group->ranks * slot_bytes(t) : 0;
 }
 
-// Where rank i's terms are received. This rank's own slot holds sums that are sent on.
+// The address at which rank i's terms are received. This rank's own slot holds sums that are sent
+// on.
 static struct yk_address slot_of(const struct yk_job *j, uint32_t i, int64_t element)
 {
 	const struct yk_task *t = j->task;

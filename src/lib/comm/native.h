@@ -7,7 +7,7 @@
 
 #include "comm/ranks.h"
 
-// maximum; a sum is one map op with one input per rank
+// YOKE_MAP_MAX_INPUTS: a sum is one map op with one input per rank
 enum { YK_NATIVE_RANKS = YOKE_MAP_MAX_INPUTS };
 
 struct yk_native { // state of one rank in a group
@@ -26,8 +26,8 @@ void yk_native_offer(struct yk_rendezvous *, int ranks, char (*device)[sizeof ((
 // Ranks as processes: called while joining the world. Each rank publishes its device and reads
 // those of the others.
 void yk_native_meet(struct yk_rendezvous *, uint32_t rank, struct yk_device *);
-// For a group split: the first rank of each part (`makes`) creates a communicator id, and all ranks
-// exchange them; `part` receives the one that rank number `from` made.
+// For a group split: the first rank of each new group (`makes`) creates a communicator id, and all
+// ranks exchange them; `part`, this rank's new group, receives the id that rank `from` created.
 int yk_native_split(struct yoke_group *, bool makes, uint32_t from, struct yk_rendezvous *part);
 
 // join: requires rendezvous->native. leave: allowed for any group.
@@ -40,7 +40,7 @@ int yk_native_takes(const struct yk_task *);
 uint64_t yk_native_bytes(const struct yk_task *);
 void yk_native_task_fini(struct yk_task *);
 
-// Takes the next step of a job that all ranks have come to. Returns 1 if it made progress, 0 if it
+// Takes the next step of a job that all ranks have reached. Returns 1 if it made progress, 0 if it
 // is waiting, 2 when done, or a negative error code with the error set.
 int yk_native_advance(struct yk_job *);
 // Aborts the job. Returns false while some of its work is still running on the device.

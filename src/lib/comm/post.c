@@ -4,8 +4,8 @@
 // waits once for each other rank's post but never for others to read its own: it has two posts, and
 // reuses one once all others have finished the job it was used for.
 //
-// A rank that posts job n has finished all earlier jobs; others usually learn of it that way.
-// Finishing a job therefore wakes nobody; coming to the next one does.
+// A rank that posts job n has finished all earlier jobs; the others usually detect it that way.
+// Finishing a job therefore wakes no rank; reaching the next job does.
 #include "config.h"
 
 #include <string.h>
@@ -88,8 +88,8 @@ static void post(struct yk_job *j)
 	yk_job_come(j, yk_nanoseconds_about());
 }
 
-// Whether all others have posted the same operation. closely: also check for ranks that never will;
-// that reads their slots, which they are writing to, and slows them down.
+// Whether all others have posted the same operation. closely: also check for ranks that have left
+// or run another operation; this reads their slots while they write to them, and slows them down.
 static bool all_posted(const struct yk_job *j, bool closely)
 {
 	const struct yoke_group *g = j->task->group;
@@ -156,7 +156,7 @@ bool yk_post_advance(struct yk_job *j, int *code, char why[YK_WHY])
 	}
 	if (comes)
 		post(j);
-	// others mostly come at about the same time
+	// the others usually post at about the same time
 	for (int k = 0; !all_posted(j, k == LOOKS); k++) {
 		if (k == LOOKS || atomic_load_explicit(&g->rendezvous->area->broken, memory_order_relaxed))
 			return comes;

@@ -166,8 +166,8 @@ static void hand_on(const struct parent *p)
 		send_all(p, (int)s.ssi_signo);
 	}
 	yk_stop_drained(&p->launch->window);
-	// Repeated until they have ended: a child ignores the signal while its window for the first
-	// one is open.
+	// Repeated until the children have ended: a child ignores the signal while its window for
+	// the first signal is open.
 	if (p->launch->signals > 1)
 		send_all(p, p->launch->signal);
 }
@@ -190,7 +190,7 @@ static void wait_children(struct parent *p)
 			bury(p, i);
 		if (p->failed && yk_nanoseconds() - p->failed > p->launch->grace) {
 			p->late = true;
-			// it is stopped, or waits for something that never happens
+			// the child is stopped, or waits for something that never happens
 			send_all(p, SIGKILL);
 		}
 	}

@@ -200,7 +200,7 @@ static void watch(struct yk_ranks *q)
 	pthread_mutex_unlock(&q->drive);
 }
 
-// The same, after waiting for the thread that currently advances jobs.
+// The same, after waiting for the thread that is currently advancing jobs.
 static bool help_behind(struct yk_ranks *q)
 {
 	pthread_mutex_lock(&q->drive);
@@ -209,7 +209,7 @@ static bool help_behind(struct yk_ranks *q)
 	return moved;
 }
 
-// How long to sleep if nobody rings.
+// How long to sleep if the wakeup is not rung.
 static uint64_t sleeps(const struct yk_ranks *q, bool polls)
 {
 	const uint64_t due = atomic_load(&q->due), now = yk_nanoseconds();
@@ -283,7 +283,7 @@ void yk_ranks_wait(struct yk_ranks *q, uint64_t job)
 	atomic_fetch_add_explicit(&q->waited, yk_nanoseconds() - began, memory_order_relaxed);
 }
 
-// Whether there is nothing to do, or another thread does it.
+// Whether there is nothing to do, or another thread advances the jobs.
 static bool is_idle(const struct yk_ranks *q)
 {
 	return atomic_load(&q->helpers) || atomic_load(&q->over) == atomic_load(&q->enqueued);
@@ -349,9 +349,9 @@ static uint64_t next_of(const struct yk_task *t)
 }
 
 // Advances a short job on the enqueuing thread, so that other ranks need not wait for this one.
-// Returns false if there are several jobs, a larger one, or the other ranks have not come; then the
-// queue's thread continues unless a thread waits. Waking that thread would take most of the time of
-// a short job.
+// Returns false if there are several jobs, if the job is larger, or if the other ranks have not
+// reached it. The queue's thread then continues unless a thread waits for the job. Waking the
+// queue's thread would take longer than a short job itself.
 static bool is_begun(struct yk_ranks *q)
 {
 	if (atomic_load(&q->carrier) || pthread_mutex_trylock(&q->drive))

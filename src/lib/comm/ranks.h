@@ -19,8 +19,8 @@
 
 enum { YK_TASK_TEXT = 96, YK_WHY = 400, YK_MAX_RANKS = 256 };
 
-// Where a job's operands are: host memory; device memory, added in order T; device memory, reduced
-// by the vendor library.
+// Location of a job's operands and the way they are reduced: in host memory; in device memory,
+// added in order T; in device memory, by the vendor library.
 enum yk_by { YK_BY_HOST, YK_BY_DEVICE, YK_BY_LIBRARY };
 
 // What a job does; shared by all launches of the same step of a plan.
@@ -148,13 +148,13 @@ struct yk_post {
 };
 
 struct yk_rank_slot { // shared state of one rank
-	_Alignas(128) _Atomic uint64_t came; // number of jobs the rank has come to
+	_Alignas(128) _Atomic uint64_t came; // number of jobs the rank has reached
 	_Atomic uint64_t left; // number of jobs after which it no longer reads other ranks' memory
 	_Atomic int busy;          // reading or writing other ranks' memory
 	_Atomic int gone;          // it has left the group
 	_Atomic int erred; // the process fails with its own error, not one caused by another rank
 	_Atomic uint64_t since;    // time of its last change, nanoseconds
-	// time when it last came to a job or checked what it waits for, nanoseconds
+	// time when it last reached a job or checked what it waits for, nanoseconds
 	_Atomic uint64_t beat;
 	struct yk_job *_Atomic job; // the current job; valid if the ranks are threads
 	// for processes; on its own cache line because others read it at every change
@@ -293,7 +293,7 @@ struct yk_ranks {
 	struct yk_carrier *_Atomic carrier; // to ranks on other machines; NULL: all are on this one
 	_Atomic uint64_t due;     // when the first message delayed by dist.link is due; 0: none
 	uint64_t next_due;        // the same, as collected during the current pass
-	_Atomic uint64_t watched; // when late ranks were last looked for
+	_Atomic uint64_t watched; // when late ranks were last checked
 	_Atomic uint64_t waited;  // total nanoseconds that threads waited for jobs
 	atomic_bool quit;
 	// The first failure that no event has reported; protected by lock.
@@ -333,7 +333,7 @@ bool yk_ranks_help(struct yk_ranks *); // advances jobs as far as possible; fals
 void yk_ranks_quit(struct yk_ranks *); // ends the queue's thread
 // Breaks all groups of the context.
 void yk_ranks_break(struct yk_ranks *, int code, const char *why);
-// Collectives that the host code itself needs; returns the job's error.
+// Collectives that host code runs itself; returns the job's error.
 int yk_task_do(struct yk_task *, void *in, void *out); // at most one tensor; sets the task's name
 // Sends host memory to one rank, which must receive the same number of bytes; tell: broadcasts from
 // `root`.
@@ -356,7 +356,7 @@ bool yk_shared_advance(struct yk_job *, int *code, char why[YK_WHY]);
 // Returns true if the job's group is broken; the job is over once no rank accesses its memory any
 // more.
 bool yk_job_broken(struct yk_job *, int *code, char why[YK_WHY]);
-void yk_job_come(struct yk_job *, uint64_t now); // marks that its rank has come to the job
+void yk_job_come(struct yk_job *, uint64_t now); // marks that its rank has reached the job
 void yk_job_sent(const struct yk_job *); // counts the bytes that other ranks read from this one
 // breaks the group because that rank has left
 void yk_job_alone(const struct yk_job *, uint32_t other);

@@ -111,7 +111,7 @@ void yk_area_break(struct yk_area *a, int code, const char *fmt, va_list ap)
 
 // ---- rendezvous ----
 
-// for threads, which send messages only if dist.algorithm or dist.link requires it
+// for ranks that are threads; they send messages only if dist.algorithm or dist.link requires it
 enum { RING = 4096 };
 
 static struct yk_rendezvous *rendezvous_new(uint32_t ranks)

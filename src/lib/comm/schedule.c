@@ -127,7 +127,7 @@ static bool is_power(uint32_t n)
 static void tree_up(struct maker *m, uint32_t root)
 {
 	const uint32_t n = m->w->ranks, r = m->w->rank;
-	int sum = YK_IN; // where the sum so far is
+	int sum = YK_IN; // the buffer that holds the sum so far
 	for (uint32_t d = 1; d < n; d *= 2) {
 		uint32_t left = r / (2 * d) * 2 * d, right = left + d;
 		if (right >= n)

@@ -52,9 +52,9 @@ enum yk_action_kind {
 	YK_ACT_SUM
 };
 
-// Where chunks are. IN is never written; OUT may be the same memory. WORK holds all chunks: in OUT
-// if OUT is large enough, otherwise in scratch memory. A slot holds the chunks of one action,
-// packed from its start.
+// The buffer that holds chunks. IN is never written; OUT may be the same memory. WORK holds all
+// chunks: in OUT if OUT is large enough, otherwise in scratch memory. A slot holds the chunks of
+// one action, packed from its start.
 enum yk_action_place { YK_IN, YK_OUT, YK_WORK, YK_SLOT };
 
 struct yk_action {
@@ -65,7 +65,7 @@ struct yk_action {
 	uint32_t chunk, step, chunks; // chunk, chunk + step, ...: this many
 };
 
-// Do two actions in the same place share a chunk?
+// Do two actions on the same buffer share a chunk?
 static inline bool yk_actions_meet(const struct yk_action *a, const struct yk_action *b)
 {
 	for (uint32_t k = 0; k < a->chunks; k++) {

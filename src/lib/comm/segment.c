@@ -296,7 +296,7 @@ static int late(const struct yk_started *p, const char *who)
 		       p->ranks, p->launcher, who, START_MS / 1000);
 }
 
-// The first rank of the machine creates the memory and hands it to the others.
+// The machine's first rank creates the memory and hands it to the others.
 static int host(const struct yk_started *p, struct yk_segment **to)
 {
 	const uint64_t began = yk_nanoseconds();
@@ -325,7 +325,7 @@ static int host(const struct yk_started *p, struct yk_segment **to)
 		if (n + 1 < p->locals && yk_nanoseconds() - began > START_MS * (uint64_t)1000000)
 			err = late(p, "others have");
 	}
-	if (answer.unlike.magic) { // tell the ranks that came before the mismatch was found
+	if (answer.unlike.magic) { // notify ranks that connected before the mismatch was found
 		err = yk_answer_error(&answer);
 		yk_segment_break(s, err, "%s", yoke_error());
 	}
@@ -355,7 +355,7 @@ static int visit(const struct yk_started *p, struct yk_segment **to)
 	return err;
 }
 
-// Call once, before the process binds threads to CPUs.
+// Fills in this process's slot. Call once, before the process binds threads to CPUs.
 static void sit_down(struct yk_rank_slot *s)
 {
 	cpu_set_t set;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that the ranks of one machine share, and how they get it.
+// Memory that the ranks of one machine share, and the sockets that distribute it.
 //
 // It is a sealed memfd: no rank can shrink it while others use it, and nothing remains after the
 // last process has ended. The descriptor is passed over a socket with an abstract name (no file);
@@ -31,8 +31,8 @@ int *yk_segment_peer(struct yk_segment *, uint32_t rank);
 pid_t yk_segment_speaker(struct yk_segment *);
 
 // This process's segment, kept until the process ends: received from the parent process, or created
-// by the machine's first rank and handed to the others, which that rank waits for. ERANK: they did
-// not come in time.
+// by the machine's first rank, which waits until all others have fetched it. ERANK: some did not in
+// time.
 int yk_segment_get(const struct yk_started *, struct yk_segment **to);
 
 // ---- sockets ----

@@ -180,8 +180,8 @@ static void work(const struct yk_job *j)
 	}
 }
 
-// Bytes of this rank that others read or receive: what it would send by the algorithm with the
-// fewest bytes.
+// The bytes that other ranks read of this one, counted as what it would send by the algorithm with
+// the fewest bytes.
 static uint64_t sent_by(const struct yk_job *j)
 {
 	const struct yk_task *t = j->task;
@@ -476,7 +476,7 @@ static bool is_waiting(const struct yoke_group *g, uint32_t rank, uint64_t now)
 	return false;
 }
 
-// Names up to four ranks that have not come; returns the number of late ranks.
+// Names up to four ranks that have not reached the job; returns the number of late ranks.
 static uint32_t late_ranks(const struct yk_job *j, char *to, size_t cap)
 {
 	const struct yoke_group *g = j->task->group;

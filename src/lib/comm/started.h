@@ -7,7 +7,7 @@
 
 struct yk_started {
 	uint32_t rank, ranks;
-	// on this machine, or on the group of ranks that dist.pretend treats as a machine
+	// on this machine, or in the group of ranks that dist.pretend treats as a machine
 	uint32_t local, locals;
 	uint32_t pretend; // dist.pretend: number of ranks treated as one machine; 0: real machines
 	const char *launcher;   // "mpirun of Open MPI"; NULL: yoke itself

@@ -45,7 +45,7 @@ struct yk_case {
 	struct yoke_view view[YK_CASE_VIEWS]; // results, then operands
 	struct yk_array array[YK_CASE_VIEWS];
 	uint32_t views;
-	char note[96]; // what is special about the case, for people
+	char note[96]; // describes what is special about the case
 // Optional second case whose results must equal the results of this one from element part_at on,
 // whichever implementations run the two.  Only `yoke check device` checks it: it usually
 // needs other kernels to be built.

@@ -14,7 +14,7 @@ struct heads {
 	struct yk_num *seen; // number of visible keys for each batch row
 	uint32_t q, k, v, mask, key, step, n;
 	int64_t mask_b, mask_h; // extents of the mask, 1 or B, H
-	int64_t hidden;         // a key that the mask hides from all queries, NaN in k and v; -1: none
+	int64_t hidden;         // a key hidden from all queries, NaN in k and v; -1: none
 	bool causal, masked;
 	double scale, dropout;
 };

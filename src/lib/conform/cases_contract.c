@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases of CONTRACT: a [..,M,K] b [..,K,N] -> [..,M,N], transposed, broadcast, with and without a map.
+// Cases of CONTRACT: a [..,M,K] b [..,K,N] -> [..,M,N], transposed, broadcast, with and without a
+// map.
 #include "config.h"
 
 #include <math.h>

@@ -217,8 +217,8 @@ static void column_sums(struct yk_case *c, uint32_t k, const double *sum, const 
 			     unit * (16 + sqrt((double)rows)) * abs[i]);
 }
 
-// With h = (x - mean) rstd and u = g w: dx = rstd (u - mean u - h mean(u h)), dw = sum g h, db = sum g;
-// RMS norm has no mean u.
+// With h = (x - mean) rstd and u = g w: dx = rstd (u - mean u - h mean(u h)), dw = sum g h, db =
+// sum g; RMS norm has no mean u.
 static bool make_norm_backward(struct yk_case *c, int dtype, bool layer)
 {
 	int64_t dims[YOKE_MAX_RANK];
@@ -337,7 +337,7 @@ static void add_logits(struct yk_case *c, int dtype, struct entropy *e, bool odd
 	const int64_t dims[] = { e->n, e->classes };
 	bool all = yk_draw_one_in(c, 16);
 
-	odd &= e->smooth == 0; // else what is nothing takes part in a mean
+	odd &= e->smooth == 0; // otherwise every class takes part in a mean
 	e->x = odd && yk_case_large(c) ?
 		       yk_case_in_by(c, dtype, 2, dims, YK_ROWS, rising_number) :
 	       odd && yk_draw_one_in(c, 8) ?

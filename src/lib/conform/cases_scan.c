@@ -22,7 +22,8 @@ static int linear(struct yoke_map *m, int dtype)
 	return 1;
 }
 
-// Forward elimination of a tridiagonal system with b = 1 + |.|: c' = c / (b - a c'), d' = (d - a d') / (b - a c').
+// Forward elimination of a tridiagonal system with b = 1 + |.|: c' = c / (b - a c'), d' = (d - a
+// d') / (b - a c').
 static int tridiagonal(struct yoke_map *m, int dtype)
 {
 	int a = yk_program_input(m, dtype), b = yk_program_input(m, dtype), c = yk_program_input(m, dtype),

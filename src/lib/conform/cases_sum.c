@@ -26,7 +26,7 @@ static void finish(struct yk_want *w, const struct total *t, int dtype)
 {
 	const double unit = 2 * yk_num_unit(yk_num_acc(dtype));
 	if (yk_num_real(
-		    dtype)) // few numbers differ in what is repeated, so all may round alike
+		    dtype)) // repeated values: all may round alike
 		yk_want_real(w, dtype, (double)t->f,
 			     (2 + (double)t->n / 2) * unit * t->abs);
 	else

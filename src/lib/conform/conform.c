@@ -25,7 +25,7 @@ enum {
 #define ROW(code, name, dtypes, full) { YOKE_OP_##code, #name, dtypes, full, yk_make_##name },
 const struct yk_case_row yk_case_rows[] = { YK_CASE_ROWS(ROW){ .name = NULL } };
 
-// After this many cases, plain ones among them, that the device does not accept, the rest is
+// After this many cases that the device does not accept, some plain ones among them, the rest is
 // skipped.
 enum { PATIENCE = 9, SHOWN = 3 };
 
@@ -266,8 +266,8 @@ static int run_group(struct run *r, const struct yk_case_row *row, int dtype)
 	bool taken = false;
 	char what[96];
 
-	// A pass gives up at the same case as a whole run: until a case is taken, it also asks
-	// about those of the other passes.
+	// A pass stops at the same case as a run that is not divided: until the device accepts a
+	// case, the pass also queries the cases of the other passes.
 	for (uint32_t number = 0; number < row->full && (taken || tried < PATIENCE) && !ends(r);
 	     number++) {
 		const bool ours = !r->options->passes ||

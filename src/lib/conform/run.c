@@ -119,7 +119,7 @@ struct layout {
 static int lay_out(struct yk_runner *r, const struct yk_case *c, uint64_t work,
 		   struct layout *l)
 {
-	r->used[0] = r->used[1] = GUARD; // never nothing
+	r->used[0] = r->used[1] = GUARD; // a segment is never empty
 	for (uint32_t k = 0; k < c->views; k++) {
 		const struct yk_array *a = &c->array[k];
 		bool result = k < c->op.nout;
@@ -472,7 +472,7 @@ uint64_t yk_runner_can(struct yk_runner *r, const struct yk_case *c)
 	return r->device->ops->can(r->device->index, &c->op);
 }
 
-// Prepares the handle for all runs, as a plan does: without data that only a launch knows.
+// Prepares the handle for all runs, as a plan does: without data that is known only at launch.
 static int prepare(const struct yk_device *d, struct yk_case *c, uint32_t impl, void **handle,
 		   uint64_t *work)
 {

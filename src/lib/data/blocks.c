@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tokenizes blocks of text files in several threads: one pass counts and learns, another writes.
+// Tokenizes blocks of text files in several threads: the first pass counts tokens and learns words,
+// the second writes tokens.
 #include "config.h"
 
 #include <errno.h>
@@ -214,7 +215,7 @@ static int take_kept(struct worker *w, const struct yk_block *b)
 {
 	const struct yk_kept *k = w->job->b->kept;
 	const size_t n = (size_t)b->tokens, tokens = n * (size_t)b->width;
-	yk_tokens_fini(&w->list); // so that its width becomes that of the vocabulary
+	yk_tokens_fini(&w->list); // so that the list gets the width of the vocabulary
 	int e = yk_tokens_reserve(&w->list, b->width == 1 ? 256 : b->width == 2 ? 65536 : INT32_MAX, n);
 	if (e == 0)
 		e = yk_file_read_at(k->file.fd, k->file.path, b->at, w->list.ids, tokens);

@@ -192,7 +192,7 @@ static void spread(const unsigned char *from, const int64_t *dims, unsigned char
 		spread(from + (size_t)i * inner_from, dims + 1, to + (size_t)i * inner_to, shape + 1, rank - 1, size);
 }
 
-// The max over the samples along each axis, rounded up to the field's multiple.
+// The maximum over the samples along each axis, rounded up to the field's multiple.
 static void batch_shape(const struct yoke_loader *l, struct yk_batch *s, int f)
 {
 	const struct yk_field *x = &l->set->field[f];

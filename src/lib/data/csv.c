@@ -160,7 +160,7 @@ static int split(const struct table *t, int64_t record, uint64_t at, char *text,
 		const bool last = from == end;
 		if (*n < most)
 			to[*n] = (struct cell){ cell, (size_t)(put - cell) };
-		*put = 0; // at most `from`, whose character has been read
+		*put = 0; // `put` never overtakes `from`, whose character has been read
 		if (last)
 			break;
 		from++;

@@ -207,7 +207,7 @@ static int read_files(void *arg, int64_t n, struct yoke_item *const *item)
 yoke_dataset *yk_cube_set(const char *name, int64_t count, const struct yk_cube_shape *s, bool label, yoke_read_fn *read, void *arg,
 			  void (*free_fn)(void *), uint64_t fingerprint)
 {
-	const int64_t any = s->varies; // a multiple of 1: any size up to the largest
+	const int64_t any = s->varies; // sizes are multiples of 1: any size up to the largest
 	const struct yoke_field field[3] = {
 		{ .size = sizeof *field, .name = "x", .dtype = yoke_f32, .rank = 3, .dims = { s->lines, s->samples, s->bands },
 		  .multiple = { any, any } },

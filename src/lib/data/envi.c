@@ -264,7 +264,7 @@ static bool zeros(const struct entry *e)
 	return at == e->value_end && memchr(e->value, '0', (size_t)(at - e->value));
 }
 
-// Keys that locate the scene; results with the same lines and samples inherit them.
+// Keys that locate the scene; files of results with the same lines and samples inherit them.
 static bool says_where(const char *key)
 {
 	static const char *const keys[] = { "map info", "projection info", "coordinate system string", "geo points", "rpc info",

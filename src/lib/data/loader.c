@@ -256,7 +256,7 @@ static void *work(void *arg)
 // false: a read exceeds the time limit; the error names the sample.
 static bool wait_done(struct yoke_loader *l, bool quitting)
 {
-	// on close, data that a pipe may still deliver is not needed
+	// on close, data that a pipe may still deliver is not needed, so do not wait long
 	const double most = l->quit && l->set->stream ? STREAM_END : (double)yk_param_int(&data_timeout), now = yk_seconds();
 	double first = now;
 	const struct yk_worker *oldest = NULL;
@@ -557,8 +557,8 @@ static void count_failures(struct yoke_loader *l, struct yk_batch *s, struct yok
 	}
 }
 
-// Begins the batch that the caller waits for, unless one is in the queue; *end: the epochs are
-// over.
+// Begins the batch that the caller waits for, unless one is in the queue; *end is set after the
+// last epoch.
 static void begin_wanted(struct yoke_loader *l, bool *end)
 {
 	l->asking = true;

@@ -51,7 +51,7 @@ struct yk_worker {
 	struct yk_cursor place; // position of the first sample that it reads
 };
 
-// A batch in the device's memory: tensors of the fields' micro-batches, NULL if not allocated yet.
+// A batch in device memory: one tensor per micro-batch of each field, NULL if not allocated yet.
 struct yk_sent {
 	yoke_tensor **tensor; // [fields * split]
 };
@@ -107,7 +107,7 @@ struct yoke_loader {
 	struct yk_sent *ahead;   // ring of `aheads`, prefetch + 1; batch k of the queue is at tail
 				 // + k
 	int aheads;
-	bool lies;               // the batch that was taken last is in that ring
+	bool lies;               // the batch that was taken last is in `ahead`
 	int64_t sent;            // batches of the queue that are on the device or being copied
 	struct yk_reading *reading; // time spans for a trace
 	size_t readings, max_readings; // capacity of `reading`
@@ -140,15 +140,15 @@ void yk_batch_finish(struct yoke_loader *, struct yk_batch *);
 int yk_reader_init(struct yk_reader *, const yoke_dataset *);
 void yk_reader_fini(struct yk_reader *);
 
-// Makes a loader whose first batch begins at a position.
+// Creates a loader whose first batch begins at a position.
 yoke_loader *yk_loader_new_at(yoke_dataset *, const char *settings, const struct yoke_position *);
 // Waits for the next batch, which stays in the queue; NULL: an error, or 0 and *end set after the
 // last epoch.
 struct yk_batch *yk_loader_wait(struct yoke_loader *, bool *end);
 // Makes it the current slot; false: one of its samples failed, which ends the loader.
 bool yk_loader_take(struct yoke_loader *, struct yk_batch *);
-// The caller has finished with the current slot; it stays out while tensors use it or a copy reads
-// it.
+// The caller has finished with the current slot. The slot stays out while tensors use it or a copy
+// reads it.
 void yk_loader_release(struct yoke_loader *);
 // Frees a slot that is out and no longer used.  Called under the lock.
 void yk_batch_settle(struct yk_batch *);
@@ -157,7 +157,7 @@ void *yk_batch_part(const struct yk_batch *, int field, int64_t part);
 // A micro-batch of a field of the current batch, in host memory, valid until the next call; NULL:
 // none.
 const void *yk_loader_current(const struct yoke_loader *, int field, int64_t part);
-// Number of samples, or rows, of a batch that are delivered.
+// Number of samples, or rows, of a batch that this loader delivers.
 int64_t yk_batch_given(const struct yk_batch *, int64_t rows);
 // Shape of a field's micro-batch, with the row axis.
 void yk_batch_dims(const struct yk_batch *, int field, int64_t dims[YOKE_MAX_RANK + 1]);
@@ -166,12 +166,12 @@ void yk_batch_hold(struct yk_batch *);
 void yk_batch_unhold(void *slot);
 // Number of slots that are out, without the current one.
 int yk_loader_out(struct yoke_loader *);
-// Sums `of` over the samples of the batch that begins at a position, of all parts.
+// Sums `of` over the samples of the batch that begins at a position, over all micro-batches.
 int yk_loader_sum(const struct yoke_loader *, const struct yoke_position *, int64_t (*of)(void *arg, int64_t number), void *arg,
 		  int64_t *to);
 // Did a failed sample, or a read that does not return, end the loader?
 bool yk_loader_failed(const struct yoke_loader *);
-// Records the time spans in which threads read, max `most`.
+// Records the time spans in which threads read, at most `max`.
 int yk_loader_watch(struct yoke_loader *, size_t most);
 // Returns the number of recorded spans, which stay valid until the next call.
 size_t yk_loader_readings(struct yoke_loader *, const struct yk_reading **);

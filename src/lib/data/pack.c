@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packing by best fit decreasing: the longest text first, each into the fullest window that has room for it.
-// The result depends on the lengths alone.
+// Packing by best fit decreasing: the longest text first, each into the fullest window that has
+// room for it. The result depends only on the lengths.
 #include "config.h"
 
 #include "data/pack.h"
@@ -10,8 +10,8 @@
 
 #include "base/error.h"
 
-// Windows that are not full, as lists by the room that is left.  in[leaves + r] counts those with room r,
-// and each inner node of this binary tree counts those of its two children.
+// Windows that are not full, in lists by remaining room. in[leaves + r] counts the windows with
+// room r, and each inner node of this binary tree counts the windows of its two children.
 struct open_windows {
 	int64_t leaves; // a power of two, above the largest room
 	int64_t *in;    // [2 * leaves]
@@ -34,7 +34,7 @@ static void add(struct open_windows *o, int64_t window, int64_t room)
 	count(o, room, 1);
 }
 
-// The smallest room that is at least `wanted`; 0: no window has so much.
+// The smallest room of at least `wanted`; 0: no window has that much room.
 static int64_t fitting(const struct open_windows *o, int64_t wanted)
 {
 	int64_t i = o->leaves + wanted;
@@ -80,8 +80,8 @@ static void open_fini(struct open_windows *o)
 	free(o->next);
 }
 
-// Sorts numbers begin .. end - 1 by falling length, equal ones in their order: a counting sort, since lengths
-// are bounded.
+// Sorts numbers begin .. end - 1 by decreasing length, equal lengths in their order. A counting
+// sort, because lengths are bounded.
 static int longest_first(const int64_t *length, int64_t begin, int64_t end, int64_t room,
 			 int64_t *to)
 {

@@ -9,12 +9,12 @@
 struct yk_packing {
 	int64_t windows;
 	int64_t *first; // [windows + 1]: index in `text` of each window's first text
-	int64_t *text;  // numbers of texts; those of a window ascend, and so do the first ones
+	int64_t *text;  // numbers of the texts by window, ascending; first texts ascend too
 };
 
-// Distributes texts begin .. end - 1, of length[i] <= room each, over windows of `room`.  pack: as few as
-// best fit decreasing finds (Johnson 1973: at most 11/9 of the optimum); otherwise one for each text.
-// ENOMEM.
+// Distributes texts begin .. end - 1, of length[i] <= room each, over windows of `room`. pack: into
+// few windows, by best fit decreasing (Johnson 1973: at most 11/9 of the optimum); otherwise one
+// window per text. ENOMEM.
 int yk_packing_make(struct yk_packing *, const int64_t *length, int64_t begin, int64_t end,
 		    int64_t room, bool pack);
 void yk_packing_fini(struct yk_packing *);

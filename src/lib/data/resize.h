@@ -14,9 +14,10 @@ struct yk_resize {
 	float scale[3], shift[3];        // per channel: output is scale * (0 .. 255) + shift
 };
 
-// to: [3][to_height][to_width].  Each output pixel is a mean of the image's pixels around its
-// position, weighted along each axis by a triangle whose half width is one output pixel, or one
-// image pixel if that is wider.  Weights are computed in double precision, sums in single.  ENOMEM.
+// to: [3][to_height][to_width]. Each output pixel is a weighted mean of the image's pixels around
+// its position. Along each axis the weights form a triangle whose half width is one output pixel,
+// or one image pixel if that is wider. Weights are computed in double precision, sums in single.
+// ENOMEM.
 int yk_resize(const struct yk_image *, const struct yk_resize *, float *to);
 
 #endif

@@ -37,7 +37,7 @@ struct stream {
 	uint64_t at;          // stream offset
 	bool ended;
 	int error;            // errno of a failed read, which ends the stream; 0: none
-	pthread_mutex_t lock; // guards ring, have and reading; the rest belongs to the reading thread
+	pthread_mutex_t lock; // guards ring, have and reading; only the reader uses the rest
 	pthread_cond_t read;  // a sample was read, or reading failed
 	bool reading;         // a thread reads the pipe
 };
@@ -102,7 +102,7 @@ static int skip_bytes(struct stream *s)
 	return e;
 }
 
-// Reads the sample after the last one into s->next.  Called by the reading thread, without the lock.
+// Reads the sample after the last one into s->next. Called by the reading thread, without the lock.
 static int read_next(struct stream *s)
 {
 	const size_t known = s->have ? s->overlap : 0;

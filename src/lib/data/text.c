@@ -44,7 +44,7 @@ struct yk_data {
 
 // ---- reading ----
 
-// Adds the path to an error of the tokenizer, which does not know it.
+// Adds the path to an error of the tokenizer, which does not know the path.
 static int name_file(const char *path, int code)
 {
 	char why[256];
@@ -208,14 +208,14 @@ static int find_lines(void *arg, const char *path, bool named)
 	return 1;
 }
 
-// Does a model that can separate them read .jsonl files, of which no field is named?
+// Are the files .jsonl files of conversations: no field is named, and the model can separate texts?
 static bool are_chats(const char *paths, const struct yk_tokenizer *t, const struct yk_data_spec *spec)
 {
 	bool found = false;
 	if (!spec->chats || !yk_tokenizer_pretrained(t) || (spec->field && *spec->field) || yk_data_piped(paths))
 		return false;
 	struct yk_error_aside *aside = yk_error_aside();
-	if (yk_walk(paths, find_lines, &found) < 0) // reading reports it
+	if (yk_walk(paths, find_lines, &found) < 0) // the error is reported when the files are read
 		yoke_error_clear();
 	yk_error_back(aside);
 	return found;

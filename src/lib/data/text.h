@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Training data for language models: text that is read once and kept as tokens, or token files that
-// are read in place.  A window has context + 1 tokens: its first `context` tokens are the inputs,
-// its last the targets.  Adjacent windows share one token.  Conversations make windows of another form
-// (chats.h).
+// are read in place. A window has context + 1 tokens: its first `context` tokens are the inputs,
+// its last the targets. Adjacent windows share one token. Windows of conversations have another
+// layout (chats.h).
 #ifndef YK_DATA_TEXT_H
 #define YK_DATA_TEXT_H
 
@@ -48,8 +48,8 @@ struct yk_data;
 struct yk_data *yk_data_new(const char *paths, struct yk_tokenizer *,
 			    const struct yk_data_spec *);
 void yk_data_free(struct yk_data *); // NULL is allowed
-// Calls fn with each text that yk_data_new would tokenize: a file, or a record of a .jsonl file.  A result
-// other than 0 ends the loop.  EINVAL: standard input, which could not be read again.
+// Calls fn with each text that yk_data_new would tokenize: a file, or a record of a .jsonl file. A
+// result other than 0 ends the loop. EINVAL: standard input, which could not be read again.
 int yk_data_each_text(const char *paths, const struct yk_data_spec *, int (*fn)(void *arg, const char *text, size_t n), void *arg);
 
 // Are the paths token files, which define the tokenizer?
@@ -58,10 +58,10 @@ bool yk_data_prepared(const char *paths, const struct yk_data_spec *);
 struct yk_tokenizer *yk_data_tokenizer(const char *paths, const struct yk_data_spec *);
 
 int64_t yk_data_tokens(const struct yk_data *);
-int64_t yk_data_chats(const struct yk_data *); // conversations and other separate texts; 0: windows of one text
-// Numbers in a window: context + 1; of conversations, see chats.h.
+int64_t yk_data_chats(const struct yk_data *); // conversations, or other separate texts; 0: none
+// Numbers in a window: context + 1; for conversations, see chats.h.
 int64_t yk_data_width(const struct yk_data *);
-// Number of targets of windows that were read, and of a window by its number.
+// Number of targets of windows that were read; and of a window, given by its number.
 int64_t yk_data_targets(const struct yk_data *, const int32_t *windows, int64_t count);
 int64_t yk_data_train_targets(const struct yk_data *, int64_t window);
 int64_t yk_data_valid_targets(const struct yk_data *, int64_t window);

@@ -10,7 +10,8 @@
 //     fingerprint  fingerprint of the text, equal to that of training on the text itself
 //     xxh64        hash of all bytes of the arrays, in file order
 //     sources      JSON: the text files, as in checkpoint manifests (source.h)
-//     made         sources and options; a later `prepare` compares them to see if the file is up to date
+//     made         sources and options, which a later `prepare` compares to detect an up-to-date
+//                  file
 #ifndef YK_DATA_TOKENFILE_H
 #define YK_DATA_TOKENFILE_H
 

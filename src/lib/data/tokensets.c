@@ -236,8 +236,8 @@ static int add_set(struct sets *x, const struct file *f, int kind, int64_t first
 	return 0;
 }
 
-// A pipe: windows in stream order, or shuffled in blocks, of which the next ones are read while one
-// is used.
+// A pipe: windows in stream order, or shuffled in blocks; the next blocks are read while one is
+// used.
 static int take_stream(struct sets *x, const struct file *f)
 {
 	const struct yk_data_spec *spec = x->spec;

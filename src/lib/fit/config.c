@@ -43,7 +43,7 @@ int yk_state_named(const struct yk_fit_node *n, const char *state)
 	return -1;
 }
 
-// ---- what is trained ----
+// ---- trained states ----
 
 // Applies a pattern (a node or node.state): marks the matching states as trainable, or not.
 static int apply_pattern(yoke_pipeline *p, const char *key, const json_t *pattern, bool train)
@@ -275,7 +275,7 @@ static int take_optimizer(struct yk_training *t, json_t *root)
 	return 0;
 }
 
-// ---- all of it ----
+// ---- all sections ----
 
 static int take_monitors(struct yk_training *t, json_t *root)
 {

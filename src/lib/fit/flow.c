@@ -30,7 +30,7 @@ void yk_flow_plan(struct yk_flows *f, const yoke_pipeline *p)
 		const struct yk_fit_node *n = &p->node[i];
 		const int wants = n->type->wants;
 		struct yk_flow in = flow_of(f, n->in.from[0]);
-		for (int k = 1; k < n->in.count; k++) { // beside each other they are one matrix
+		for (int k = 1; k < n->in.count; k++) { // side by side they form one matrix
 			const struct yk_flow more = flow_of(f, n->in.from[k]);
 			in.diagonal &= more.diagonal;
 			if (more.base != in.base)

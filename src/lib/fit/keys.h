@@ -15,7 +15,7 @@ enum yk_fit_kind { YK_FIT_WHOLE, YK_FIT_REAL, YK_FIT_FLAG, YK_FIT_WORD, YK_FIT_T
 enum { YK_FIT_TEXT_SIZE = 512 };
 
 struct yk_fit_key {
-	const char *name, *train; // train: the name of the same key in `yoke train`, also accepted; NULL: none
+	const char *name, *train; // train: its name in `yoke train`, also accepted, or NULL
 	enum yk_fit_kind kind;
 	const char *def;     // as JSON
 	double least, most;  // bounds of numbers

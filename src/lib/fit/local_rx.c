@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Local RX (Reed and Yu 1990, with a dual window): along a line, the moments of the columns that enter a ring are joined with those
-// already in it, in f64. Moments are only joined (Chan, Golub and LeVeque 1979) and never subtracted, so that a bright pixel leaves no
-// rounding error behind once it is out of the window, and each line starts anew, so that results do not depend on how lines are divided.
+// Local RX (Reed and Yu 1990, with a dual window). Along a line, the moments of the columns that
+// enter a ring are merged with those of the columns already in it, in f64. Moments are only merged
+// (Chan, Golub and LeVeque 1979) and never subtracted, so that a bright pixel leaves no rounding
+// error in the moments after it has left the window. Each line starts anew, so that results do not
+// depend on how lines are divided among threads.
 #include "config.h"
 
 #include "fit/local_rx.h"
@@ -35,10 +37,11 @@ int64_t yk_rx_pixels(const struct yk_rx_keys *k, int64_t channels)
 
 // ---- moments ----
 
-// Numbers of a set of pixels: [0] their weight; [1] their count; from LANES on the mean [c]; then the upper triangle of the sums of products of
-// deviations, row by row.  c is the number of channels rounded up to vectors, and row i begins with column i rounded down.
+// Moments of a set of pixels, as an array of numbers: [0] their weight; [1] their count; from LANES
+// on the mean [c]; then the upper triangle of the sums of products of deviations, row by row. c is
+// the number of channels rounded up to vectors, and row i begins with column i rounded down.
 
-// Where column 0 of row i would be.
+// The index at which column 0 of row i would be.
 INLINE int64_t row_of(int64_t c, int64_t i)
 {
 	const int64_t q = i / LANES;
@@ -71,20 +74,21 @@ INLINE void join(double *to, const double *a, const double *b, int64_t c, int64_
 
 // ---- a ring ----
 
-// The moments of columns first .. end - 1, as a queue of two stacks: `suffix` of a column before `middle` has those from it to `middle`
-// joined, `back` the rest.
+// The moments of columns first .. end - 1, as a queue of two stacks. For a column before `middle`,
+// `suffix` has the merged moments from that column to `middle`; `back` has the merged moments of
+// the columns from `middle` on.
 struct queue {
 	int64_t first, middle, end;
 	double *suffix, *back; // suffix: of column j at j % width
 };
 
-enum { RIGHT, INSIDE, LEFT, QUEUES }; // columns right of the inner window, of the inner window, left of it
-enum { OUTSIDE, ALL, KINDS };         // moments of a column: of the lines above and below the inner window, of all of the outer window
+enum { RIGHT, INSIDE, LEFT, QUEUES }; // of columns, relative to the inner window
+enum { OUTSIDE, ALL, KINDS };         // lines above and below the inner window; all lines
 
 struct yk_rx_work {
 	struct yk_rx_scene s;
 	struct yk_rx_keys k;
-	int64_t c, size, width;     // channels, padded; numbers of moments; columns of the outer window
+	int64_t c, size, width;// padded channels; numbers of moments; columns of the window
 	double *column[KINDS];      // of column j at j % width
 	struct queue queue[QUEUES];
 	double *ring;               // moments
@@ -172,7 +176,7 @@ INLINE void sum_up(struct yk_rx_work *w, int64_t n, double *m)
 		w->weight[n] = 0;
 		memset(w->seen + n * c, 0, (size_t)c * sizeof *w->seen);
 	}
-	for (int64_t a = 0; a < n; a += LANES) { // four pixels at a time, so that sums are loaded and stored less often
+	for (int64_t a = 0; a < n; a += LANES) { // four pixels at a time: fewer loads and stores
 		const double *x0 = w->seen + a * c, *x1 = x0 + c, *x2 = x1 + c, *x3 = x2 + c, *weight = w->weight + a;
 		for (int64_t i = 0; i < w->s.channels; i++) {
 			double *row = m + row_of(c, i);
@@ -198,7 +202,7 @@ INLINE void enter(struct yk_rx_work *w, struct yk_rx_range outer, struct yk_rx_r
 INLINE void move_to(struct yk_rx_work *w, int64_t j, struct yk_rx_range outer, struct yk_rx_range inner)
 {
 	const struct yk_rx_range columns = yk_rx_window(j, w->k.outer, w->s.samples), inside = yk_rx_window(j, w->k.inner, w->s.samples);
-	while (w->queue[LEFT].first < columns.from) // first, since the column that enters takes its place
+	while (w->queue[LEFT].first < columns.from) // its slot is needed by the column that enters
 		pop(w, LEFT);
 	while (w->queue[RIGHT].end < columns.to)
 		enter(w, outer, inner);
@@ -214,8 +218,9 @@ INLINE void move_to(struct yk_rx_work *w, int64_t j, struct yk_rx_range outer, s
 
 // ---- a pixel ----
 
-// Eliminates the rows of covariance + e, four at a time; y = L^-1 d, where L D L' is the matrix.  Returns y' D^-1 y = d' (..)^-1 d, NaN
-// of a matrix with NaNs, -1 of one that is not positive definite.
+// Eliminates the rows of covariance + e, four at a time; y = L^-1 d, where L D L' is the matrix.
+// Returns y' D^-1 y = d' (covariance + e)^-1 d; NaN if the matrix contains NaN, -1 if it is not
+// positive definite.
 INLINE double eliminate(struct yk_rx_work *w)
 {
 	const int64_t c = w->c, n = w->s.channels;

@@ -9,7 +9,7 @@
 
 // A scene whose lines may be padded: pixel (i, j) is number i * stride + j.
 struct yk_rx_scene {
-	const float *x, *weight; // x [lines,stride,channels]; weight [lines,stride], NULL: all pixels have weight 1
+	const float *x, *weight; // x [lines,stride,channels]; weight [lines,stride], NULL: all 1
 	int64_t lines, samples, stride, channels;
 };
 

@@ -177,8 +177,8 @@ struct backward {
 	double *sum; // [channels]
 };
 
-// Computes the gradient by pixel (i, j) into p->sum: of its own score, and of the scores whose rings
-// contain it.
+// Computes the gradient by pixel (i, j) into p->sum: of its own score, and of the scores whose
+// rings contain it.
 static void accumulate(const struct backward *p, int64_t i, int64_t j)
 {
 	const struct yk_rx_scene *s = &p->s;

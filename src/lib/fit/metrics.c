@@ -14,7 +14,7 @@
 #include "base/number.h"
 #include "fit/parse.h"
 
-// ---- what they want ----
+// ---- statistics that metrics need ----
 
 static bool of_states(const struct yk_metric *m)
 {
@@ -80,7 +80,7 @@ static int take(yoke_pipeline *p, struct yk_metric *m, json_t *object, int index
 	json_decref(of);
 	if (err)
 		return err;
-	// those of states are of their nodes, so that the metric has another name than the loss
+	// metrics of states are named TYPE.NODE, because a loss may have the name TYPE
 	const char *type = json_string_value(json_object_get(object, "type"));
 	char name[60];
 	int same = 0;
@@ -349,7 +349,7 @@ int yk_meter_read(struct yk_meter *m, struct yk_meter_values *to)
 			err = yk_scores_quantiles(&m->scores[x->of], x->quantiles, x->q, value);
 			for (int i = 0; i < x->quantiles && !err; i++) {
 				yk_snprintf(name, sizeof name, "%.60s_%g", x->name, x->q[i]);
-				if (strchr(name, ',')) // a locale's
+				if (strchr(name, ',')) // a locale's decimal comma
 					*strchr(name, ',') = '.';
 				say(to, name, value[i]);
 			}

@@ -23,7 +23,7 @@ struct yk_fit_node {
 	struct yk_node_input in;
 	bool fitted;
 	unsigned train; // bit s: state s is trainable
-	int64_t channels_in, channels; // known once the stream's channel count is
+	int64_t channels_in, channels; // known once the stream's channel count is known
 	double added, variance; // eps added to each variance of the input, NAN: none; mean variance
 	double *state[YOKE_NODE_STATES];      // rounded to f32, like the variables
 	yoke_tensor *variable[YOKE_NODE_STATES];

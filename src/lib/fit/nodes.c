@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The built-in node types: how each is fitted to statistics of its input, and its forward operations.
-// yk_node_types at the end lists them.
+// The built-in node types: how each is fitted to statistics of its input, and its forward
+// operations. yk_node_types at the end lists them.
 #include "config.h"
 
 #include <float.h>

@@ -249,7 +249,7 @@ static int collect(struct phase *f)
 	yk_log(YOKE_LOG_INFO, "fit", "pass %d over the stream: statistics of %s", f->p->stats.passes + 1, names);
 	f->saved = yk_seconds();
 	f->pieces = (pass.count > 1 || pass.base[0]) && yk_current_or_null()->device == yk_current_or_null()->cpu;
-	for (int i = 0; i < f->p->nodes; i++) // pieces are no scenes
+	for (int i = 0; i < f->p->nodes; i++) // chunks of pixels are not scenes
 		f->pieces &= !f->p->node[i].type->spatial;
 	int err = f->p->each ? 0 : yk_folds_make(&f->folds, f->p, &f->flows, f->of, pass.count, pass.base);
 	if (!err)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Applies the keys trainer.accelerator, devices, precision, statistics and deterministic to contexts.
+// Applies the keys trainer.accelerator, devices, precision, statistics and deterministic to
+// contexts.
 #include "config.h"
 
 #include "fit/pipeline_context.h"

@@ -89,7 +89,7 @@ int yk_node_settle(struct yk_fit_node *n)
 // ---- files ----
 
 enum { MAX_STATES = YK_NODES * YOKE_NODE_STATES + 1, NAME = 300 };
-static const char channels_name[] = "input.channels"; // no node has the name input
+static const char channels_name[] = "input.channels"; // no node is named "input"
 
 // Whether the node's states determine the stream's channel count: it reads the stream alone.
 static bool tells_channels(const struct yk_fit_node *n)

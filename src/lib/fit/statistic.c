@@ -11,7 +11,7 @@
 #include "fit/statistic.h"
 #include "formats/safetensors.h"
 
-enum { MAX_CHANNELS = 1 << 15 }; // 8 GiB of squares
+enum { MAX_CHANNELS = 1 << 15 }; // sums of products of deviations take 8 GiB
 
 static void clear(yoke_statistic *s)
 {

@@ -22,14 +22,14 @@
 enum { MAX_STATES = YK_NODES * YOKE_NODE_STATES, MAX_FIELDS = 64 };
 #define SHOW 0.2 // seconds between reading losses for the progress bar alone
 
-// Accumulators over the batches of one step.  A batch counts by the weight of its pixels, as if all
-// were one batch: its factor is that weight over the pixels of the epoch's first batch, which keeps
-// numbers near 1.
+// Accumulators over the batches of one step. A batch counts by the weight of its pixels, as if all
+// batches were one: its factor is that weight divided by the number of pixels of the epoch's first
+// batch, which keeps numbers near 1.
 struct group {
 	int64_t pixels;              // of the epoch's first batch
-	double shares;               // of batches without weights; with weights `weighed` is, a variable
+	double shares;               // sum over batches without weights; else see `weighed`
 	yoke_tensor *weighed;
-	yoke_tensor *loss[YK_LOSSES]; // variables: sums of share * loss, of those that are means over pixels
+	yoke_tensor *loss[YK_LOSSES]; // variables: sums of share * loss, for means over pixels
 };
 
 struct run {
@@ -51,8 +51,8 @@ struct run {
 	bool validated;             // since the last step
 	bool stopped;               // by the caller: the run ends, with a checkpoint
 	struct yoke_position at;    // position after the last batch
-	bool said_none;             // it was logged that a metric has no value
-	double loss, looked;        // read last, and when
+	bool said_none;             // it was logged which metrics have no value
+	double loss, looked;        // the last loss read, and the time of that
 };
 
 // ---- records ----
@@ -95,14 +95,14 @@ static void tell(const struct run *r, const char *stage, int64_t done, int64_t a
 
 // ---- a step ----
 
-// Checks the previous step, whose gradients were scaled.
+// Checks the previous step, whose gradients were multiplied by the loss scale.
 static int look_back(struct run *r)
 {
 	const int got = r->scaler ? yoke_scaler_update(r->scaler) : YOKE_STEPPED;
 	return got == YOKE_SKIPPED ? yoke_optim_skipped(r->optim) : got;
 }
 
-// Adds a batch's gradients to the step's sums and, with the last batch, performs the step.  under:
+// Adds a batch's gradients to the step's sums and, with the last batch, performs the step. under:
 // divisor of the sums; NULL: none.
 static int update(struct run *r, yoke_tensor **g, bool last, yoke_tensor *under)
 {
@@ -128,14 +128,14 @@ static int update(struct run *r, yoke_tensor **g, bool last, yoke_tensor *under)
 
 // The quantities that a batch's gradient is computed from.
 struct part {
-	yoke_tensor *loss;  // NULL: nothing
-	yoke_tensor *under; // of the step's last batch: what sums of gradients are divided by; NULL: nothing
-	yoke_tensor *counted; // the weight of all pixels of the step so far, over any number; NULL: there are no weights
-	yoke_tensor *value[YK_LOSSES]; // of the step's last batch: each loss of all batches
+	yoke_tensor *loss;  // NULL: the batch has no gradient
+	yoke_tensor *under; // step's last batch: divisor of the sums of gradients; NULL: 1
+	yoke_tensor *counted; // weight of all pixels of the step so far; NULL: no weights
+	yoke_tensor *value[YK_LOSSES]; // step's last batch: each loss, over all batches of the step
 };
 
-// One of several batches: factor * (the means over pixels); the last adds the sum of the factors
-// times the losses of states.
+// One of several batches: factor * (the means over pixels); the last batch adds the sum of the
+// factors times the losses of states.
 static int weigh(struct run *r, const struct yk_batch *b, yoke_tensor *const *loss, bool last, struct part *to)
 {
 	const struct yk_training *t = &r->p->plan;
@@ -186,7 +186,8 @@ static int backward(struct run *r, struct part *b, bool last)
 	return err;
 }
 
-// The losses of a step, followed by their weighted sum.  Losses that are means over pixels are NaN if no pixel of the step has weight.
+// The losses of a step, followed by their weighted sum. Losses that are means over pixels are NaN
+// if no pixel of the step has weight.
 static int read_losses(struct run *r, yoke_tensor *const *loss, yoke_tensor *counted, double value[YK_LOSSES + 1])
 {
 	const struct yk_training *t = &r->p->plan;
@@ -247,7 +248,7 @@ static int train_batch(struct run *r, yoke_tensor *const *t, bool last)
 
 // ---- validation ----
 
-// Losses of a split: sums over its pixels by their weights, and of losses of states the last one.
+// Losses of a split: sums over its pixels by their weights; for losses of states, the latest value.
 struct split_losses {
 	double weight, sum[YK_LOSSES];
 };
@@ -398,7 +399,8 @@ static int train_epoch(struct run *r, yoke_loader **loader)
 			err = validate(r, r->o->valid, "valid");
 			r->validated = true;
 		}
-		// with the step's last batch alone, lest sums of gradients would have to be kept
+		// only together with the step's last batch, so that sums of gradients need not be
+		// saved
 		r->stopped = !err && !ended && !r->group && r->o->stop && r->o->stop(r->o->arg);
 		if (pause && !ended && !err && !r->stopped)
 			err = open_loader(r, &r->at, loader);

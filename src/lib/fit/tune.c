@@ -30,7 +30,8 @@ static int by_time(const void *a, const void *b)
 	return (x->nanoseconds > y->nanoseconds) - (x->nanoseconds < y->nanoseconds);
 }
 
-// "try NAME", "wrong NAME WHY", "time NAME NANOSECONDS", "done" -> "CLASS NAME=NANOSECONDS .. NAME=wrong".
+// Converts "try NAME", "wrong NAME WHY", "time NAME NANOSECONDS", "done" to "CLASS NAME=NANOSECONDS
+// .. NAME=wrong".
 static int line_of(char *said, const char *class_name, char *to, size_t cap)
 {
 	struct result r[IMPLS];

@@ -37,11 +37,11 @@ struct yk_checkpoint {
 	json_t *tokenizer; // description from which the tokenizer is rebuilt
 	json_t *config;    // the keys of `yoke train`
 	json_t *schedule;  // state of the learning-rate schedule, an object
-	json_t *adapter;   // the frozen model and the layers of adapters (models/adapter.h), an object; the model
+	json_t *adapter;   // base model and layers of adapters (models/adapter.h), an object; the model
 			   // file then has the adapters only.  NULL: it has the whole model
 	json_t *scaler;    // state of the loss scaler, an object; NULL: none
-	int64_t step;      // optimizer steps done, including ..
-	int64_t skipped;   // .. skipped steps, which changed nothing
+	int64_t step;      // optimizer steps done, including skipped ones
+	int64_t skipped;   // skipped steps, which changed nothing
 	uint64_t seed;     // of the random generator
 	int64_t random_step;
 	struct {

@@ -351,7 +351,7 @@ static int read_file(struct yk_gguf *g, struct cursor *c, bool first)
 	return e < 0 ? e : take_tensors(g, c, tensors, alignment);
 }
 
-// Opens and reads a file, whose path then belongs to g.
+// Opens and reads a file; g takes ownership of its path.
 static int add_file(struct yk_gguf *g, char *path)
 {
 	struct yk_gguf_file *f = &g->file[g->files];
@@ -470,7 +470,7 @@ static bool is_int(const struct yk_gguf_key *k)
 		return v; \
 	} while (0)
 
-// A u64 above the largest int64_t gives that.
+// Values above INT64_MAX are returned as INT64_MAX.
 int64_t yk_gguf_int_at(const struct yk_gguf_key *k, uint64_t i)
 {
 	const unsigned char *at = k->data + i * size_of(k->type);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes GGUF files, version 3: metadata and tensors are declared first, then the data of all tensors is
-// written in one pass.
+// Writes GGUF files, version 3: metadata and tensors are declared first, then the data of all
+// tensors is written in one pass.
 #ifndef YK_GGUF_WRITE_H
 #define YK_GGUF_WRITE_H
 
@@ -18,7 +18,7 @@ struct yk_gguf_writer {
 	uint64_t keys, tensors, data; // data: bytes of the declared tensors, padded
 };
 
-// ENOMEM; after an error, and in the end, call fini.
+// ENOMEM; call fini at the end, also after an error.
 int yk_gguf_writer_init(struct yk_gguf_writer *);
 void yk_gguf_writer_fini(struct yk_gguf_writer *);
 
@@ -35,7 +35,8 @@ void yk_gguf_put_element(struct yk_gguf_writer *, const char *text, size_t bytes
 // Copies a key of another file.
 void yk_gguf_put_key(struct yk_gguf_writer *, const struct yk_gguf_key *);
 
-// Declares a tensor; dims slowest first.  ERANGE: it does not fit a file, or its rows are not whole blocks.
+// Declares a tensor; dims slowest first. ERANGE: it does not fit a file, or its rows are not whole
+// blocks.
 int yk_gguf_put_tensor(struct yk_gguf_writer *, const char *name, int rank, const int64_t *dims, enum yk_gguf_format);
 
 // Writes the file atomically.  `fill` adds the bytes of tensor i, in the order of declaration, with

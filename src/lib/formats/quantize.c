@@ -33,7 +33,8 @@ static uint8_t limited(float v, int max)
 	return (uint8_t)(v >= (float)max ? max : (int)v);
 }
 
-// Byte j gets the low 4 bits of elements j and j + 16; fifth: bit j of 4 bytes is bit 4 of element j.
+// Byte j gets the low 4 bits of elements j and j + 16; `fifth`: bit j of its 4 bytes is bit 4 of
+// element j.
 static void pack(const uint8_t *q, uint8_t *fifth, uint8_t *nibbles)
 {
 	for (int j = 0; j < BLOCK / 2; j++)
@@ -42,7 +43,7 @@ static void pack(const uint8_t *q, uint8_t *fifth, uint8_t *nibbles)
 		fifth[j / 8] = (uint8_t)((j % 8 ? fifth[j / 8] : 0) | (q[j] >> 4) << j % 8);
 }
 
-// Q4_0, Q5_0: the element of the largest modulus, the first one of equals, becomes -half.
+// Q4_0, Q5_0: the first element of the largest modulus becomes -half.
 static void symmetric(const float *x, int half, uint8_t *to)
 {
 	float max = x[0];

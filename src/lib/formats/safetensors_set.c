@@ -131,7 +131,7 @@ static int take_files(struct yk_safetensors_set *s, const json_t *map, uint64_t 
 	return 0;
 }
 
-// Is every tensor of the index present?
+// Checks that every tensor of the index is present.
 static int judge(const struct yk_safetensors_set *s, const json_t *index, const json_t *map, const json_t *files, uint64_t bytes)
 {
 	const char *name;

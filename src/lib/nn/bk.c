@@ -6,7 +6,7 @@
 //     h = h + f + s (e W' + u)                                         repeated `layers` times
 //     logits = norm(h) U' + u'                                         [B,T,V]
 //
-// The matrix has v - 2 on its diagonal and ones next to it.  With bk_side=left a token sees the
+// The matrix has v - 2 on its diagonal and ones next to it. With bk_side=left a token sees only the
 // tokens before it, and generation carries one complex number per layer: 1/L of the last token.
 // Scopes are "embed", "layer0/moe" and "layer0/bk", "norm", "head".
 #include "config.h"
@@ -73,7 +73,7 @@ static void parameters(const struct yk_model_shape *s, struct yk_parameters *to)
 	yk_parameters_vector(to, s->vocab, 0, "head.bias");
 }
 
-// Per token, the logits, and in each layer the inputs of the experts' two products.
+// Elements kept per token: the logits, and in each layer the inputs of the experts' two products.
 static double kept(const struct yk_model_shape *s)
 {
 	return (double)s->vocab + 3 * (double)(s->embed * s->layers) * (double)s->active_experts;

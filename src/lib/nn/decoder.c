@@ -96,7 +96,7 @@ static void first(const struct yk_model_shape *s, const char *name, struct yk_pa
 	to->deviation = yk_ends_with(name, "attn.out.weight") || yk_ends_with(name, "mlp.down.weight") ? residual : deviation;
 }
 
-// Per token, the logits and in each block the inputs of its products.
+// Elements kept per token: the logits, and in each block the inputs of its products.
 static double kept(const struct yk_model_shape *s)
 {
 	return (double)s->vocab + (3 * (double)s->embed + (double)s->decoder.hidden) * (double)s->layers;
@@ -104,7 +104,8 @@ static double kept(const struct yk_model_shape *s)
 
 // ---- forward ----
 
-// Positions [N,1] f32 of the rows of x: those of `packed` [B,T], or at .. at + T - 1; at NULL: from 0 on.
+// Positions [N,1] f32 of the rows of x: from `packed` [B,T], or at .. at + T - 1; at NULL: 0 .. T -
+// 1.
 static yoke_tensor *position_of(int64_t t, yoke_tensor *at, yoke_tensor *packed)
 {
 	const int64_t dims[] = { t, 1 };
@@ -131,8 +132,8 @@ static void add_rope(const struct yk_rope *r, int64_t head_dim, yoke_tensor *pos
 	}
 }
 
-// bool [1|B,1,T,S]: key s is neither later than query t nor, with a window, too early, nor of an
-// earlier text than the one whose position is in `packed` [B,T] (NULL: there is one).
+// bool [1|B,1,T,S]: may query t see key s? Not if the key is later or, with a window, too early, or
+// if it belongs to another text than the query (`packed` [B,T]; NULL: there is one text).
 static yoke_tensor *visible(int64_t t, int64_t s, yoke_tensor *at, int64_t window, yoke_tensor *packed)
 {
 	const int64_t dims[] = { 1, 1, t, s };
@@ -163,7 +164,8 @@ static struct yk_decoder_positions positions(const struct yk_decoder *d, int64_t
 	return p;
 }
 
-// Learned positions: [1|B,T,E], of the first T, of the caches' or of the given ones.
+// Learned positions [1|B,T,E]: of the first T tokens, of the caches' next tokens, or as given in
+// `packed`.
 static yoke_tensor *learned(const struct yk_network *n, struct yk_network_cache *const *c, yoke_tensor *packed, int64_t b, int64_t t)
 {
 	const int64_t size[] = { t, n->shape.embed }, row[] = { 1, t, n->shape.embed };

@@ -11,21 +11,21 @@
 // Does layer i see only the last `window` tokens?
 bool yk_decoder_is_local(const struct yk_decoder *, int64_t i);
 
-// Adds the switches to a manifest's description of the model as "decoder": {..}; parse reads them back,
-// `what` is for messages.  ENOMEM; EFORMAT.
+// Adds the switches to a manifest's description of the model as "decoder": {..}; parse reads them
+// back; `what` is for messages. ENOMEM; EFORMAT.
 int yk_decoder_describe(const struct yk_decoder *, json_t *to);
 int yk_decoder_parse(const json_t *model, const char *what, struct yk_decoder *to);
 
 // The frequencies [D/2] in radians per token.
 void yk_rope_frequencies(const struct yk_rope *, int64_t head_dim, float *to);
 
-// What the layers of one forward pass share for one sequence, or for all if there is no cache:
+// What the layers of one forward pass share, for one sequence or, without a cache, for all.
 struct yk_decoder_positions {
 	struct yk_decoder_view {
-		yoke_tensor *cosine, *sine; // [T,D/2], or [B T,D/2] if rows differ; NULL: no rotary embedding
-		yoke_tensor *mask;          // bool [1|B,1,T,S]: may query t see key s?  NULL: all earlier keys
+		yoke_tensor *cosine, *sine; // [T,D/2], or [B T,D/2] if rows differ; NULL: no RoPE
+		yoke_tensor *mask;          // bool [1|B,1,T,S], NULL: causal mask
 	} all, local;                       // for layers without and with the window
-	yoke_tensor *at, *seen;             // of the cache, as in struct yk_network_cache; NULL: no cache
+	yoke_tensor *at, *seen;             // of the cache, see struct yk_network_cache; NULL: none
 };
 // Keys and values of one layer for one sequence: [1,S,G,D].
 struct yk_decoder_kv {
@@ -34,8 +34,8 @@ struct yk_decoder_kv {
 
 // A block's layers, with declared parameters.
 yoke_module *yk_decoder_block(const struct yk_decoder *, int64_t width, int64_t heads);
-// Records block i: x [B,T,width] -> [B,T,width].  Without a cache, p and kv describe all rows; with
-// one there is an element for each row.  dropout is applied to what both halves add.
+// Records block i: x [B,T,width] -> [B,T,width]. Without a cache, p and kv describe all rows; with
+// one, they have an element for each row. dropout applies to the output of both halves.
 yoke_tensor *yk_decoder_block_forward(yoke_module *, const struct yk_decoder *, int64_t i, const struct yk_decoder_positions *p,
 				      const struct yk_decoder_kv *kv, yoke_tensor *x, double dropout);
 // A norm of this decoder over the last axis, with declared parameters.

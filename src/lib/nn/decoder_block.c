@@ -85,7 +85,7 @@ yoke_module *yk_decoder_block(const struct yk_decoder *d, int64_t width, int64_t
 void yk_rope_frequencies(const struct yk_rope *r, int64_t head_dim, float *to)
 {
 	const double turns = 2 * acos(-1), n = (double)head_dim;
-	// yarn: columns below `first` keep their frequency, those above `last` are interpolated
+	// yarn: columns below `first` keep their frequency; columns above `last` are interpolated
 	double first = 0, last = 0;
 	if (r->scaling == YK_ROPE_YARN) {
 		first = floor(n * log(r->original / (turns * r->high)) / (2 * log(r->base)));
@@ -96,7 +96,7 @@ void yk_rope_frequencies(const struct yk_rope *r, int64_t head_dim, float *to)
 			last = first + 0.001;
 	}
 	for (int64_t i = 0; i < head_dim / 2; i++) {
-		double f = pow(r->base, -2 * (double)i / n), share = 1; // share: of the interpolated frequency
+		double f = pow(r->base, -2 * (double)i / n), share = 1; // share of interpolation
 		if (r->scaling == YK_ROPE_PLAIN)
 			share = 0;
 		else if (r->scaling == YK_ROPE_LLAMA3) // by wavelength; Dubey et al. 2024
@@ -130,7 +130,7 @@ static yoke_tensor *rotated(const struct yk_decoder_view *view, yoke_tensor *x)
 	return yoke_reshape(x, 4, (int64_t[]){ b, t, h, d });
 }
 
-// [B,T,G R,D] -> [B,G,R T,D]: the heads that share keys are more rows of these
+// [B,T,G R,D] -> [B,G,R T,D]: heads that share keys become additional query rows of these keys
 static yoke_tensor *by_group(yoke_tensor *x, int64_t groups)
 {
 	const int64_t b = yoke_dim(x, 0), t = yoke_dim(x, 1), r = yoke_dim(x, 2) / groups, n = yoke_dim(x, 3);
@@ -138,7 +138,7 @@ static yoke_tensor *by_group(yoke_tensor *x, int64_t groups)
 	return yoke_reshape(x, 4, (int64_t[]){ b, groups, r * t, n });
 }
 
-// Attention whose scores are limited by tanh (Gemma 2).  The mask also tells earlier from later keys.
+// Attention whose scores are limited by tanh (Gemma 2). The mask also enforces causality.
 static yoke_tensor *capped(const struct yk_decoder *d, yoke_tensor *q, yoke_tensor *k, yoke_tensor *v, yoke_tensor *mask)
 {
 	const int64_t b = yoke_dim(q, 0), t = yoke_dim(q, 1), h = yoke_dim(q, 2), g = yoke_dim(k, 2), s = yoke_dim(k, 1);
@@ -215,7 +215,7 @@ static yoke_tensor *mlp(yoke_module *m, const struct yk_decoder *d, yoke_tensor 
 	return yk_call_inside(m->child[DOWN], 1, &y);
 }
 
-// x + what a half of the block computed.
+// x plus the output of a half of the block.
 static yoke_tensor *added(yoke_module *post, yoke_tensor *x, yoke_tensor *y, double dropout)
 {
 	if (post)

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Switches of the decoder for what differs between Llama, Mistral, Qwen, Gemma, Phi-3 and GPT-2; files
-// are mapped to them by models/family.h.
+// Switches of the decoder that distinguish Llama, Mistral, Qwen, Gemma, Phi-3 and GPT-2;
+// models/family.h maps files to them.
 #ifndef YK_DECODER_CONFIG_H
 #define YK_DECODER_CONFIG_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-// How the frequencies of rotary position embeddings are changed for contexts longer than those of
-// the first training.
+// How the frequencies of rotary position embeddings are changed for contexts longer than the
+// pretraining context.
 enum yk_rope_scaling { YK_ROPE_PLAIN, YK_ROPE_LINEAR, YK_ROPE_LLAMA3, YK_ROPE_YARN, YK_ROPE_DIVIDED };
 enum { YK_ROPE_COLUMNS = 256 }; // max pairs of columns in a head
 struct yk_rope {
@@ -16,16 +16,16 @@ struct yk_rope {
 	enum yk_rope_scaling scaling;
 	double factor;    // of the extension
 	double low, high; // llama3: low_freq_factor, high_freq_factor; yarn: beta_slow, beta_fast
-	double original;  // tokens of the first training's context (llama3, yarn)
+	double original;  // tokens of the pretraining context (llama3, yarn)
 	double magnitude; // factor of cosine and sine
-	float divisor[YK_ROPE_COLUMNS]; // divided: of each frequency
+	float divisor[YK_ROPE_COLUMNS]; // DIVIDED: divisor of each frequency
 };
 
 enum yk_decoder_activation { YK_DECODER_SILU, YK_DECODER_GELU_TANH, YK_DECODER_GELU };
 
 struct yk_decoder {
-	char family[24];          // of models/family.h, after which files name the weights
-	int64_t positions;        // tokens that the model was made for; rows of the learned positions
+	char family[24];          // family in models/family.h, which names the weights in files
+	int64_t positions;        // maximum context of the model; rows of the learned positions
 	int64_t kv_heads, head_dim;
 	int64_t hidden;           // width of the mlp
 	double norm_eps;
@@ -39,13 +39,13 @@ struct yk_decoder {
 	enum yk_decoder_activation activation;
 	double embed_scale;       // factor of the embedding
 	double attention_scale;   // factor of the scores
-	double attention_cap;     // scores become cap tanh(score / cap); 0: they stay
+	double attention_cap;     // scores become cap tanh(score / cap); 0: no cap
 	double logit_cap;         // the same for logits
-	int64_t window;           // tokens that a layer sees, including the present one; 0: all
-	int64_t window_period;    // layers period - 1, 2 period - 1, .. see all tokens nevertheless; 0: none does
-	int64_t token_types;      // of an encoder (encoder.h), which uses hidden, norm_eps and head_dim, too
+	int64_t window;           // tokens that a layer sees, including the current one; 0: all
+	int64_t window_period;    // layers period - 1, 2 period - 1, .. have no window; 0: all have
+	int64_t token_types;      // of an encoder, which also uses hidden, norm_eps, head_dim
 	struct yk_rope rope;
-	struct yk_rope rope_local; // of layers with the window
+	struct yk_rope rope_local; // for layers with the window
 };
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The encoder of the BERT family (Devlin et al. 2018): learned positions and token types, norms after
-// each half of a block, GELU with erf.
+// The encoder of the BERT family (Devlin et al. 2018): learned positions and token types, a norm
+// after each half of a block, GELU with erf.
 //
 //     x = norm(embed[ids] + positions + types[0])                  [B,T,E]
 //     x = norm1(x + out(attention(q x, k x, v x)));  x = norm2(x + down(gelu(up x)))    `layers` times
@@ -133,7 +133,7 @@ yoke_tensor *yk_encoder_forward(const struct yk_network *n, yoke_tensor *ids, yo
 
 static yoke_tensor *forward(const struct yk_network *n, yoke_tensor *ids, double dropout)
 {
-	(void)dropout; // is not trained
+	(void)dropout; // not used: the encoder cannot be trained
 	return yk_encoder_forward(n, ids, NULL);
 }
 

@@ -5,7 +5,8 @@
 
 #include "nn/model.h"
 
-// ids [B,T] i32; mask bool [B,1,1,T], false for padding, or NULL -> [B,T,E].  All tokens have type 0.
+// ids [B,T] i32; mask bool [B,1,1,T], false for padding, or NULL -> [B,T,E]. All tokens have type
+// 0.
 yoke_tensor *yk_encoder_forward(const struct yk_network *, yoke_tensor *ids, yoke_tensor *mask);
 
 #endif

@@ -31,7 +31,7 @@ static int times_held(const yoke_module *m, const yoke_tensor *t)
 	return n;
 }
 
-// Does it have parameters, none of them shared with another module?
+// Does the module have parameters, none of which is shared with another module?
 static bool is_free(const yoke_module *top, const yoke_module *m)
 {
 	bool alone = m->n > 0;

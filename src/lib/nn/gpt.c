@@ -89,7 +89,7 @@ static const struct yk_shard_rule *rules(const struct yk_model_shape *s)
 	return table;
 }
 
-// Per token, the logits, and in each layer the inputs of four products.
+// Elements kept per token: the logits, and in each layer the inputs of four products.
 static double kept(const struct yk_model_shape *s)
 {
 	return (double)s->vocab + 4 * (double)s->embed * (double)s->layers;
@@ -101,7 +101,8 @@ static int64_t width(const struct yk_network *n, int64_t block)
 	return n->shape.embed;
 }
 
-// For a block, its products and on average half of a window's keys and values.
+// Multiply-adds per token. For a block: its products, and on average half of a window's keys and
+// values.
 static double work(const struct yk_model_shape *s, int64_t i)
 {
 	const double e = (double)s->embed;

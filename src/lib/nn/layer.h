@@ -32,7 +32,8 @@ bool yk_layer_size(const char *layer, const char *what, int64_t n);
 int yk_layer_one(const yoke_module *, int n, int k);
 
 enum { YK_CACHES = 64 }; // maximum number of caches of an attention call
-// Writes k and v [1,T,G,D] to a cache's keys and values [1,S,G,D] from position `at` on, in their dtype.
+// Writes k and v [1,T,G,D], converted to the cache's dtype, to its keys and values [1,S,G,D] from
+// position `at` on.
 void yk_attention_store(yoke_tensor *keys, yoke_tensor *values, yoke_tensor *at, yoke_tensor *k, yoke_tensor *v);
 // yoke_attention_keys on a cache, in its dtype; the result has q's.
 yoke_tensor *yk_attention_cached(yoke_tensor *q, yoke_tensor *keys, yoke_tensor *values, yoke_tensor *seen, yoke_tensor *mask, int causal,

@@ -52,7 +52,7 @@ static bool vector(yoke_module *m, bool declared, const char *name, int64_t n, d
 
 // ---- linear, embedding ----
 
-// x w' + b for a matrix w in a format of yoke-quant.h, which only networks have.
+// x w' + b for a matrix w in a format of yoke-quant.h; only layers of networks have such weights.
 static yoke_tensor *quantized_product(const yoke_module *m, yoke_tensor *x, yoke_tensor *b)
 {
 	const struct yk_module_own *w = &m->own[0];
@@ -370,7 +370,7 @@ static int sequential_forward(yoke_module *m, void *state, int n, yoke_tensor *c
 	if (k != 1 || (m->children == 0 && n != 1))
 		return yk_layer_one(m, n, k);
 	out[0] = in[0];
-	for (size_t i = 0; i < m->children; i++) // only the first may take several inputs
+	for (size_t i = 0; i < m->children; i++) // only the first layer may take several inputs
 		if (yoke_forward(m->child[i], i ? 1 : n, i ? (yoke_tensor *[]){ out[0] } : in, 1, out) < 0)
 			return yoke_error_code();
 	return 0;
@@ -406,7 +406,7 @@ yoke_module *yoke_nn_residual(yoke_module *inner)
 	return yk_layer_done(m, m && yoke_module_child(m, "inner", inner) == 0);
 }
 
-// One scope for the whole, none for its parts.
+// Opens one scope for the whole perceptron, not one per layer.
 static int mlp_forward(yoke_module *m, void *state, int n, yoke_tensor *const *in, int k, yoke_tensor **out)
 {
 	(void)state;

@@ -72,7 +72,7 @@ static const struct yk_shard_rule *rules(const struct yk_model_shape *s)
 	return s->layers % 2 ? odd : even;
 }
 
-// Per token, the logits and the inputs of all products.
+// Elements kept per token: the logits, and the inputs of all products.
 static double kept(const struct yk_model_shape *s)
 {
 	return (double)s->vocab + (double)s->embed * (double)(s->history + 4 * s->layers);

@@ -74,7 +74,7 @@ static bool has_trait(const struct yk_model *m, int k)
 	return m->traits >> k & 1;
 }
 
-// Traits that old manifests lack: their default, the first word, is not written.
+// Manifests of earlier versions lack these traits; their default, the first word, is not written.
 static bool is_younger(int k)
 {
 	return k == YK_TRAIT_tied;
@@ -240,7 +240,7 @@ int yk_model_check_ranks(const struct yk_model *m, const struct yk_model_shape *
 	return 0;
 }
 
-// Associates a parameter of the list with its place in the layers.
+// A parameter of the list, and the entry of the layer that holds it.
 struct yk_network_place {
 	struct yk_module_entry at;
 	int i;
@@ -255,7 +255,7 @@ static void list_one(const struct yk_model *m, const struct yk_model_shape *s, c
 		m->first(s, own->path, &to->row[to->count - 1]);
 }
 
-// Does this stage have a layer's parameter with that path?  NULL: it has all.
+// Does this stage have the parameter with that path? NULL: it has all.
 static bool is_here(const struct yk_model *m, const struct yk_model_shape *shape, const struct yk_stage *s,
 		    const yoke_module *layers, const char *path)
 {
@@ -278,8 +278,8 @@ static void list_layers(const struct yk_model *m, const struct yk_model_shape *s
 			list_one(m, s, e[k].own, to);
 }
 
-// Creates a model's layers, as children of *layers, and lists all places of parameters; the caller
-// frees both.  NULL: an error.
+// Creates a model's layers, as children of *layers, and lists all entries of parameters; the caller
+// frees both. NULL: an error.
 static struct yk_module_entry *make_layers(const struct yk_model *m, const struct yk_model_shape *s, yoke_module **layers,
 					   size_t *n)
 {
@@ -356,8 +356,8 @@ static int list_other(struct yk_network *n, const struct yk_module_own *own, int
 	return e;
 }
 
-// For one of several stages: lists its parameters, and their indices among all.  A parameter that
-// is tied to another stage's exists here, too, under the other's name.
+// For one of several stages: lists its parameters, and their indices among all. A parameter that is
+// tied to a parameter of another stage is added here too, under that parameter's name.
 static int list_stage(struct yk_network *n, const struct yk_module_entry *e, int *place)
 {
 	struct yk_parameters *to = &n->params;

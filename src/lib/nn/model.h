@@ -106,7 +106,7 @@ struct yk_network {
 	const struct yk_model *model;
 	struct yk_model_shape shape;
 	struct yk_parameters params;
-	struct yk_parameters frozen; // of a network with adapters (lora.h): its weights, which are not trained
+	struct yk_parameters frozen; // with adapters (lora.h): the base weights
 	struct yk_network_adapter {
 		yoke_module *module; // the linear layer
 		struct yk_low_rank is;
@@ -146,7 +146,7 @@ struct yk_network {
 // State kept for the tokens of a sequence so far (keys and values, for example), so that each is
 // computed only once.
 struct yk_network_cache {
-	int64_t length;             // tokens in it; 0 starts over.  Less than before: the last ones are
+	int64_t length;             // tokens in it; 0 restarts.  If reduced, the last tokens are
 				    // forgotten, unless the model is `recurrent`
 	int64_t capacity;           // tokens that it has space for
 	yoke_tensor *at, *seen;     // scalars: position of the first new token; number of tokens
@@ -183,13 +183,13 @@ struct yk_model {
 	double (*work)(const struct yk_model_shape *, int64_t i);
 	int64_t before;
 	bool choices; // its gradient is discontinuous at thresholds: relu, choice of experts
-	// Minimum number of elements that a token of a training step keeps for the backward pass.
+	// Minimum number of elements per token that a training step keeps for the backward pass.
 	double (*kept)(const struct yk_model_shape *);
 	// ids [B,T] i32, or [B,T,W] of the previous stage -> [B,T,..]: input of logits or of the
 	// next stage.  `dropout`: rate.
 	yoke_tensor *(*forward)(const struct yk_network *, yoke_tensor *x, double dropout);
-	// forward for windows of several texts each, none of which sees another one: positions [B,T]
-	// i32 count from 0 in each text.  NULL: not supported.
+	// forward for windows of several texts, which do not see each other: positions [B,T] i32
+	// start at 0 in each text. NULL: not supported.
 	yoke_tensor *(*packed)(const struct yk_network *, yoke_tensor *ids, yoke_tensor *positions, double dropout);
 	// [..,W] -> [..,V]
 	yoke_tensor *(*logits)(const struct yk_network *, yoke_tensor *hidden);
@@ -207,8 +207,8 @@ struct yk_model {
 #define X(name) extern const struct yk_model yk_model_##name;
 YK_MODELS(X, )
 #undef X
-// The models of opened files (models/), which are not choices of model=.  The encoder predicts no
-// tokens: it has no logits, loss and cache.
+// The models of opened files (models/), which model= cannot select. The encoder predicts no tokens:
+// it has no logits, loss or cache.
 extern const struct yk_model yk_model_decoder, yk_model_encoder;
 
 // The model with this name, or NULL.
@@ -238,8 +238,8 @@ int yk_model_parse(const json_t *, const char *what, const struct yk_model **,
 int yk_network_new(const struct yk_model *, const struct yk_model_shape *, struct yk_network **);
 // The same without variables; the caller sets all of them (yk_parameters_set).
 int yk_network_new_deferred(const struct yk_model *, const struct yk_model_shape *, struct yk_network **);
-// The same, with variables, for one rank of a group that computes it together; NULL: alone.  EINVAL as
-// yk_model_check_ranks.
+// The same, with variables, for one rank of a group that computes it together; NULL: a single rank.
+// EINVAL as yk_model_check_ranks.
 int yk_network_new_on(yoke_group *, const struct yk_model *, const struct yk_model_shape *, struct yk_network **);
 // The same for a stage that yk_stage_split returned.
 int yk_network_new_part(yoke_group *, const struct yk_stage *, const struct yk_model *, const struct yk_model_shape *,
@@ -252,7 +252,7 @@ static inline const struct yk_parameters *yk_network_base(const struct yk_networ
 {
 	return n->adapters ? &n->frozen : &n->params;
 }
-// Gives the layers the present variables of `params`; call it before recording anything with them.
+// Gives the layers the current variables of `params`; call it before recording anything with them.
 void yk_network_take_up(const struct yk_network *);
 // x w' + b, as yoke_linear, with YOKE_BY_ROW if the network has by_row.
 yoke_tensor *yk_network_linear(const struct yk_network *, yoke_tensor *x, yoke_tensor *w, yoke_tensor *b);

@@ -36,7 +36,7 @@ static yoke_context *context_of(const struct yoke_module *m)
 	return ctx;
 }
 
-// All parameters of a module are in one context: does that hold if those of `other` are added?
+// All tensors of a module must be in one context: is that true after `other` is added?
 static int one_context(const struct yoke_module *m, const yoke_context *other, const char *what, const char *name)
 {
 	while (m->parent)
@@ -67,7 +67,7 @@ yoke_module *yoke_module_new(const struct yoke_module_class *class, void *state)
 	return m;
 }
 
-// Releases a place's reference to its tensor; the last one frees it.
+// Releases an entry's reference to its tensor; the last one frees it.
 static void drop(struct yk_module_own *o)
 {
 	if (o->places && --*o->places == 0) {
@@ -362,7 +362,7 @@ struct walk {
 	struct yk_module_entry *entry;
 	size_t n, cap;
 	char path[1024];
-	bool all; // list a shared tensor at every place
+	bool all; // list a shared tensor once per entry
 };
 
 static bool seen(const struct walk *w, const struct yk_module_own *o)
@@ -493,8 +493,8 @@ yoke_tensor *yoke_module_find(yoke_module *m, const char *path)
 	return o ? o->tensor : NULL;
 }
 
-// Replaces an entry's tensor at every place below `top` that shares it; the old tensor is freed.
-// Places outside of `top` keep it.
+// Replaces an entry's tensor in every entry below `top` that shares it; the old tensor is freed.
+// Entries outside `top` keep it.
 static void replace(struct yoke_module *top, const struct yk_module_entry *at, yoke_tensor *with)
 {
 	size_t n, held = 0;
@@ -513,7 +513,7 @@ static void replace(struct yoke_module *top, const struct yk_module_entry *at, y
 		if (e[i].own->tensor == was) {
 			e[i].own->tensor = with;
 			e[i].own->places = ours;
-			// no memory for a counter: the first place owns it
+			// no memory for a counter: the first entry owns the tensor
 			e[i].own->shared |= !ours && k++ > 0;
 		}
 	if (!e)
@@ -531,7 +531,7 @@ int yk_module_dims(const yoke_tensor *t, int64_t dims[YOKE_MAX_RANK])
 	return rank;
 }
 
-// Makes a place share the parameter of another.
+// Makes an entry share the parameter of another entry.
 static int tie(struct yk_module_own *to, struct yk_module_own *of, const char *path, const char *with, const char *what)
 {
 	if (to->tensor == of->tensor)

@@ -8,16 +8,16 @@
 
 #include "yoke-nn.h"
 
-// A tensor of a module.  A tensor held in several places is reference counted, and freed with the
+// A tensor of a module. A tensor held by several modules is reference counted, and freed with the
 // last one; a network's tensor is shared, and freed by the network.
 struct yk_module_own {
 	char *name, *path; // path: from the module of the last request; NULL: not requested
 	yoke_tensor *tensor;
-	size_t *places; // number of places that hold the tensor; NULL: only this one
+	size_t *places; // number of entries that hold the tensor; NULL: only this one
 	bool buffer, frozen, shared;
 	int rank; // rank and dims of a declared parameter
 	int64_t dims[2];
-	int format; // of a matrix: YOKE_QUANT_F32, or a format of yoke-quant.h, whose rows the tensor has
+	int format; // YOKE_QUANT_F32, or the format of yoke-quant.h of the tensor's rows
 	const struct yoke_module *with; // tied to this module's first parameter
 };
 
@@ -39,7 +39,7 @@ struct yoke_module {
 	bool evaluates;
 	const struct yk_network *net; // the network that it is a layer of, or NULL
 	bool inputs_cut;              // its weight is sharded by inputs (shard.h)
-	const struct yk_low_rank *lora; // added to a linear layer's product (lora.h), or NULL
+	const struct yk_low_rank *lora; // added to a linear layer's product, or NULL
 };
 
 // Adds a parameter; declared: the network creates the tensor and gives it to the module before
@@ -61,7 +61,7 @@ struct yk_module_entry {
 // All parameters and buffers with their paths, each tensor once; the caller frees the array.  NULL
 // with an error; never NULL otherwise, even if empty.
 struct yk_module_entry *yk_module_entries(struct yoke_module *, size_t *n);
-// The same, with a shared tensor listed at every place.
+// The same, with a shared tensor listed once per entry.
 struct yk_module_entry *yk_module_places(struct yoke_module *, size_t *n);
 // Computes the module on n values, as yoke_forward with one result, in the open scope.
 yoke_tensor *yk_call_inside(struct yoke_module *, int n, yoke_tensor *const *in);

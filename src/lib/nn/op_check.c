@@ -28,7 +28,7 @@ struct check {
 	struct value {
 		int dtype, rank;
 		int64_t dims[YOKE_MAX_RANK], n;
-		void *bytes; // NULL: absent
+		void *bytes; // NULL: the operand is absent
 	} in[YOKE_OP_MAX_IN];
 	double tolerance;
 };
@@ -349,7 +349,7 @@ static int gradients(const struct check *c, double **to)
 
 enum verdict { AGREES, DIFFERS, UNKNOWN };
 
-// The distance between differences of two step sizes, summed over elements, minus noise.
+// The distance between the differences of two step sizes, summed over elements, minus noise.
 static double apart(const struct slope *a, const struct slope *b, const struct weighed *here, double h)
 {
 	double sum = 0;
@@ -385,7 +385,7 @@ static int judge(struct check *c, const struct move *m, const double *g, const s
 			*to = AGREES;
 	}
 	if (!err && *to != AGREES) {
-	// the error of the gradient; the differences must agree to a fraction of it
+	// `off` is the error of the gradient; the differences must agree to a fraction of it
 		const double off = isfinite(*got) ? fmin(fabs(*got - d[0].all), fabs(*got - d[1].all)) : fmax(1e-3, most);
 		h = ldexp(h, -2 * (STEPS - 1));
 		*want = d[1].all;

@@ -40,7 +40,7 @@ static int make_variable(struct yk_parameters *p, int rank, const int64_t *dims,
 	return 0;
 }
 
-// Adds an entry and returns its row; NULL: there is none to fill in.
+// Adds an entry and returns its row; NULL: an error, or only counting.
 static struct yk_parameter *add(struct yk_parameters *p, int rank, const int64_t *dims,
 				const char *fmt, va_list ap)
 {

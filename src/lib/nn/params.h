@@ -21,7 +21,8 @@ struct yk_parameters {
 		double deviation, value;
 		double bound;         // nonzero: uniform in -bound .. bound instead
 		struct yk_cut cut; // this rank's shard
-		// YOKE_QUANT_F32, or the format of yoke-quant.h of a matrix, whose rows are then in var.
+		// YOKE_QUANT_F32, or the format of yoke-quant.h of a matrix whose rows are stored
+		// in var.
 		int format;
 		int rank; // of a deferred parameter, as dims
 		int64_t dims[4];
@@ -43,8 +44,8 @@ void yk_parameters_matrix(struct yk_parameters *, int64_t out, int64_t in, doubl
 			  const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 void yk_parameters_vector(struct yk_parameters *, int64_t n, double value, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
-// Sets deferred parameter i to a tensor, which the list frees; format as in its row.  t NULL: returns
-// the error that is pending.
+// Sets deferred parameter i to a tensor, which the list frees; format: of its row. t NULL: returns
+// the pending error.
 int yk_parameters_set(struct yk_parameters *, int i, yoke_tensor *t, int format);
 // A variable "kind.name" with the shape of parameter i of another list; NULL: see yoke_error.
 yoke_tensor *yk_parameters_like(struct yk_parameters *, const struct yk_parameters *of, int i,

@@ -61,8 +61,8 @@ yoke_tensor *yk_shard_cross_entropy(const struct yk_network *n, yoke_tensor *log
 	const int wide = yoke_dtype(logits) == yoke_f64 ? yoke_f64 : yoke_f32;
 	yoke_tensor *x = yoke_reshape(yoke_cast(logits, wide), 2, two);
 	yoke_tensor *column = yoke_iota(yoke_i32, 1, &v, 0), *at = yoke_reshape(from_first(n, ids), 2, one);
-	// from this shard: log of the sum of exponentials, and the target's logit, or 0 if it is
-	// elsewhere
+	// from this shard: the log of the sum of exponentials, and the target's logit, or 0 if
+	// another shard has the target
 	yoke_tensor *own = yoke_logsumexp(x, -1);
 	yoke_tensor *target = yoke_sum(yoke_select(yoke_eq(column, at), x, yoke_const(0)), YOKE_AXIS(1));
 	yoke_tensor *most = yoke_stop_grad(yoke_all_reduce(g, YOKE_REDUCE_MAX, yoke_stop_grad(own)));

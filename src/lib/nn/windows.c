@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cuts windows into ids, targets and positions, and records the model's loss of them.
+// Splits windows into ids, targets and positions, and records the model's loss of them.
 #include "config.h"
 
 #include "nn/windows.h"

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Losses of windows as the datasets of data/text.h deliver them: [B,T+1] ids, or packed texts (data/chats.h).
+// Losses of windows as the datasets of data/text.h deliver them: [B,T+1] ids, or packed texts
+// (data/chats.h).
 #ifndef YK_WINDOWS_H
 #define YK_WINDOWS_H
 
 #include "nn/model.h"
 
-// The training loss of windows i32: each token is predicted from the preceding ones of its text; of packed windows,
-// the mean over their targets.
+// The training loss of windows i32: each token is predicted from the preceding tokens of its text.
+// For packed windows, the mean over their targets.
 yoke_tensor *yk_windows_loss(const struct yk_network *, yoke_tensor *windows, double dropout);
 // The loss without dropout and without terms that a model adds to it for training only.
 yoke_tensor *yk_windows_likelihood(const struct yk_network *, yoke_tensor *windows);

@@ -28,7 +28,7 @@ static int check(const char *call, const struct yoke_profile_schedule *s)
 	return 0;
 }
 
-// Position of the step in its cycle, and the number of that cycle; -1: profiling has ended or not
+// The step's position in its cycle, and the number of that cycle; -1: profiling has ended or not
 // started yet.
 static int64_t place_of(const struct yoke_profile_schedule *s, int64_t step, int64_t *cycle)
 {
@@ -126,8 +126,8 @@ static int by_begin(const void *a, const void *b)
 	return (x->begin > y->begin) - (x->begin < y->begin);
 }
 
-// Adds the time without any piece in progress to the context's counters; the wall time is the
-// host's.
+// Adds the time during which no piece of work was in progress to the context's counters; the wall
+// time is the host's.
 static void count_idle(struct yk_profile *p, uint64_t wall)
 {
 	const struct yk_traced **order = malloc((p->traced + 1) * sizeof *order);
@@ -147,7 +147,7 @@ static void count_idle(struct yk_profile *p, uint64_t wall)
 	}
 	free(order);
 	struct yk_counts *c = &p->ctx->counts;
-	if (p->dropped) // what is not in the trace may have been under way
+	if (p->dropped) // work that is not in the trace may have been in progress
 		return;
 	c->idle_ns += wall > busy ? wall - busy : 0;
 	c->idle_known = true;

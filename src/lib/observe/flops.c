@@ -60,7 +60,8 @@ static double pairs(const struct yoke_view *q, const struct yoke_view *k, const 
 	return seen * (double)q->dims[0] * (double)q->dims[2];
 }
 
-// Of a convolution's y, each element is a sum over what w has for an output; its gradients have the same terms.
+// Each element of y of a convolution is a sum over all weights of an output; the gradients have as
+// many terms.
 static double convolution(const struct yoke_view *y, const struct yoke_view *w)
 {
 	return w->dims[0] ? 2 * count(y) * count(w) / (double)w->dims[0] : 0;

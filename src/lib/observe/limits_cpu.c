@@ -22,8 +22,8 @@ enum { COPY_BYTES = 32 << 20, ROUNDS = 1 << 16 };
 
 // ---- multiply-adds ----
 
-// At least as many sums as latency times throughput of any core so far: 4 times 2, 4 times 4 with
-// NEON.  With two operands they fit the registers.
+// At least latency times throughput of any core so far: 4 times 2, with NEON 4 times 4. With two
+// operands the sums fit the registers.
 #if defined __aarch64__
 #define SUMS(X) \
 	X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14) X(15)

@@ -21,7 +21,8 @@ static double min_of(double a, double b)
 
 // ---- processors and the process ----
 
-// Time of all processors in ticks: the first line of /proc/stat has user nice system idle iowait irq softirq steal.
+// Time of all processors in ticks: the first line of /proc/stat has user nice system idle iowait
+// irq softirq steal.
 static void read_processors(double *busy, double *all)
 {
 	char text[256];

@@ -10,7 +10,7 @@
 #include "base/number.h"
 #include "yoke.h"
 
-// proc(5): statm has sizes in pages, the second is what is resident.
+// proc(5): statm has sizes in pages; the second is the resident size.
 static uint64_t resident(void)
 {
 	FILE *f = fopen("/proc/self/statm", "re");

@@ -117,7 +117,8 @@ static double seconds_of(const struct yk_misaligned *m, const struct yk_device *
 		if (i && t < least) // the first run plans
 			least = t;
 	}
-	// by itself it may be another product, of joined axes, or there may be no memory to pad it
+	// alone, the product may be merged into another one by joined axes, or there may be no
+	// memory to pad it
 	const bool same = pl && pl->misaligned.n == 1 &&
 			  pl->misaligned.product[0].padded == !plain &&
 			  !memcmp(pl->misaligned.product[0].size, m->size, sizeof m->size);
@@ -158,7 +159,8 @@ void yk_layers_measure(const struct yoke_context *ctx, struct yk_layers *to)
 	for (size_t i = 0; i < n && seconds; i++) {
 		const struct yk_misaligned *m = &pl->misaligned.product[i],
 					   *was = equal_before(pl, i);
-		// where matrices of a factor serve several of the product's only a plan knows which
+		// if matrices of a factor serve several matrices of the product, only a plan knows
+		// which
 		const bool plain = (m->matrices[0] == m->matrices[2] || m->matrices[0] == 1) &&
 				   (m->matrices[1] == m->matrices[2] || m->matrices[1] == 1);
 		for (int k = 0; k < 2 && m->padded && plain; k++)
@@ -187,7 +189,8 @@ void yk_layers_measure(const struct yoke_context *ctx, struct yk_layers *to)
 
 // ---- output ----
 
-// "    misaligned: layer3/mlp: 1003 wants 1008, 4012 wants 4016; 3 products, 3 padded, 310 GFLOP/s before, 590 after"
+// " misaligned: layer3/mlp: 1003 wants 1008, 4012 wants 4016; 3 products, 3 padded, 310 GFLOP/s
+// before, 590 after"
 void yk_layers_print(const struct yk_layers *to, void (*line)(void *arg, const char *), void *arg)
 {
 	char text[512];

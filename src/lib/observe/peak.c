@@ -49,7 +49,7 @@ static int by_bytes(const void *a, const void *b)
 	return x->bytes != y->bytes ? (x->bytes < y->bytes ? 1 : -1) : strcmp(x->op, y->op);
 }
 
-// The step at whose begin most bytes of the device's arena are alive.
+// The step at whose beginning the device's arena holds most bytes.
 static uint32_t fullest(const struct yk_plan *p)
 {
 	int64_t *change = calloc(p->steps + 1, sizeof *change), now = 0, most = -1;

@@ -236,7 +236,7 @@ void yk_pieces_close(struct yk_profile *p)
 	bool had = yoke_error_code() != 0;
 	if (last && !p->ctx->device->ops->event_elapsed(p->anchor->handle, last->handle, &ns) && ns) {
 		p->clock_error = p->anchor_error > error ? p->anchor_error : error;
-		// what the brackets leave open is no drift
+		// a clock drift smaller than the measurement error is ignored
 		const double off = (double)(at - p->anchored) - (double)ns;
 		if (fabs(off) > (double)(p->anchor_error + error))
 			p->drift = (double)(at - p->anchored) / (double)ns;
@@ -251,7 +251,8 @@ static void begin_events(struct yk_profile *p, struct yk_queue *q, int slot)
 	struct yk_between *b = &p->between[slot];
 	if (!p->anchor)
 		p->anchor = anchor(p, p->ctx->queues.steps, &p->anchored, &p->anchor_error);
-	// Between the steps of a launch there is one event, unless something was enqueued unseen.
+	// Between the steps of a launch there is one event, unless work was enqueued that no
+	// observer saw.
 	if (b->last && (!b->follows || b->last->serial != q->marks)) {
 		yk_event_unref(b->last);
 		b->last = NULL;
@@ -290,7 +291,7 @@ static void end_events(struct yk_profile *p, struct yk_queue *q, int kind, uint3
 	b->last = to;
 }
 
-// ---- who reads an upload first ----
+// ---- first readers of uploads ----
 
 static void brought(struct yk_profile *p, const struct yk_storage *s, const struct yk_plan *plan,
 		    const struct yk_ref *ref, uint32_t number)

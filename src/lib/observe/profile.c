@@ -153,7 +153,7 @@ void yk_profile_free(struct yk_profile *p)
 	free(p);
 }
 
-// ---- what was seen ----
+// ---- reports ----
 
 static int by_number(const void *a, const void *b)
 {

@@ -188,7 +188,7 @@ void yk_report_print(const struct yk_report *r, yk_line_fn *line, void *arg)
 	print_wrong(r->of, line, arg);
 	if (!r->timed[0])
 		return;
-	// a part of all the time can be gained, by a kernel that takes none
+	// upper bounds: the speedup if the named work took no time
 	yk_snprintf(text, sizeof text,
 		 "  at best, by Amdahl's law wall / (wall - part): %.2f x with "
 		 "free contractions, %.2f x attention, %.2f x other compute, %.2f x idle",

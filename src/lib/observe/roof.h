@@ -15,10 +15,10 @@
 double yk_limit_flops(int threads, bool f64);
 double yk_limit_copy(int threads);
 
-// Peak rates of a device, measured at the first call and cached.  Sources: its backend's kernels;
+// Peak rates of a device, measured at the first call and cached. Sources: its backend's kernels;
 // for processors the loops above; otherwise (`own`) the best time of a 2048 x 2048 x 2048 product
-// in that dtype and of a 256 MiB copy.  A dtype that the device computes through f32 has the limit of
-// f32.  0: could not be measured.
+// in that dtype and of a 256 MiB copy. A dtype that the device computes in f32 has the limit of
+// f32. 0: could not be measured.
 struct yk_roof {
 	double flops[YOKE_MAX_DTYPES], copy, launch_ns, wait_ns;
 	bool asked[YOKE_MAX_DTYPES], own[YOKE_MAX_DTYPES], own_copy;

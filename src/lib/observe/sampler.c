@@ -220,7 +220,7 @@ void yoke_recorder_free(yoke_recorder *s)
 
 int yoke_host_telemetry(struct yoke_host_sample *to)
 {
-	static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER; // over what the next call's rates are since
+	static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER; // protects the previous sample
 	static struct yk_host_state state;
 	static bool began;
 	struct yoke_host_sample h;

@@ -326,7 +326,7 @@ int64_t yoke_profile_table(yoke_profile *p, int rows, const char *column, char *
 static uint64_t device_ns(const struct yk_profile *p, uint32_t range)
 {
 	uint64_t ns = 0;
-	for (uint32_t i = range; i < p->by_ranges; i++) // what is in it is younger
+	for (uint32_t i = range; i < p->by_ranges; i++) // nested ranges have higher numbers
 		if (yk_path_common(&p->ctx->observe.ranges, i, range) == range)
 			ns += p->by_range[i].ns;
 	return ns;

@@ -32,7 +32,8 @@ static double either(double a, double b)
 	return isnan(a) ? b : a;
 }
 
-// Sensors of the card: temperatures in thousandths, power in 1e-6 W, energy in 1e-6 J, a fan in 255ths.
+// The card's sensors: temperatures in 1e-3 degrees, power in 1e-6 W, energy in 1e-6 J, a fan in
+// 1/255.
 static void sensors(const char *card, struct yoke_sample *s)
 {
 	char folder[YK_SYS_PATH], sensor[YK_SYS_PATH], path[2 * YK_SYS_PATH], label[32];

@@ -12,8 +12,9 @@
 #if HAVE_HWLOC
 #include <hwloc.h>
 
-// hwloc's plugins are linked with the libraries of GPUs: no one is opened for a count, as backends/cpu/host/cores.c does,
-// which can share nothing with the core.  Another environment for a moment does not disturb readers in other threads.
+// hwloc's plugins load GPU libraries, so they are disabled for a count, as in
+// backends/cpu/host/cores.c, which cannot share code with the core. Changing the environment
+// briefly does not disturb readers in other threads.
 static int init(hwloc_topology_t *to)
 {
 	static char none[] = "HWLOC_PLUGINS_PATH=/dev/null", **last;
@@ -60,7 +61,7 @@ void yk_topology_count(struct yk_topology *to)
 {
 	*to = (struct yk_topology){ NAN, NAN, NAN, NAN, NAN };
 #if HAVE_HWLOC
-	static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER; // over the environment: ranks that are threads count together
+	static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER; // of the environment
 	hwloc_topology_t t;
 	pthread_mutex_lock(&one);
 	if (init(&t)) {

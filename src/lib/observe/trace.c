@@ -93,7 +93,7 @@ static char *row_text(const struct yk_row *r)
 	if (r->flops == r->flops)
 		json_object_set_new(args, "flops", json_real(r->flops / n));
 	for (size_t i = 0; i < sizeof part / sizeof *part; i++)
-		if (*part[i].value) // one that is no UTF-8 is left out
+		if (*part[i].value) // strings that are not UTF-8 are omitted
 			json_object_set_new(args, part[i].key, json_string(part[i].value));
 	o = json_pack("{s:s, s:s, s:o}", "name", r->op, "cat", r->device, "args", args);
 	char *text = o ? yk_json_text(o, JSON_COMPACT) : NULL;
@@ -180,7 +180,7 @@ static void queues(struct out *o, const struct yk_profile *p, char *const *row)
 	for (size_t i = 0; i < p->traced; i++) {
 		const struct yk_traced *x = &p->trace[i];
 		if (x->slot == YK_HOST_PIECE || !complete(o, x->slot, x->begin, x->ns, row[x->row] + 1))
-			continue; // its opening brace is ours
+			continue; // the opening brace was written here
 		if (x->apart)
 			arrow(o, "enqueued", 2 * (uint64_t)x->number + 1, HOST_LANE + x->thread, x->host, x->slot,
 			      x->begin);

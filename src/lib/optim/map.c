@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One launch over a group: assembles the formula from the table entry's parts, with scaling and
-// clipping before them and the select of a skipped step after them, and binds the lists, numbers
-// and constants that it names.
+// One launch over a group: assembles the formula from the fragments of the table entry, with
+// scaling and clipping before them and the select of a skipped step after them, and binds the
+// lists, numbers and constants that the formula names.
 #include "config.h"
 
 #include <ctype.h>

@@ -14,7 +14,7 @@
 #include "graph/handle.h"
 #include "optim/optim.h"
 
-// ---- making ----
+// ---- construction ----
 
 yoke_optim *yoke_optim_new(const char *kind, const char *settings)
 {
@@ -221,7 +221,7 @@ int yoke_optim_set(yoke_optim *o, const char *pattern, const char *settings)
 
 // ---- groups ----
 
-// Is any of the member updated by this rank?
+// Does this rank update any element of the member?
 static bool updates(const struct yoke_optim *o, int i)
 {
 	return !o->share.cut || o->share.cut[i].from < o->share.cut[i].to;
@@ -273,7 +273,7 @@ static int scalar_make(yoke_tensor **to)
 	return (*to = yoke_keep(yoke_scalar(0))) ? 0 : yk_error_last();
 }
 
-// Makes the group of members that are like number `first`.
+// Creates the group of the members that have the options and dtype of member `first`.
 static int group_make(const struct yoke_optim *o, int first, struct yk_optim_group *g)
 {
 	const struct yk_optim_member *like = &o->member[first];

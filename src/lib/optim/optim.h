@@ -89,7 +89,7 @@ struct yk_optim_member { // a parameter
 				     // moved
 	double option[YK_OPTIM_OPTION_COUNT];
 	int states;
-	yoke_tensor **state; // those of the parts, then those of the window
+	yoke_tensor **state; // states of the fragments, then those of the window
 };
 
 // Sharded updates (Rajbhandari et al. 2020): the shards that this rank updates, and the callbacks
@@ -109,13 +109,13 @@ struct yk_optim_share {
 	// Sums an f64 [n] over all ranks with shards.
 	yoke_tensor *(*sum)(void *arg, yoke_tensor *);
 	// If members are parts of tensors, some of them replicated on all ranks that share the
-	// tensors: by member, whether this rank counts it in sums over those tensors; and the sum
-	// of f32 or f64 [n] over these ranks.  NULL: members are whole.
+	// tensors: by member, whether this rank counts it in sums over these tensors; and a
+	// function that sums f32 or f64 [n] over these ranks. NULL: members are whole tensors.
 	const bool *counts;
 	yoke_tensor *(*total)(void *arg, yoke_tensor *);
-	// If members are only some of the f32 tensors in the norm and other ranks update the rest:
-	// all tensors, in order, and the sum of f64 [n] over all ranks that have some.  NULL: there
-	// are no others.
+	// If other ranks update some of the f32 tensors in the norm: all tensors, in order, and a
+	// function that sums f64 [n] over all ranks that have some. NULL: this rank has all
+	// tensors.
 	const struct yk_optim_tensor *tensor;
 	int tensors;
 	yoke_tensor *(*join)(void *arg, yoke_tensor *);
@@ -123,8 +123,8 @@ struct yk_optim_share {
 };
 struct yk_optim_tensor {
 	const char *name;
-	int64_t elements; // of the member's part, on whichever rank
-	int member;       // -1: another rank's
+	int64_t elements; // of the member, on whichever rank it is
+	int member;       // -1: on another rank
 	bool counts;      // in sums over parts, like yk_optim_share.counts
 };
 // Elements of an interval.  Norms are summed over intervals of each tensor (the last one shorter),
@@ -185,8 +185,8 @@ void yk_optim_unshare(struct yoke_optim *); // frees the states of shards
 yoke_tensor *yk_optim_squares(struct yoke_optim *, yoke_tensor *const *g, yoke_tensor *scale);
 int yk_optim_tensors(const struct yoke_optim *);
 const char *yk_optim_tensor_name(const struct yoke_optim *, int i);
-// From sums over parts of members, f32 [n], the sums over whole tensors; the list of members
-// repeats cyclically.
+// Computes sums over whole tensors from sums over parts of tensors (members), f32 [n]; the list of
+// members repeats cyclically.
 yoke_tensor *yk_optim_total(const struct yoke_optim *, const int *member, int members, int n, yoke_tensor *);
 // Creates the states now instead of in the first step.
 int yk_optim_states_ready(struct yoke_optim *);
@@ -203,11 +203,11 @@ int yk_optim_lost(const struct yoke_optim *, int64_t *lost);
 // With check: the parameter of the first gradient that was not finite; NULL: none.
 const char *yk_optim_bad(struct yoke_optim *);
 
-// With these options: the number of states that the parts add, and of window states after them.
+// With these options: the number of states that the fragments add, and of window states after them.
 int yk_optim_part_states(const struct yk_optim_kind *, const double *option);
 int yk_optim_window(const double *option);
 bool yk_optim_same_states(const struct yk_optim_kind *, const double *a, const double *b);
-// Do these options enable the part?
+// Do these options enable the fragment?
 bool yk_optim_takes(const struct yk_optim_part *, const double *option);
 int yk_optim_states_make(const struct yoke_optim *, struct yk_optim_member *);
 void yk_optim_states_free(struct yk_optim_member *);
@@ -231,8 +231,8 @@ struct yk_optim_pass {
 // One launch: a formula over a group.  The operands are the lists, numbers and constants that it
 // names.
 struct yk_optim_map {
-	const char *text;    // NULL: the kind's parts
-	const char *between; // the text for the part YK_OPTIM_BETWEEN
+	const char *text;    // NULL: the kind's fragments
+	const char *between; // the text for the fragment YK_OPTIM_BETWEEN
 	const char *results; // NULL: p and the states; a name that is no list refers to `made`
 	const char *list;    // an additional list's name, or NULL
 	yoke_tensor *const *of;
@@ -252,7 +252,7 @@ int yk_optim_renew(struct yoke_optim *);
 
 // ---- intervals ----
 
-// The member that tensor i of a norm belongs to; -1: another rank's.
+// The member that tensor i of a norm belongs to; -1: a member of another rank.
 int yk_optim_member_of(const struct yoke_optim *, int i);
 // Is interval k in a shard of this rank?  How many are?
 bool yk_optim_piece_here(const struct yoke_optim *, const struct yk_optim_norm *, int k);
@@ -263,14 +263,14 @@ yoke_tensor *yk_optim_pieces_join(const struct yoke_optim *, const struct yk_opt
 // Sums f64 [n] sequentially, like a list of n tensors of one element.  tensor: NULL, or the tensor
 // of each number, of which only those that share.counts selects are added.
 yoke_tensor *yk_optim_in_order(const struct yoke_optim *, yoke_tensor *x, int n, const int *tensor);
-// Turns f32 numbers for the parts of all tensors into numbers for the tensors.
+// Combines f32 numbers for the parts of all tensors into numbers for whole tensors.
 yoke_tensor *yk_optim_total_all(const struct yoke_optim *, yoke_tensor *x);
-// The same for all intervals, and over all ranks that have parts of the tensors.
+// The same for numbers of all intervals, over all ranks that have parts of the tensors.
 yoke_tensor *yk_optim_in_order_all(const struct yoke_optim *, yoke_tensor *each, const struct yk_optim_norm *);
 // Sums the map's only result over all members like this one, in their dtype, on all ranks with
 // shards; g: the members' group here, NULL if this rank has none of them.
 yoke_tensor *yk_optim_sum_pieces(const struct yk_optim_pass *, int like, struct yk_optim_group *g, const struct yk_optim_map *);
-// Are the members updated together?  Does the member belong to the group?
+// Do both members belong to one group? Does the member belong to the group?
 bool yk_optim_together(const struct yk_optim_member *, const struct yk_optim_member *);
 bool yk_optim_like(const struct yk_optim_group *, const struct yk_optim_member *);
 

@@ -62,8 +62,8 @@
 	O(lr_cycle_grow, SCHEDULE, ADVANCED, REAL, 1, 100, "", \
 	  "for schedule=cosine: factor by which each cycle is longer than the one before; auto: 1")
 
-// Options of the library only: `yoke train` has its own keys for the kind and length of a schedule,
-// and no tensors to precondition with.
+// Options of the library only: `yoke train` has other keys for the kind and length of a schedule,
+// and no preconditioning.
 #define YK_OPTIM_OWN_OPTIONS(O) \
 	O(schedule, SCHEDULE, ADVANCED, CHOICE, 0, 0, \
 	  " constant cosine linear step exponential inverse_sqrt onecycle", \

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums over sharded tensors: by intervals, each complete on one rank, added in their order on all
-// ranks.
+// Sums over sharded tensors. Each tensor is divided into intervals; each interval is summed on one
+// rank, and all ranks add the intervals' sums in the same order.
 #include "config.h"
 
 #include <stdlib.h>
@@ -73,8 +73,8 @@ static yoke_tensor *total(const struct yoke_optim *o, yoke_tensor *x)
 	return o->share.total ? o->share.total(o->share.arg, x) : x;
 }
 
-// From f32 [n] for parts of tensors, the numbers for the tensors; count: weight of each on this
-// rank, freed.  NULL: an error.
+// Computes numbers for whole tensors from f32 [n] for parts of tensors; count: weight of each part
+// on this rank, freed. NULL: an error.
 static yoke_tensor *total_of(const struct yoke_optim *o, float *count, int64_t n, yoke_tensor *x)
 {
 	yoke_tensor *own = yoke_mul(x, yoke_from(yoke_f32, 1, &n, count));
@@ -144,8 +144,8 @@ static yoke_tensor *piece_of(const struct yoke_optim *o, const struct yk_optim_n
 	return yoke_slice(yoke_reshape(whole, 1, &all), 0, n->piece[k].from - first, n->piece[k].to - first, 1);
 }
 
-// The intervals of all members like this one.  Fails if other ranks have tensors of their own,
-// whose options are unknown here.
+// The intervals of all members like this one. Fails if tensors of other ranks are in the norm,
+// because their options are unknown here.
 static int pieces_like(const struct yoke_optim *o, int like, struct yk_optim_norm *to)
 {
 	const struct yk_optim_norm *all = &o->norm[o->member[like].dtype == yoke_f64];
@@ -165,8 +165,8 @@ static int pieces_like(const struct yoke_optim *o, int like, struct yk_optim_nor
 	return 0;
 }
 
-// Sums the map's result over this rank's intervals, f64 [own]: a group whose tensors are the
-// intervals.
+// Sums the map's result over this rank's intervals, f64 [intervals here]: a group whose tensors are
+// the intervals.
 static yoke_tensor *sums_here(const struct yk_optim_pass *pass, struct yk_optim_group *g, const struct yk_optim_norm *n, int own,
 			      const struct yk_optim_map *m)
 {

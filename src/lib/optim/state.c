@@ -48,7 +48,7 @@ int yk_optim_window(const double *option)
 	return option[YK_O_window] > 0 && option[YK_O_window_by] < 2 ? (int)option[YK_O_window] : 0;
 }
 
-// The part that adds state number k.
+// The fragment that adds state number k.
 static const struct yk_optim_part *part_of(const struct yk_optim_kind *kind, const double *option, int k)
 {
 	const struct yk_optim_part *part = kind->part;
@@ -446,7 +446,7 @@ int yoke_optim_move(yoke_optim *o, yoke_context *to, yoke_tensor *const *p)
 		err = yk_optim_states_ready(&there);
 	if (!err)
 		err = copies_put(&there, &c);
-	struct yoke_optim *gone = err ? &there : o; // whose states are freed: the new ones or these
+	struct yoke_optim *gone = err ? &there : o; // its states are freed
 	for (int i = 0; gone->member && i < o->n; i++)
 		yk_optim_states_free(&gone->member[i]);
 	yk_optim_scalars_free(gone);

@@ -321,7 +321,7 @@ static int step(struct yoke_optim *o, yoke_tensor *const *g, const struct yoke_s
 		err = yk_optim_groups_make(o);
 	if (err)
 		return err;
-	const bool failed = yoke_error_code(); // an error from before this call
+	const bool failed = yoke_error_code(); // an error of an earlier call
 	yoke_scope *s = yoke_scope_begin("optimizer");
 	yoke_tensor *norm = NULL;
 	err = record(&pass, g);

@@ -7,7 +7,7 @@
 
 #include "optim/optim.h"
 
-// Options that every kind has after its own.
+// Options that every kind has after its specific ones.
 #define COMMON \
 	" clip=0 clip_value=0 check=0 schedule=constant warmup= steps= lr_min= lr_every=1000 lr_factor=0.5" \
 	" lr_cycle= lr_cycle_grow=1"

@@ -240,7 +240,7 @@ static bool elements(struct scan *s)
 	}
 }
 
-// Stores a string if it is one of the three that are kept.
+// Stores a string if it is one of the three strings that are kept.
 static bool string_value(struct scan *s)
 {
 	const char *quote = s->at, *text;

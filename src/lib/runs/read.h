@@ -24,7 +24,8 @@ struct yk_view_column {
 	int64_t min_step;
 };
 
-// The lines of one stage: "train", "valid", "memory", "telemetry" (of rank 0), "telemetry.1", ..
+// The lines of one stage: "train", "valid", "memory", "telemetry" (of rank 0), "telemetry.1" and so
+// on.
 struct yk_view_table {
 	char stage[YK_VIEW_NAME];
 	size_t rows, chunks;
@@ -77,8 +78,8 @@ int64_t yk_view_poll(struct yk_view *);
 const struct yk_view_table *yk_view_table(const struct yk_view *, const char *stage); // NULL: none
 // -1: none; the table may be NULL
 int yk_view_column(const struct yk_view_table *, const char *name);
-double yk_view_value(const struct yk_view *, const struct yk_view_table *, int column, size_t row); // NaN: none
-double yk_view_last(const struct yk_view *, const char *stage, const char *column); // last value; NaN: none
+double yk_view_value(const struct yk_view *, const struct yk_view_table *, int column, size_t row);
+double yk_view_last(const struct yk_view *, const char *stage, const char *column); // NaN: none
 int64_t yk_view_step(const struct yk_view_table *, size_t row);
 int64_t yk_view_last_step(const struct yk_view *); // of stage "train"; 0: none
 double yk_view_time(const struct yk_view_table *, size_t row);

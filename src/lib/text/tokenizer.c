@@ -227,7 +227,8 @@ static int published_encode(struct yk_tokenizer *t, const char *text, size_t byt
 	return published_add(t, 0, text, bytes, to);
 }
 
-// Decoders may treat the first token of a text differently, so the second of two equal ones is taken.
+// Decoders may treat the first token of a text differently, so two equal tokens are decoded, and
+// the text of the second is returned.
 static const char *published_decode(const struct yk_tokenizer *t, int32_t id, size_t *bytes)
 {
 	struct yk_decoded *d = &t->published.decoded[id];

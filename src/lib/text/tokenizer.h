@@ -21,12 +21,12 @@ struct yk_tokenizer;
 struct yk_tokenizer *yk_tokenizer_new(const char *name);
 // An "ids" tokenizer of `size` ids; `what` is for messages.
 struct yk_tokenizer *yk_tokenizer_ids(int64_t size, const char *what);
-// The tokenizer of a pretrained model, which the result owns, also after an error; `size`: ids of the
-// model's vocabulary.  It may have more ids; then texts that need them are refused.
+// The tokenizer of a pretrained model, which the result owns, also after an error; `size`: ids of
+// the model's vocabulary. The tokenizer may have more ids; texts that need them are refused.
 struct yk_tokenizer *yk_tokenizer_published(yoke_tokenizer *, int32_t size);
-// Lets prompts begin without special tokens, for models whose training text has none.
+// For models whose training text has no special tokens: prompts get none either.
 void yk_tokenizer_bare(struct yk_tokenizer *);
-// The tokenizer that it was made of; NULL if it is another one.
+// The tokenizer of the pretrained model; NULL if it is of another kind.
 const yoke_tokenizer *yk_tokenizer_source(const struct yk_tokenizer *);
 void yk_tokenizer_free(struct yk_tokenizer *); // NULL is allowed
 const char *yk_tokenizer_name(const struct yk_tokenizer *);
@@ -35,13 +35,13 @@ int32_t yk_tokenizer_size(const struct yk_tokenizer *); // ids in the vocabulary
 // the list is unchanged: ENOMEM, EFORMAT.
 int yk_tokenizer_encode(struct yk_tokenizer *, const char *text, size_t bytes,
 			struct yk_tokens *to);
-// The same for a text to continue: with the special tokens that a published tokenizer puts before it,
-// unless it is bare.
+// The same for a text to be continued: with the special tokens that a published tokenizer puts
+// before a text, unless it is bare.
 int yk_tokenizer_prompt(struct yk_tokenizer *, const char *text, size_t bytes, struct yk_tokens *to);
 // The pretrained model's tokenizer, or NULL if this is another kind.
 const yoke_tokenizer *yk_tokenizer_pretrained(const struct yk_tokenizer *);
-// For a pretrained model's tokenizer: yoke_tokenizer_encode_spans, and EINVAL for an id that the model does not
-// have.
+// For a pretrained model's tokenizer: yoke_tokenizer_encode_spans, and EINVAL for an id that the
+// model does not have.
 int yk_tokenizer_ids_of(const struct yk_tokenizer *, const char *text, size_t bytes, unsigned flags,
 			const struct yoke_text_span *plain, size_t n, int32_t **ids, size_t *count);
 // Does this id end a text?
@@ -58,8 +58,8 @@ int64_t yk_tokenizer_learnt(const struct yk_tokenizer *);
 int yk_tokenizer_join(struct yk_tokenizer *to, int n, struct yk_tokenizer *const *from, bool *const *in);
 // id [learnt]: maps the ids of `from`, which learned, to those of the vocabulary of `to`.
 void yk_tokenizer_map(const struct yk_tokenizer *to, const struct yk_tokenizer *from, int32_t *id);
-// The bytes of an id after another one, valid while the tokenizer lives; NULL for an id
-// out of range.
+// The bytes that an id adds to a text, valid while the tokenizer lives; NULL for an id out of
+// range.
 const char *yk_tokenizer_decode(const struct yk_tokenizer *, int32_t id, size_t *bytes);
 // The text between two decoded tokens: "" or a blank.
 const char *yk_tokenizer_separator(const struct yk_tokenizer *);

@@ -238,7 +238,7 @@ static int by_count(const void *a, const void *b)
 	return by_bytes(&x->word, &y->word);
 }
 
-// Selects the most frequent words of the training part and, once the vocabulary is fixed, sets the
+// Selects the most frequent words of the training split and, once the vocabulary is fixed, sets the
 // new id of each.
 static int settle(const struct yk_words *w, const struct yk_tokens *tokens, size_t train, size_t most, int32_t *to,
 		  struct yk_word *list, struct yk_words *fixed)
