@@ -19,13 +19,13 @@ struct yk_arena_chunk {
 	_Alignas(16) char data[];
 };
 
-static int add_chunk(struct yk_arena *a, size_t least)
+static int add_chunk(struct yk_arena *a, size_t min)
 {
 	size_t bytes = a->chunk ? a->chunk->bytes * 2 : FIRST_CHUNK, all;
 	if (bytes > LARGEST_CHUNK)
 		bytes = LARGEST_CHUNK;
-	if (bytes < least)
-		bytes = least;
+	if (bytes < min)
+		bytes = min;
 	struct yk_arena_chunk *c = NULL;
 	if (!__builtin_add_overflow(bytes, sizeof *c, &all))
 		c = malloc(all);

@@ -32,7 +32,7 @@ static int fail(const char *verb, const char *path, int reason)
 // ---- reading ----
 
 // Reads fd to its end.  `guess`: expected bytes; a pipe or a /proc file may have more.
-static int read_all(int fd, const char *path, uint64_t guess, uint64_t most, char **data,
+static int read_all(int fd, const char *path, uint64_t guess, uint64_t max, char **data,
 		    size_t *bytes)
 {
 	size_t cap = guess + 2, n = 0; // a NUL, and one byte more to see the end
@@ -51,10 +51,10 @@ static int read_all(int fd, const char *path, uint64_t guess, uint64_t most, cha
 		if (!got)
 			break;
 		n += (size_t)got;
-		if (n > most) {
+		if (n > max) {
 			free(to);
 			return yk_fail(YOKE_EFORMAT, "'%s' is larger than %llu bytes",
-				       path, (unsigned long long)most);
+				       path, (unsigned long long)max);
 		}
 		if (n == cap - 1) {
 			char *more = cap > SIZE_MAX / 2 ? NULL : realloc(to, cap *= 2);
@@ -71,7 +71,7 @@ static int read_all(int fd, const char *path, uint64_t guess, uint64_t most, cha
 	return 0;
 }
 
-int yk_file_read(const char *path, uint64_t most, char **data, size_t *bytes)
+int yk_file_read(const char *path, uint64_t max, char **data, size_t *bytes)
 {
 	struct stat st;
 
@@ -83,13 +83,13 @@ int yk_file_read(const char *path, uint64_t most, char **data, size_t *bytes)
 		e = fail("read", path, errno);
 	else if (S_ISDIR(st.st_mode))
 		e = fail("read", path, EISDIR);
-	else if ((uint64_t)st.st_size > most)
+	else if ((uint64_t)st.st_size > max)
 		e = yk_fail(YOKE_EFORMAT, "'%s' has %lld bytes, more than %llu", path,
-			    (long long)st.st_size, (unsigned long long)most);
+			    (long long)st.st_size, (unsigned long long)max);
 	else if ((uint64_t)st.st_size > SIZE_MAX / 2)
 		e = fail("read", path, ENOMEM);
 	else
-		e = read_all(fd, path, (uint64_t)st.st_size, most, data, bytes);
+		e = read_all(fd, path, (uint64_t)st.st_size, max, data, bytes);
 	close(fd);
 	return e;
 }
@@ -177,9 +177,9 @@ int yk_file_open(const char *path, uint64_t *bytes)
 	return e;
 }
 
-int yk_file_read_stdin(uint64_t most, char **data, size_t *bytes)
+int yk_file_read_stdin(uint64_t max, char **data, size_t *bytes)
 {
-	return read_all(STDIN_FILENO, "standard input", 0, most, data, bytes);
+	return read_all(STDIN_FILENO, "standard input", 0, max, data, bytes);
 }
 
 // ---- writing ----

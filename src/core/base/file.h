@@ -9,9 +9,9 @@
 #include <stdint.h>
 
 // Reads a whole file and appends a NUL, which is not counted; the caller frees the data.  ENOENT,
-// EIO, ENOMEM; EFORMAT if it has more than `most` bytes.  Error messages name the path and the
+// EIO, ENOMEM; EFORMAT if it has more than `max` bytes.  Error messages name the path and the
 // reason.
-int yk_file_read(const char *path, uint64_t most, char **data, size_t *bytes);
+int yk_file_read(const char *path, uint64_t max, char **data, size_t *bytes);
 // Opens a regular file for reading; returns its descriptor and size.  ENOENT, EIO; EFORMAT for
 // other file types and for pointer files of Git LFS or git-annex.
 int yk_file_open(const char *path, uint64_t *bytes);
@@ -25,7 +25,7 @@ int yk_file_each(int fd, const char *path, uint64_t at, uint64_t bytes,
 // XXH64 of an interval of a file.
 int yk_file_hash(int fd, const char *path, uint64_t at, uint64_t bytes, uint64_t *hash);
 // Reads standard input to its end, like yk_file_read.
-int yk_file_read_stdin(uint64_t most, char **data, size_t *bytes);
+int yk_file_read_stdin(uint64_t max, char **data, size_t *bytes);
 int yk_file_write(const char *path, const void *data, size_t bytes);
 
 // Writes incrementally: begin, add.., then commit, or abort, which keeps the old file.  A failed

@@ -18,7 +18,7 @@
 // Maximum nesting of arrays and objects; meaningless if the text is not JSON.
 static int depth(const char *text, size_t bytes)
 {
-	int now = 0, most = 0;
+	int now = 0, max = 0;
 	bool string = false;
 
 	for (size_t i = 0; i < bytes; i++) {
@@ -31,13 +31,13 @@ static int depth(const char *text, size_t bytes)
 		} else if (c == '"') {
 			string = true;
 		} else if (c == '[' || c == '{') {
-			if (++now > most)
-				most = now;
+			if (++now > max)
+				max = now;
 		} else if (c == ']' || c == '}') {
 			now--;
 		}
 	}
-	return most;
+	return max;
 }
 
 json_t *yk_json_parse(const char *text, size_t bytes, const char *what)
@@ -141,8 +141,8 @@ static const json_t *member(const json_t *j, const char *what, const char *key)
 	return m;
 }
 
-int yk_json_int(const json_t *j, const char *what, const char *key, int64_t least,
-		int64_t most, int64_t *to)
+int yk_json_int(const json_t *j, const char *what, const char *key, int64_t min,
+		int64_t max, int64_t *to)
 {
 	const json_t *m = member(j, what, key);
 	if (!m)
@@ -150,10 +150,10 @@ int yk_json_int(const json_t *j, const char *what, const char *key, int64_t leas
 	if (!json_is_integer(m))
 		return yk_fail(YOKE_EFORMAT, "%s: '%s' is not an integer", what, key);
 	json_int_t n = json_integer_value(m);
-	if (n < least || n > most)
+	if (n < min || n > max)
 		return yk_fail(YOKE_EFORMAT, "%s: '%s' is %lld, not in %lld .. %lld",
-			       what, key, (long long)n, (long long)least,
-			       (long long)most);
+			       what, key, (long long)n, (long long)min,
+			       (long long)max);
 	*to = n;
 	return 0;
 }

@@ -21,7 +21,7 @@ int yk_json_save(const char *path, const json_t *);
 // The same into a file already begun; commits or aborts it.
 int yk_json_write(struct yk_file_writer *, const json_t *);
 // Reads a member of an object and checks its type; errors name `what` and the key.
-int yk_json_int(const json_t *, const char *what, const char *key, int64_t least, int64_t most,
+int yk_json_int(const json_t *, const char *what, const char *key, int64_t min, int64_t max,
 		int64_t *to);
 int yk_json_real(const json_t *, const char *what, const char *key, double *to);
 int yk_json_str(const json_t *, const char *what, const char *key, const char **to);

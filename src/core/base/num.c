@@ -10,8 +10,8 @@
 
 // Significand bits including the hidden one, smallest exponent of a normal number, largest number.
 struct form {
-	int bits, least;
-	double most;
+	int bits, min;
+	double max;
 };
 
 static struct form form_of(int dtype)
@@ -38,7 +38,7 @@ double yk_num_unit(int dtype)
 
 double yk_num_min(int dtype)
 {
-	return ldexp(1, form_of(dtype).least);
+	return ldexp(1, form_of(dtype).min);
 }
 
 double yk_num_round(double x, int dtype)
@@ -50,9 +50,9 @@ double yk_num_round(double x, int dtype)
 	if (dtype == yoke_f32)
 		return (float)x;
 	frexp(x, &e); // |x| = m 2^e, m in [1/2, 1)
-	int last = (e - 1 < f.least ? f.least : e - 1) - f.bits + 1;
+	int last = (e - 1 < f.min ? f.min : e - 1) - f.bits + 1;
 	double y = ldexp(rint(ldexp(x, -last)), last);
-	return fabs(y) > f.most ? copysign(INFINITY, x) : y;
+	return fabs(y) > f.max ? copysign(INFINITY, x) : y;
 }
 
 int64_t yk_num_wrap(uint64_t x, int dtype)

@@ -349,15 +349,15 @@ static int distance(const char *a, const char *b)
 		const int *up = rows[(i + 2) % 3], *upup = rows[(i + 1) % 3];
 		row[0] = i;
 		for (int j = 1; j <= lb; j++) {
-			int least = up[j - 1] + (a[i - 1] != b[j - 1]);
-			if (up[j] + 1 < least)
-				least = up[j] + 1;
-			if (row[j - 1] + 1 < least)
-				least = row[j - 1] + 1;
+			int min = up[j - 1] + (a[i - 1] != b[j - 1]);
+			if (up[j] + 1 < min)
+				min = up[j] + 1;
+			if (row[j - 1] + 1 < min)
+				min = row[j - 1] + 1;
 			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] &&
-			    a[i - 2] == b[j - 1] && upup[j - 2] + 1 < least)
-				least = upup[j - 2] + 1;
-			row[j] = least;
+			    a[i - 2] == b[j - 1] && upup[j - 2] + 1 < min)
+				min = upup[j - 2] + 1;
+			row[j] = min;
 		}
 	}
 	return rows[la % 3][lb];
@@ -368,7 +368,7 @@ const char *yk_nearest(const char *word, const char *const *names, int n)
 	size_t length = strlen(word);
 	if (length > WORD_MAX)
 		return NULL;
-	int least =
+	int min =
 		2 +
 		(int)length / 3; // at most a third of the letters and one
 	const char *best = NULL;
@@ -379,8 +379,8 @@ const char *yk_nearest(const char *word, const char *const *names, int n)
 		int d = distance(word, names[i]);
 		if (other < 5 && d > 1) // two edits turn a short word into another one
 			continue;
-		if (d < least && d < (int)(length > other ? length : other))
-			least = d, best = names[i];
+		if (d < min && d < (int)(length > other ? length : other))
+			min = d, best = names[i];
 	}
 	return best;
 }

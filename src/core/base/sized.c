@@ -54,11 +54,11 @@ int yk_sized_give(void *to, size_t size, const void *from, const char *call, con
 	return n < 0 ? n : 0;
 }
 
-int yk_sized_array(const void *to, int most, const char *call, const char *type)
+int yk_sized_array(const void *to, int max, const char *call, const char *type)
 {
-	if (most < 0)
-		return yk_fail(YOKE_EINVAL, "%s: the array size %d is negative", call, most);
-	const int size = to && most ? yk_sized_check(to, sizeof(size_t), call, type) : 0;
+	if (max < 0)
+		return yk_fail(YOKE_EINVAL, "%s: the array size %d is negative", call, max);
+	const int size = to && max ? yk_sized_check(to, sizeof(size_t), call, type) : 0;
 	return size < 0 ? size : 0;
 }
 

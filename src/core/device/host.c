@@ -52,7 +52,7 @@ static bool setting_type(const char *name, struct yk_param *p)
 	static const char *const names[] = {
 		[YK_BOOL] = "bool", [YK_INT] = "int", [YK_BYTES] = "bytes", [YK_STRING] = "string",
 	};
-	long long least, most;
+	long long min, max;
 	char end;
 
 	for (int i = 0; i < 4; i++)
@@ -60,11 +60,11 @@ static bool setting_type(const char *name, struct yk_param *p)
 			p->type = (enum yk_param_type)i;
 			return true;
 		}
-	if (sscanf(name, "int %lld..%lld%c", &least, &most, &end) != 2 || least > most)
+	if (sscanf(name, "int %lld..%lld%c", &min, &max, &end) != 2 || min > max)
 		return false;
 	p->type = YK_INT;
-	p->least = least;
-	p->most = most;
+	p->least = min;
+	p->most = max;
 	return true;
 }
 

@@ -139,8 +139,8 @@ static bool good_name(const char *name)
 static int is_plugin(const struct dirent *e)
 {
 	size_t n = strlen(e->d_name);
-	size_t least = strlen(PREFIX) + strlen(SUFFIX);
-	return n > least && !strncmp(e->d_name, PREFIX, strlen(PREFIX)) &&
+	size_t min = strlen(PREFIX) + strlen(SUFFIX);
+	return n > min && !strncmp(e->d_name, PREFIX, strlen(PREFIX)) &&
 	       !strcmp(e->d_name + n - strlen(SUFFIX), SUFFIX);
 }
 

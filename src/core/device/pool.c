@@ -103,13 +103,13 @@ static int class_of(uint64_t bytes, bool brief)
 // chunks.
 uint64_t yk_pool_round(struct yk_pool *p, uint64_t bytes)
 {
-	uint64_t most = p->device->info.max_segment & ~(p->granule - 1);
+	uint64_t max = p->device->info.max_segment & ~(p->granule - 1);
 	uint64_t n = round_up(bytes ? bytes : 1, p->granule);
 
-	if (class_of(n, false) < LARGE || n > most || p->off)
+	if (class_of(n, false) < LARGE || n > max || p->off)
 		return n;
 	n = round_up(n, LARGE_STEP);
-	return n < most ? n : most;
+	return n < max ? n : max;
 }
 
 // ---- chunks ----
@@ -351,15 +351,15 @@ static void drain(struct yk_pool *p)
 
 // The best fit in a tree: the smallest sufficient chunk, or one of similar size if that needs no
 // wait.  For the host (q NULL) only chunks without pending work qualify.
-static struct yk_chunk *fit(struct yk_chunk *tree, uint64_t bytes, uint64_t most,
+static struct yk_chunk *fit(struct yk_chunk *tree, uint64_t bytes, uint64_t max,
 			    const struct yk_queue *q)
 {
 	struct yk_chunk *first = yk_chunk_fit(tree, bytes), *c = first;
 
-	if (!first || first->block.bytes > most)
+	if (!first || first->block.bytes > max)
 		return NULL;
 	uint64_t near = first->block.bytes + first->block.bytes / 8;
-	for (int i = 0; c && (q ? i < LOOKS && c->block.bytes <= near : c->block.bytes <= most); i++) {
+	for (int i = 0; c && (q ? i < LOOKS && c->block.bytes <= near : c->block.bytes <= max); i++) {
 		if (q ? yk_chunk_ready(c, q) : yk_chunk_settle(c))
 			return c;
 		c = yk_chunk_after(tree, c);
@@ -374,8 +374,8 @@ struct yk_chunk *yk_pool_lookup(struct yk_pool *p, uint64_t bytes, const struct 
 
 	for (int t = all ? SMALL : class; t <= (all ? BRIEF : class) && !c; t++) {
 		// chunks of more than twice the size are left for requests that need them
-		uint64_t most = class != LARGE || all ? UINT64_MAX : bytes + bytes;
-		c = fit(p->tree[t], bytes, most, q);
+		uint64_t max = class != LARGE || all ? UINT64_MAX : bytes + bytes;
+		c = fit(p->tree[t], bytes, max, q);
 	}
 	if (c)
 		make_used(p, c);
@@ -386,12 +386,12 @@ struct yk_chunk *yk_pool_lookup(struct yk_pool *p, uint64_t bytes, const struct 
 static int grow(struct yk_pool *p, uint64_t bytes, bool brief, bool exact, struct yk_chunk **to)
 {
 	int class = class_of(bytes, brief);
-	uint64_t most = p->device->info.max_segment & ~(p->granule - 1), size = bytes;
+	uint64_t max = p->device->info.max_segment & ~(p->granule - 1), size = bytes;
 
 	if (class == BRIEF && !exact)
-		size = segment_bytes[SMALL] < most ? segment_bytes[SMALL] : most;
-	else if (!exact && class < LARGE && bytes <= most)
-		size = segment_bytes[class] < most ? segment_bytes[class] : most;
+		size = segment_bytes[SMALL] < max ? segment_bytes[SMALL] : max;
+	else if (!exact && class < LARGE && bytes <= max)
+		size = segment_bytes[class] < max ? segment_bytes[class] : max;
 	return segment_new(p, class, size, to);
 }
 
@@ -408,13 +408,13 @@ static const char *amount(uint64_t bytes, char to[32])
 
 static uint64_t largest_free(struct yk_pool *p)
 {
-	uint64_t most = 0;
+	uint64_t max = 0;
 	for (int t = 0; t < YK_POOL_TREES; t++) {
 		struct yk_chunk *c = yk_chunk_largest(p->tree[t]);
-		if (c && c->block.bytes > most)
-			most = c->block.bytes;
+		if (c && c->block.bytes > max)
+			max = c->block.bytes;
 	}
-	return most;
+	return max;
 }
 
 // detail: the backend's message.
@@ -422,10 +422,10 @@ static int fail(struct yk_pool *p, int code, uint64_t bytes, const char *detail)
 {
 	char ask[32], room[32], have[32], reserved[32], limit[32] = "none", largest[32], segment[32];
 	const uint64_t held = p->stats.allocated_bytes.current, unused = yk_device_free(p->device);
-	uint64_t most = yk_pool_capacity(p);
+	uint64_t max = yk_pool_capacity(p);
 
-	if (unused && unused + p->stats.reserved_bytes.current < most) // others use the rest
-		most = unused + p->stats.reserved_bytes.current;
+	if (unused && unused + p->stats.reserved_bytes.current < max) // others use the rest
+		max = unused + p->stats.reserved_bytes.current;
 	p->stats.num_ooms++;
 	if (p->history)
 		yk_history_note(p->history, (struct yk_moment){ .kind = YK_MOMENT_OOM, .bytes = bytes }, NULL);
@@ -433,7 +433,7 @@ static int fail(struct yk_pool *p, int code, uint64_t bytes, const char *detail)
 		amount(p->limit, limit);
 	return yk_fail(code, "out of memory on %s: %s asked for, %s free; %s allocated, %s reserved, limit %s "
 		"(YOKE_MEMORY), largest free block %s, largest segment %s (%s)", p->device->id,
-		amount(bytes, ask), amount(most > held ? most - held : 0, room), amount(held, have),
+		amount(bytes, ask), amount(max > held ? max - held : 0, room), amount(held, have),
 		amount(p->stats.reserved_bytes.current, reserved), limit,
 		amount(largest_free(p), largest), amount(p->device->info.max_segment, segment),
 		detail);
@@ -662,11 +662,11 @@ uint64_t yk_pool_capacity(const struct yk_pool *p)
 
 uint64_t yk_pool_could(struct yk_pool *p)
 {
-	uint64_t most = yk_pool_capacity(p), free = yk_device_free(p->device);
+	uint64_t max = yk_pool_capacity(p), free = yk_device_free(p->device);
 	pthread_mutex_lock(&p->lock);
 	uint64_t now = p->stats.reserved_bytes.current + free;
 	pthread_mutex_unlock(&p->lock);
-	return free && now < most ? now : most;
+	return free && now < max ? now : max;
 }
 
 uint64_t yk_pool_limit(struct yk_pool *p, uint64_t bytes)

@@ -100,14 +100,14 @@ static char *make_key(const struct yk_device *d, size_t *bytes)
 
 // ---- as text ----
 
-static bool number(char **rest, unsigned most, unsigned *to)
+static bool number(char **rest, unsigned max, unsigned *to)
 {
 	char *word = strsep(rest, "\t"), *end;
 	if (!word || !isdigit((unsigned char)*word))
 		return false;
 	unsigned long value = strtoul(word, &end, 10);
 	*to = (unsigned)value;
-	return !*end && value <= most;
+	return !*end && value <= max;
 }
 
 static bool read_line(char *line, struct yk_finding *f)
@@ -295,7 +295,7 @@ const char *yk_trust_refusal(const struct yk_device *d)
 	return d->trust ? atomic_load(&d->trust->refusal) : NULL;
 }
 
-size_t yk_trust_wrong(const struct yk_device *d, struct yk_finding *to, size_t most)
+size_t yk_trust_wrong(const struct yk_device *d, struct yk_finding *to, size_t max)
 {
 	struct yk_trust_table *t = d->trust;
 	size_t n = 0;
@@ -307,7 +307,7 @@ size_t yk_trust_wrong(const struct yk_device *d, struct yk_finding *to, size_t m
 		const struct yk_finding *f = &t->list[i];
 		if (f->right || yk_trust_of(d, f->subject, f->dtype, f->impl) != YK_WRONG)
 			continue;
-		if (n < most)
+		if (n < max)
 			to[n] = *f;
 		n++;
 	}

@@ -48,8 +48,8 @@ uint64_t yk_trust_hash(const struct yk_device *d);
 
 // Why the device must not be used, or NULL.
 const char *yk_trust_refusal(const struct yk_device *d);
-// Copies at most `most` findings of failed tests; returns their total number.
-size_t yk_trust_wrong(const struct yk_device *d, struct yk_finding *to, size_t most);
+// Copies at most `max` findings of failed tests; returns their total number.
+size_t yk_trust_wrong(const struct yk_device *d, struct yk_finding *to, size_t max);
 // "softmax", "contract with a map", "memory".
 const char *yk_trust_subject(int subject, char to[40]);
 

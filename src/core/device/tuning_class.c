@@ -9,9 +9,9 @@
 #include "device/tuning.h"
 #include "yoke.h"
 
-// A class contains extents up to `most` and is measured at `at`.
+// A class contains extents up to `max` and is measured at `at`.
 static const struct magnitude {
-	int64_t most, at;
+	int64_t max, at;
 } magnitudes[] = {
 	{ 1, 1 }, { 16, 8 }, { 128, 64 }, { 1024, 384 }, { INT64_MAX, 1536 },
 };
@@ -34,7 +34,7 @@ static int64_t round_to_class(int64_t n)
 {
 	int i = 0;
 
-	while (n > magnitudes[i].most)
+	while (n > magnitudes[i].max)
 		i++;
 	return magnitudes[i].at;
 }

@@ -168,8 +168,8 @@ static int by_rule(struct pass *s, uint32_t node, yk_id *gin)
 	const struct yk_node n = g->node[node];
 	char text[160];
 	yk_op_def(n.op)->grad(g, node, &s->cot[n.out], gin);
-	const uint32_t most = yk_op_def(n.op)->joined ? n.nin - n.nout : n.nin;
-	for (uint32_t i = 0; i < most && n.op != YK_BARRIER; i++) {
+	const uint32_t max = yk_op_def(n.op)->joined ? n.nin - n.nout : n.nin;
+	for (uint32_t i = 0; i < max && n.op != YK_BARRIER; i++) {
 		yk_id x = g->arg[n.in + i];
 		if (x != YK_NIL && gin[i] == YK_NIL && s->matters[x] &&
 		    yk_is_float(g->value[x].dtype))

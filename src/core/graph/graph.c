@@ -96,11 +96,11 @@ bool yk_has_number(int dtype, double value)
 	return yk_is_float(dtype) || (value >= bound[dtype][0] && value < bound[dtype][1] && value == trunc(value));
 }
 
-static int64_t saturate(double x, int64_t least, int64_t most)
+static int64_t saturate(double x, int64_t min, int64_t max)
 {
 	if (isnan(x))
 		return 0;
-	return x <= (double)least ? least : x >= (double)most ? most : (int64_t)x;
+	return x <= (double)min ? min : x >= (double)max ? max : (int64_t)x;
 }
 
 uint64_t yk_bits(int dtype, double value)

@@ -467,10 +467,10 @@ static uint64_t held_alone(const struct yoke_context *ctx)
 
 void yk_history_collect(struct yoke_context *ctx)
 {
-	size_t most = TIMES * ctx->history.grown > LONG ? TIMES * ctx->history.grown : LONG;
+	size_t max = TIMES * ctx->history.grown > LONG ? TIMES * ctx->history.grown : LONG;
 	collect(ctx, false);
 	uint64_t held = held_alone(ctx);
-	if (ctx->graph.nodes > most || held > yk_pool_capacity(ctx->device->pool) / HELD_PART) {
+	if (ctx->graph.nodes > max || held > yk_pool_capacity(ctx->device->pool) / HELD_PART) {
 		collect(ctx, true);
 		held = held_alone(ctx);
 	}

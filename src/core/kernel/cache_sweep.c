@@ -90,7 +90,7 @@ void yk_cache_sweep(int folder)
 {
 	struct file *file = NULL;
 	size_t n = 0, cap = 0;
-	uint64_t total = 0, most = (uint64_t)yk_param_int(&cache_max);
+	uint64_t total = 0, max = (uint64_t)yk_param_int(&cache_max);
 	DIR *dir = open_again(folder);
 	if (!dir)
 		return;
@@ -109,10 +109,10 @@ void yk_cache_sweep(int folder)
 			total += (uint64_t)st.st_size;
 		}
 	}
-	if (most && total > most) {
+	if (max && total > max) {
 		uint64_t before = total;
 		qsort(file, n, sizeof *file, by_use);
-		for (size_t i = 0; i < n && total > most; i++)
+		for (size_t i = 0; i < n && total > max; i++)
 			if (!unlinkat(fd, file[i].name, 0))
 				total -= file[i].bytes;
 		yk_info("cache", "%llu of %llu bytes removed (cache.max)",

@@ -14,7 +14,7 @@
 #include "yoke.h"
 
 static const struct {
-	const char *unsigned_type, *least, *most;
+	const char *unsigned_type, *min, *max;
 } integers[] = {
 	[yoke_i8] = { "uchar", "(-128)", "127" },
 	[yoke_u8] = { "uchar", "0", "255" },
@@ -36,8 +36,8 @@ static void put_integer(struct yk_text *t, int dtype)
 	    "#define INT %s\n#define UINT %s\n#define INT_LOWEST %s\n#define INT_HIGHEST %s\n"
 	    "#define I(name) name##_%s\n%s"
 	    "#undef INT\n#undef UINT\n#undef INT_LOWEST\n#undef INT_HIGHEST\n#undef I\n",
-	    yk_map_dtypes[dtype].type, integers[dtype].unsigned_type, integers[dtype].least,
-	    integers[dtype].most, yk_map_dtypes[dtype].suffix, yk_kernel_text("map_int.cl"));
+	    yk_map_dtypes[dtype].type, integers[dtype].unsigned_type, integers[dtype].min,
+	    integers[dtype].max, yk_map_dtypes[dtype].suffix, yk_kernel_text("map_int.cl"));
 }
 
 static void put_helpers(struct yk_text *t, const struct yk_map_form *f)

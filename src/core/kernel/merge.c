@@ -35,15 +35,15 @@ static bool runs_on(const struct yoke_view *v, int outer, int inner)
 }
 
 // Merges the n axes of a group that begins at axis at[k] of view k (-1: the view does not have the
-// group).  Returns the number of axes left, `least` or more.
-static int merge(struct views *w, const int *at, int n, int least)
+// group).  Returns the number of axes left, `min` or more.
+static int merge(struct views *w, const int *at, int n, int min)
 {
 	int left = 0, lead = 0;
 	while (lead < w->n && at[lead] < 0)
 		lead++;
 	for (int i = 0; i < n; i++) {
 		bool joins = left > 0;
-		if (w->v[lead]->dims[at[lead] + i] == 1 && n - i > least - left)
+		if (w->v[lead]->dims[at[lead] + i] == 1 && n - i > min - left)
 			continue;
 		for (int k = lead; k < w->n && joins; k++)
 			joins = at[k] < 0 || runs_on(w->v[k], at[k] + left - 1, at[k] + i);
@@ -64,12 +64,12 @@ static int merge(struct views *w, const int *at, int n, int least)
 
 // The same for a group that begins at the same axis of all views except the operands in the mask
 // `without`.
-static int merge_at(struct views *w, int axis, int n, int least, uint32_t without)
+static int merge_at(struct views *w, int axis, int n, int min, uint32_t without)
 {
 	int at[VIEWS];
 	for (int k = 0; k < w->n; k++)
 		at[k] = without >> w->operand[k] & 1 ? -1 : axis;
-	return n > 0 ? merge(w, at, n, least) : 0;
+	return n > 0 ? merge(w, at, n, min) : 0;
 }
 
 // Kept and reduced axes are merged separately.  The axis of an argmin or argmax stays.

@@ -52,9 +52,9 @@ static void decompose_cross_entropy(struct yk_graph *g, const struct yk_call *c,
 	int dtype = g->value[x].dtype;
 	int64_t columns = g->value[x].dims[1];
 	double smooth = c->attr[1].f;
-	yk_id most = yk_reduce(g, YK_REDUCE_MAX, x, 2, true);
-	yk_id sum = yk_sum_last(g, yk_un(g, YK_EXP, yk_bin(g, YK_SUB, x, most)));
-	yk_id lse = yk_drop_last(g, yk_bin(g, YK_ADD, most, yk_un(g, YK_LOG, sum)));
+	yk_id max = yk_reduce(g, YK_REDUCE_MAX, x, 2, true);
+	yk_id sum = yk_sum_last(g, yk_un(g, YK_EXP, yk_bin(g, YK_SUB, x, max)));
+	yk_id lse = yk_drop_last(g, yk_bin(g, YK_ADD, max, yk_un(g, YK_LOG, sum)));
 	yk_id zero = yk_lit(g, dtype, 0);
 	yk_id count = counted(g, ids, c->attr[0].i, dtype, &valid);
 	// a gather, not a comparison with all columns, so that an id out of range is an error

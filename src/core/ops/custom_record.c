@@ -155,14 +155,14 @@ static int compile(struct yk_custom *o, struct yk_device *d, const struct yoke_o
 	void *handle = NULL;
 	uint64_t workspace = 0;
 	size_t k = 0;
-	const size_t most = sizeof o->built / sizeof *o->built;
+	const size_t max = sizeof o->built / sizeof *o->built;
 	char why[900];
 	d = yk_device_real(d);
 	pthread_mutex_lock(&lock);
-	while (k < most && o->built[k] && o->built[k] != d)
+	while (k < max && o->built[k] && o->built[k] != d)
 		k++;
 	int err = 0;
-	if (k < most && !o->built[k]) {
+	if (k < max && !o->built[k]) {
 		const bool had = yoke_error_code() != 0;
 		err = d->ops->prepare(d->index, op, 0, 0, &handle, &workspace);
 		if (!err && handle)

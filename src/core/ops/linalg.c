@@ -112,10 +112,10 @@ static void grad_eigh(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_i
 	if (gout[1] != YK_NIL) {
 		const yk_id zero = yk_lit(g, v.dtype, 0), one = yk_lit(g, v.dtype, 1);
 		const double near = 4 * (double)n * (v.dtype == yoke_f64 ? DBL_EPSILON : FLT_EPSILON);
-		const yk_id most = yk_reduce(g, YK_REDUCE_MAX, yk_un(g, YK_ABS, values), 1u << (v.rank - 2), true);
+		const yk_id max = yk_reduce(g, YK_REDUCE_MAX, yk_un(g, YK_ABS, values), 1u << (v.rank - 2), true);
 		const yk_id apart = yk_bin(g, YK_SUB, upright(g, values, true), upright(g, values, false));
 		const yk_id equal = yk_bin(g, YK_LE, yk_un(g, YK_ABS, apart),
-					   yk_bin_lit(g, YK_MUL, upright(g, most, false), near));
+					   yk_bin_lit(g, YK_MUL, upright(g, max, false), near));
 		const yk_id f = yk_tri(g, YK_SELECT, equal, zero,
 				       yk_un(g, YK_RECIP, yk_tri(g, YK_SELECT, equal, one, apart)));
 		yk_id k = yk_bin(g, YK_MUL, f, yk_matmul(g, vectors, gout[1], YOKE_TA));

@@ -138,18 +138,18 @@ static void minors(const struct chain *h, bool from_end, struct yk_pair *with, s
 	p[1][0] = (struct yk_pair){ yk_full_like(g, h->alpha.re, 1), zero };
 	p[1][1] = (struct yk_pair){ zero, zero };
 	for (int64_t by = 1; by < h->n && zero != YK_BAD; by *= 2) {
-		yk_id most = YK_NIL;
+		yk_id max = YK_NIL;
 		for (int i = 0; i < 4; i++)
 			q[i / 2][i % 2] = yk_pair_moved(g, p[i / 2][i % 2], h->axis, by, from_end, i / 2 == i % 2);
 		for (int i = 0; i < 4; i++) {
 			struct yk_pair *to = &r[i / 2][i % 2];
 			*to = yk_pair_bin(g, YK_ADD, yk_pair_mul(g, p[i / 2][0], q[0][i % 2]), yk_pair_mul(g, p[i / 2][1], q[1][i % 2]));
 			yk_id size = yk_pair_size(g, *to);
-			most = most == YK_NIL ? size : yk_bin(g, YK_MAX, most, size);
+			max = max == YK_NIL ? size : yk_bin(g, YK_MAX, max, size);
 		}
-		most = yk_un(g, YK_RECIP, most);
+		max = yk_un(g, YK_RECIP, max);
 		for (int i = 0; i < 4; i++)
-			p[i / 2][i % 2] = yk_pair_times(g, r[i / 2][i % 2], most);
+			p[i / 2][i % 2] = yk_pair_times(g, r[i / 2][i % 2], max);
 	}
 	*with = p[0][0];
 	*without = p[1][0];
@@ -226,9 +226,9 @@ static yk_id surrogate(struct yk_graph *g, const struct yk_resolved *how, struct
 	if (modulus == YK_BAD)
 		return YK_BAD;
 	const int dtype = g->value[modulus].dtype;
-	yk_id least = yk_bin_lit(g, YK_MUL, yk_un(g, YK_RECIP, yk_bin_lit(g, YK_ADD, modulus, 1e-9)), 1e-3);
+	yk_id min = yk_bin_lit(g, YK_MUL, yk_un(g, YK_RECIP, yk_bin_lit(g, YK_ADD, modulus, 1e-9)), 1e-3);
 	yk_id small = yk_bin(g, YK_LT, modulus, yk_lit(g, dtype, 1e-3));
-	f = yk_pair_times(g, f, yk_tri(g, YK_SELECT, small, least, yk_lit(g, dtype, 1)));
+	f = yk_pair_times(g, f, yk_tri(g, YK_SELECT, small, min, yk_lit(g, dtype, 1)));
 	f.re = yk_bin_lit(g, YK_ADD, f.re, 1e-6);
 	inverse = yk_pair_div(g, cot, f).re;
 	if (how->gradient == YOKE_GRADIENT_DIAG)

@@ -214,7 +214,7 @@ static yk_id smaller(struct yk_graph *g, yk_id x, yk_id before)
 	return yk_bin(g, YK_MIN, x, before);
 }
 
-static yoke_tensor *extreme(const char *call, yoke_tensor *x, int axis, bool most)
+static yoke_tensor *extreme(const char *call, yoke_tensor *x, int axis, bool max)
 {
 	struct yk_rec r = yk_rec_begin_as(call, YK_MAX, 0, 1, &x);
 	const int k = yk_rec_axis(&r, r.in[0], axis);
@@ -223,7 +223,7 @@ static yoke_tensor *extreme(const char *call, yoke_tensor *x, int axis, bool mos
 	const int dtype = r.g->value[r.in[0]].dtype;
 	// gradients in half precision are sums of many terms: f32
 	yk_id v = yk_is_float(dtype) ? yk_up(r.g, r.in[0]) : r.in[0];
-	v = running(r.g, v, k, most ? yk_dtype_min(dtype) : yk_dtype_max(dtype), most ? larger : smaller);
+	v = running(r.g, v, k, max ? yk_dtype_min(dtype) : yk_dtype_max(dtype), max ? larger : smaller);
 	return yk_rec_end(&r, yk_down(r.g, v, r.in[0]));
 }
 

@@ -108,17 +108,17 @@ yk_id yk_unless_zero(struct yk_graph *g, int op, yk_id s, double power)
 	return yk_tri(g, YK_SELECT, is0, zero, y);
 }
 
-// The norm of order p < 0 of a >= 0: least (sum (a / least)^p)^(1/p), in which no power overflows.
+// The norm of order p < 0 of a >= 0: min (sum (a / min)^p)^(1/p), in which no power overflows.
 // If an element is 0 the norm is 0, since 0^p is infinite, and its gradient is 0.  The gradient by
-// `least` cancels.
+// `min` cancels.
 static yk_id min_norm(struct yk_graph *g, yk_id a, double p, unsigned over, bool keep)
 {
-	yk_id least = yk_un(g, YK_STOP_GRAD, yk_reduce(g, YK_REDUCE_MIN, a, over, true));
-	if (least == YK_BAD)
+	yk_id min = yk_un(g, YK_STOP_GRAD, yk_reduce(g, YK_REDUCE_MIN, a, over, true));
+	if (min == YK_BAD)
 		return YK_BAD;
 	yk_id zero = yk_lit(g, g->value[a].dtype, 0), one = yk_lit(g, g->value[a].dtype, 1);
-	yk_id is0 = yk_bin(g, YK_EQ, least, zero);
-	yk_id unit = yk_tri(g, YK_SELECT, yk_bin(g, YK_OR, is0, yk_bin_lit(g, YK_EQ, least, INFINITY)), one, least);
+	yk_id is0 = yk_bin(g, YK_EQ, min, zero);
+	yk_id unit = yk_tri(g, YK_SELECT, yk_bin(g, YK_OR, is0, yk_bin_lit(g, YK_EQ, min, INFINITY)), one, min);
 	yk_id each = yk_bin_lit(g, YK_POW, yk_tri(g, YK_SELECT, is0, one, yk_bin(g, YK_DIV, a, unit)), p);
 	yk_id y = yk_bin_lit(g, YK_POW, yk_reduce(g, YK_SUM, each, over, true), 1 / p);
 	y = yk_tri(g, YK_SELECT, is0, zero, yk_bin(g, YK_MUL, unit, y));

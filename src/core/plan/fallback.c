@@ -138,10 +138,10 @@ void yk_fallback_counts(const struct yoke_context *ctx, uint64_t (*to)[2])
 	}
 }
 
-int yoke_fallbacks(int most, struct yoke_fallback *to)
+int yoke_fallbacks(int max, struct yoke_fallback *to)
 {
 	struct yoke_context *ctx = yk_current();
-	int err = yk_sized_array(to, most, "fallbacks", "yoke_fallback");
+	int err = yk_sized_array(to, max, "fallbacks", "yoke_fallback");
 	if (!err)
 		err = ctx ? yk_enter(ctx) : yk_error_last();
 	if (err)
@@ -150,7 +150,7 @@ int yoke_fallbacks(int most, struct yoke_fallback *to)
 	size_t n = all ? yk_fallback_list(ctx, NULL, 0, all) : 0;
 	if (!all)
 		err = yk_fail(YOKE_ENOMEM, "fallbacks: no memory for a list");
-	for (size_t i = 0; i < n && to && (int)i < most && !err; i++)
+	for (size_t i = 0; i < n && to && (int)i < max && !err; i++)
 		err = yk_sized_give_at(to, (int)i, sizeof *all, &all[i], "fallbacks", "yoke_fallback");
 	free(all);
 	yk_leave(ctx);

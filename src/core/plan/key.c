@@ -182,9 +182,9 @@ int yk_key_make(struct yoke_context *ctx, const struct yk_marks *m,
 		struct yk_key *key)
 {
 	const struct yk_graph *g = &ctx->graph;
-	size_t most = 2 + YK_ROOT_WORDS * roots + 4 * m->nodes + g->args + 2 * g->nattrs +
+	size_t max = 2 + YK_ROOT_WORDS * roots + 4 * m->nodes + g->args + 2 * g->nattrs +
 		      (3 + 2 * YOKE_MAX_RANK) * m->leaves;
-	if (yk_grow(&key->word, &key->cap, most, sizeof *key->word) < 0)
+	if (yk_grow(&key->word, &key->cap, max, sizeof *key->word) < 0)
 		return no_memory();
 	uint32_t *w = key->word;
 	alias_classes(ctx, m);

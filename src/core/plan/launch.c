@@ -110,9 +110,9 @@ static int allocate(struct launch *l)
 	return err;
 }
 
-static void note_max(uint64_t *most, uint64_t n)
+static void note_max(uint64_t *max, uint64_t n)
 {
-	*most = n > *most ? n : *most;
+	*max = n > *max ? n : *max;
 }
 
 // Records the predicted memory of the launch.

@@ -32,24 +32,24 @@ static size_t equal_words(const uint32_t *a, const uint32_t *b, size_t n)
 // The number of differing words, aligned at the front or at the end, whichever fits better.
 static size_t distance(const struct yk_key *a, const struct yk_key *b)
 {
-	size_t n = a->n < b->n ? a->n : b->n, most = a->n < b->n ? b->n : a->n;
+	size_t n = a->n < b->n ? a->n : b->n, max = a->n < b->n ? b->n : a->n;
 	size_t front = equal_words(a->word, b->word, n),
 	       end = equal_words(a->word + a->n - n, b->word + b->n - n, n);
-	return most - (front > end ? front : end);
+	return max - (front > end ? front : end);
 }
 
 // Among equally similar plans, the most recently used.
 static const struct yk_plan *nearest(const struct yk_planner *pl)
 {
 	const struct yk_plan *best = NULL;
-	size_t least = 0;
+	size_t min = 0;
 	for (int i = 0; i < YK_BUCKETS; i++)
 		for (const struct yk_plan *p = pl->cache.bucket[i]; p; p = p->cached.next) {
 			size_t d = distance(&p->key, &pl->key);
-			if (!best || d < least ||
-			    (d == least && p->cached.used > best->cached.used)) {
+			if (!best || d < min ||
+			    (d == min && p->cached.used > best->cached.used)) {
 				best = p;
-				least = d;
+				min = d;
 			}
 		}
 	return best;
@@ -259,8 +259,8 @@ void yk_key_difference(const struct yk_planner *pl, const struct yk_key *was, ch
 		       size_t cap)
 {
 	const struct yk_key *is = &pl->key;
-	size_t most = was->n < is->n ? was->n : is->n, at = 0, node = 0, k = 2;
-	while (at < most && was->word[at] == is->word[at])
+	size_t max = was->n < is->n ? was->n : is->n, at = 0, node = 0, k = 2;
+	while (at < max && was->word[at] == is->word[at])
 		at++;
 	if (at < 2) {
 		snprintf(to, cap, at ? "results: %u -> %u" : "a setting was set", was->word[1],

@@ -32,7 +32,7 @@ static uint64_t peak(const struct yk_work *w, const uint32_t *order, size_t n,
 		     uint32_t *last)
 {
 	const struct yk_graph *g = &w->g;
-	uint64_t now = 0, most = 0;
+	uint64_t now = 0, max = 0;
 	memset(last, 0, g->values * sizeof *last);
 	for (size_t i = 0; i < n; i++)
 		for (uint32_t k = 0; k < w->schedule.group[order[i]].n; k++) {
@@ -55,8 +55,8 @@ static uint64_t peak(const struct yk_work *w, const uint32_t *order, size_t n,
 					      0;
 			}
 		}
-		if (now > most)
-			most = now;
+		if (now > max)
+			max = now;
 		for (uint32_t k = 0; k < q->n; k++) {
 			const struct yk_node *m = &g->node[q->member[k]];
 			for (uint32_t a = 0; a < m->nin; a++) {
@@ -72,7 +72,7 @@ static uint64_t peak(const struct yk_work *w, const uint32_t *order, size_t n,
 			}
 		}
 	}
-	return most;
+	return max;
 }
 
 // Is an operand of the group the result of a collective, or a copy of one?
@@ -394,15 +394,15 @@ static void choose(struct schedule *s, uint32_t *other, uint32_t *last, uint32_t
 	struct yk_work *w = s->w;
 	list(s, w->schedule.order, scratch);
 	early_updates(w, w->schedule.order, s->n, other, scratch);
-	uint64_t least = peak(w, w->schedule.order, s->n, last), bytes = peak(w, other, s->n, last);
-	if (bytes < least) {
+	uint64_t min = peak(w, w->schedule.order, s->n, last), bytes = peak(w, other, s->n, last);
+	if (bytes < min) {
 		memcpy(w->schedule.order, other, s->n * sizeof *other);
-		least = bytes;
+		min = bytes;
 	}
 	if (!rank_beside(s, w->schedule.order))
 		return;
 	list(s, other, scratch);
-	if (peak(w, other, s->n, last) <= least + least / 8)
+	if (peak(w, other, s->n, last) <= min + min / 8)
 		memcpy(w->schedule.order, other, s->n * sizeof *other);
 }
 

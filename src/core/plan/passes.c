@@ -70,13 +70,13 @@ void yk_work_fini(struct yk_work *w)
 static uint32_t guaranteed(const struct yk_planner *pl)
 {
 	const struct yoke_context *ctx = pl->ctx;
-	uint32_t a = ctx->device->info.align, b = ctx->cpu->info.align, least = a < b ? a : b;
+	uint32_t a = ctx->device->info.align, b = ctx->cpu->info.align, min = a < b ? a : b;
 	for (size_t i = 0; i < pl->marks.leaves; i++) {
 		const struct yk_leaf *l = &ctx->leaves.at[pl->marks.leaf[i]];
 		uint32_t of = yk_is_skewed(l) ? (uint32_t)yoke_dtype_size(l->dtype) : YK_ALIGN;
-		least = of < least ? of : least;
+		min = of < min ? of : min;
 	}
-	return least < YK_ALIGN ? least : YK_ALIGN;
+	return min < YK_ALIGN ? min : YK_ALIGN;
 }
 
 uint64_t yk_plan_bytes(const struct yoke_context *ctx, const struct yk_plan *p)
@@ -180,21 +180,21 @@ static bool fits(struct yk_planner *pl, struct yk_plan *p)
 	       yk_launch_fits(pl, p);
 }
 
-// Replaces a plan that does not fit by one that fits with the fewest savings between `least` and
-// `most` (segments before spills), found by bisection; if none fits, by the one with all savings.
-static struct yk_plan *make_fit(struct yk_planner *pl, struct yk_savings least,
-				struct yk_savings most)
+// Replaces a plan that does not fit by one that fits with the fewest savings between `min` and
+// `max` (segments before spills), found by bisection; if none fits, by the one with all savings.
+static struct yk_plan *make_fit(struct yk_planner *pl, struct yk_savings min,
+				struct yk_savings max)
 {
-	struct yk_savings there = most;
+	struct yk_savings there = max;
 	struct yk_plan *p, *best = make_at(pl, &there);
-	const uint32_t segments = there.segments < most.segments ? there.segments : most.segments;
-	uint32_t few = least.segments < segments ? least.segments : segments,
+	const uint32_t segments = there.segments < max.segments ? there.segments : max.segments;
+	uint32_t few = min.segments < segments ? min.segments : segments,
 		 many = segments + there.spills;
 	const bool any = best && fits(pl, best);
 	while (any && many - few > 1) {
 		uint32_t half = few + (many - few) / 2;
 		struct yk_savings at = { half < segments ? half : segments,
-					 half < segments ? 0 : half - segments, most.plain };
+					 half < segments ? 0 : half - segments, max.plain };
 		if (!(p = make_at(pl, &at)))
 			break; // keep the best plan so far
 		if (fits(pl, p)) {
@@ -221,21 +221,21 @@ struct yk_plan *yk_plan_make(struct yk_planner *pl)
 	}
 	const int64_t spills = yk_param_int(&spill);
 	pl->attempt.by_value = pl->attempt.unfused = false;
-	struct yk_savings least = { mode == YK_RECOMPUTE_BLOCK ? UINT32_MAX : 0,
+	struct yk_savings min = { mode == YK_RECOMPUTE_BLOCK ? UINT32_MAX : 0,
 				    spills > 1 ? UINT32_MAX : 0, pl->plain };
-	struct yk_savings at = least;
+	struct yk_savings at = min;
 	struct yk_plan *p = make_at(pl, &at);
 	if (p && p->padded && !fits(pl, p)) { // no other saving costs less
 		yk_plan_free(p);
-		at = least;
-		at.plain = least.plain = true;
+		at = min;
+		at.plain = min.plain = true;
 		p = make_at(pl, &at);
 	}
-	const struct yk_savings most = { mode == YK_RECOMPUTE_NONE ? 0 : UINT32_MAX,
-					 spills ? UINT32_MAX : 0, least.plain };
+	const struct yk_savings max = { mode == YK_RECOMPUTE_NONE ? 0 : UINT32_MAX,
+					 spills ? UINT32_MAX : 0, min.plain };
 	if (p && (mode == YK_RECOMPUTE_AUTO || spills == 1) && !fits(pl, p)) {
 		yk_plan_free(p);
-		p = make_fit(pl, least, most);
+		p = make_fit(pl, min, max);
 	}
 	if (p) { // the plan takes over the key
 		p->key = pl->key;

@@ -27,12 +27,12 @@ static bool on_host(const struct yk_planner *pl, const struct yk_node *n, uint32
 }
 
 static int fail(const struct yk_planner *pl, const struct yk_node *n, const char *what,
-		int64_t got, int64_t most)
+		int64_t got, int64_t max)
 {
 	return yk_fail(YOKE_ERANGE, "%s%s%s: %s %lld is not in 0..%lld",
 		       yk_op_def(n->op)->name, n->scope ? " in " : "",
 		       yk_path_name(&pl->ctx->scopes.paths, n->scope), what, (long long)got,
-		       (long long)most);
+		       (long long)max);
 }
 
 // x, starts [, v]: the region has the shape of the result, or of v
@@ -56,10 +56,10 @@ static int check_starts(const struct yk_planner *pl, const struct yk_node *n)
 static int check_keys(const struct yk_planner *pl, const struct yk_node *n)
 {
 	const struct yk_graph *g = &pl->ctx->graph;
-	const int64_t most = g->value[yk_ins(g, n)[1]].dims[1];
+	const int64_t max = g->value[yk_ins(g, n)[1]].dims[1];
 	int64_t keys;
-	if (on_host(pl, n, 6, &keys) && (keys < 0 || keys > most))
-		return fail(pl, n, "number of keys", keys, most);
+	if (on_host(pl, n, 6, &keys) && (keys < 0 || keys > max))
+		return fail(pl, n, "number of keys", keys, max);
 	return 0;
 }
 

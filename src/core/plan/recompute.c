@@ -140,7 +140,7 @@ static int find_places(struct cuts *c)
 {
 	const struct recomputation *r = c->r;
 	const uint64_t *cross = r->cross;
-	uint64_t most = UINT64_MAX, *sizes = malloc(r->nfwd * sizeof *sizes);
+	uint64_t max = UINT64_MAX, *sizes = malloc(r->nfwd * sizeof *sizes);
 	uint32_t n = 0;
 	if (!sizes)
 		return yk_fail(YOKE_ENOMEM, "no memory to plan");
@@ -149,10 +149,10 @@ static int find_places(struct cuts *c)
 			sizes[n++] = cross[p];
 	if (n > PLACES) {
 		qsort(sizes, n, sizeof *sizes, by_number);
-		most = sizes[PLACES];
+		max = sizes[PLACES];
 	}
 	for (uint32_t p = 0; p + 1 < r->nfwd; p++)
-		if ((!p || cross[p] <= cross[p - 1]) && cross[p] <= cross[p + 1] && cross[p] < most)
+		if ((!p || cross[p] <= cross[p - 1]) && cross[p] <= cross[p + 1] && cross[p] < max)
 			c->at[c->n++] = p;
 	c->at[c->n++] = r->nfwd - 1;
 	free(sizes);
@@ -209,7 +209,7 @@ static void take_cut(struct recomputation *r, const struct cuts *c)
 static int find_segments(struct recomputation *r)
 {
 	struct cuts c = { .r = r };
-	uint64_t best = r->stash[r->nfwd], budget = best, least = 0;
+	uint64_t best = r->stash[r->nfwd], budget = best, min = 0;
 	c.at = malloc((r->nfwd + (size_t)1) * sizeof *c.at);
 	c.from = malloc((r->nfwd + (size_t)1) * sizeof *c.from);
 	c.cost = malloc((r->nfwd + (size_t)1) * sizeof *c.cost);
@@ -221,11 +221,11 @@ static int find_segments(struct recomputation *r)
 			break;
 		if (bytes < best) {
 			best = bytes;
-			least = budget;
+			min = budget;
 		}
 	}
-	if (!err && least) {
-		cut(&c, least);
+	if (!err && min) {
+		cut(&c, min);
 		take_cut(r, &c);
 	}
 	free(c.at);

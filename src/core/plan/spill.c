@@ -191,12 +191,12 @@ static int take(struct spill *s, const struct pause *p)
 static int take_all(struct spill *s)
 {
 	struct yk_work *w = s->w;
-	const size_t had = w->g.nodes, most = had + 2 * (size_t)s->n + w->g.args;
+	const size_t had = w->g.nodes, max = had + 2 * (size_t)s->n + w->g.args;
 	struct yk_group *group = realloc(
 		w->schedule.group, (w->schedule.groups + 2 * (size_t)s->n + 1) * sizeof *group);
 	int err = 0;
 	w->schedule.group = group ? group : w->schedule.group;
-	if (!group || !(s->moment = malloc((most + 1) * sizeof *s->moment)))
+	if (!group || !(s->moment = malloc((max + 1) * sizeof *s->moment)))
 		return yk_fail(YOKE_ENOMEM, "no memory to plan");
 	memset(group + w->schedule.groups, 0, (2 * (size_t)s->n + 1) * sizeof *group);
 	for (uint32_t i = 0; i < had; i++)

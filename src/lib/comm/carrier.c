@@ -229,10 +229,10 @@ uint32_t yk_route_world(const struct yk_route *r, uint32_t member)
 
 uint32_t yk_route_tag(const struct yk_route *r)
 {
-	uint32_t most = 0;
+	uint32_t max = 0;
 	for (const struct yk_route *k = r->carrier->routes; k; k = k->next)
-		most = k->tag > most ? k->tag : most;
-	return most + 1;
+		max = k->tag > max ? k->tag : max;
+	return max + 1;
 }
 
 void yk_route_leave(struct yk_route *r)

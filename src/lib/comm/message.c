@@ -153,7 +153,7 @@ static uint64_t piece_at(const struct yk_job *j, const struct yk_action *a, int 
 	return 0;
 }
 
-static uint64_t least(uint64_t a, uint64_t b)
+static uint64_t min(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
 }
@@ -168,17 +168,17 @@ static void compute(struct yk_job *j, const struct yk_action *a)
 	for (uint64_t at = 0, n; at < bytes; at += n) {
 		const void *in[YK_MAX_RANKS];
 		char *to, *from;
-		n = least(bytes - at, piece_at(j, a, place, a->slot, at, &to));
+		n = min(bytes - at, piece_at(j, a, place, a->slot, at, &to));
 		if (a->kind == YK_ACT_COPY) {
-			n = least(n, piece_at(j, a, a->source, 0, at, &from));
+			n = min(n, piece_at(j, a, a->source, 0, at, &from));
 			if (to != from)
 				memcpy(to, from, n);
 			continue;
 		}
 		if (a->kind == YK_ACT_ADD) {
 			char *own;
-			n = least(n, piece_at(j, a, YK_SLOT, a->slot, at, &from));
-			n = least(n, piece_at(j, a, a->source, 0, at, &own));
+			n = min(n, piece_at(j, a, YK_SLOT, a->slot, at, &from));
+			n = min(n, piece_at(j, a, a->source, 0, at, &own));
 			in[a->first ? 0 : 1] = from;
 			in[a->first ? 1 : 0] = own;
 			yk_sums(t->dtype, t->kind, 2, in, 1, (void *[]){ to }, n / size_of(t));
@@ -186,7 +186,7 @@ static void compute(struct yk_job *j, const struct yk_action *a)
 		}
 		for (uint32_t i = 0; i < a->terms; i++) {
 			const bool own = i == a->own;
-			n = least(n, piece_at(j, a, own ? a->place : YK_SLOT, a->slot + i - (i > a->own), at, &from));
+			n = min(n, piece_at(j, a, own ? a->place : YK_SLOT, a->slot + i - (i > a->own), at, &from));
 			in[i] = from;
 		}
 		yk_sums(t->dtype, t->kind, a->terms, in, 1, (void *[]){ to }, n / size_of(t));
@@ -214,14 +214,14 @@ static uint64_t padded(uint64_t bytes)
 // Writes to the ring buffer, wrapping around at its end.
 static void ring_write(struct yk_link *l, uint32_t ring, uint64_t at, const void *from, uint64_t n)
 {
-	const uint64_t first = least(n, ring - at % ring);
+	const uint64_t first = min(n, ring - at % ring);
 	memcpy(l->data + at % ring, from, first);
 	memcpy(l->data, (const char *)from + first, n - first);
 }
 
 static void ring_read(const struct yk_link *l, uint32_t ring, uint64_t at, void *to, uint64_t n)
 {
-	const uint64_t first = least(n, ring - at % ring);
+	const uint64_t first = min(n, ring - at % ring);
 	memcpy(to, l->data + at % ring, first);
 	memcpy((char *)to + first, l->data, n - first);
 }
@@ -237,7 +237,7 @@ static bool is_ends(const struct yk_job *j)
 static uint64_t piece_of(const struct yoke_group *g)
 {
 	const uint32_t ring = g->rendezvous->area->ring;
-	return !g->rendezvous->route ? PIECE : least(ring, CARRIED);
+	return !g->rendezvous->route ? PIECE : min(ring, CARRIED);
 }
 
 // With dist.link: whether the message has not arrived yet in simulated time.
@@ -253,7 +253,7 @@ static bool travels(struct yoke_group *g, struct sending *x, uint64_t bytes)
 	}
 	if (now >= x->due)
 		return false;
-	g->queue->next_due = g->queue->next_due ? least(g->queue->next_due, x->due) : x->due;
+	g->queue->next_due = g->queue->next_due ? min(g->queue->next_due, x->due) : x->due;
 	return true;
 }
 
@@ -265,7 +265,7 @@ static bool push(struct yk_job *j, struct sending *x)
 	struct yk_link *l = yk_rendezvous_link(g->rendezvous, is_ends(j), g->rank, x->action->peer);
 	const uint64_t bytes = action_bytes(j, x->action), all = sizeof(struct yk_head) + padded(bytes), before = x->done;
 	uint64_t head = atomic_load_explicit(&l->head, memory_order_relaxed),
-		 room = least(ring - (head - atomic_load(&l->tail)), piece_of(g));
+		 room = min(ring - (head - atomic_load(&l->tail)), piece_of(g));
 	if (travels(g, x, bytes))
 		return false;
 	if (!x->done && room >= sizeof(struct yk_head)) {
@@ -279,7 +279,7 @@ static bool push(struct yk_job *j, struct sending *x)
 		const uint64_t at = x->done - sizeof(struct yk_head);
 		char *from;
 		uint64_t n = piece_at(j, x->action, x->action->place, x->action->slot, at, &from);
-		n = least(least(n, bytes - at), room / 8 * 8);
+		n = min(min(n, bytes - at), room / 8 * 8);
 		ring_write(l, ring, head, from, n);
 		atomic_fetch_add_explicit(&j->task->group->bytes, n, memory_order_relaxed);
 		if (at + n == bytes)
@@ -331,7 +331,7 @@ static bool pull(struct yk_job *j, const struct yk_action *a, bool *whole)
 			     a->peer);
 		return false;
 	}
-	there = least(there, piece_of(g));
+	there = min(there, piece_of(g));
 	if (!c->got && there >= sizeof(struct yk_head)) {
 		struct yk_head h;
 		ring_read(l, ring, tail, &h, sizeof h);
@@ -346,15 +346,15 @@ static bool pull(struct yk_job *j, const struct yk_action *a, bool *whole)
 		uint64_t n;
 		char *to;
 		if (at >= bytes) {
-			n = least(all - c->got, there);
+			n = min(all - c->got, there);
 		} else {
-			n = least(piece_at(j, a, a->place, a->slot, at, &to), least(bytes - at, there));
-			n = least(n, ring - tail % ring);
+			n = min(piece_at(j, a, a->place, a->slot, at, &to), min(bytes - at, there));
+			n = min(n, ring - tail % ring);
 			if (a->kind == YK_ACT_RECV) {
 				memcpy(to, l->data + tail % ring, n);
 			} else {
 				char *own;
-				n = least(n, piece_at(j, a, a->source, 0, at, &own));
+				n = min(n, piece_at(j, a, a->source, 0, at, &own));
 				const void *in[2] = { own, l->data + tail % ring };
 				const void *turned[2] = { in[1], in[0] };
 				n = n / size_of(t) * size_of(t);
@@ -455,12 +455,12 @@ static bool begin(struct yk_job *j)
 	j->course = c;
 	c->s = s;
 	const uint64_t n = (uint64_t)elements(t) * size_of(t);
-	uint64_t most = 0;
+	uint64_t max = 0;
 	for (uint32_t i = 0; i < s->chunks; i++) {
 		const uint64_t bytes = (uint64_t)(chunk_at(t, s, i + 1) - chunk_at(t, s, i)) * size_of(t);
-		most = bytes > most ? bytes : most;
+		max = bytes > max ? bytes : max;
 	}
-	c->slot_bytes = (size_t)padded(most * s->room);
+	c->slot_bytes = (size_t)padded(max * s->room);
 	// inputs and outputs are different tensors
 	const bool apart = is_ends(j) || t->what == YK_DO_REDUCE_SHARES ||
 			   (t->what == YK_DO_GATHER_SHARES && !t->mine);

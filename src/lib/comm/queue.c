@@ -36,14 +36,14 @@ void yk_task_name(struct yk_task *t, const struct yoke_view *first)
 {
 	static const char *const kinds[] = { "", " sum", " max", " min" };
 	char shape[64] = "", end[24] = "";
-	int n = 0, most = (int)sizeof shape - 1;
+	int n = 0, max = (int)sizeof shape - 1;
 	int64_t all = 0;
 	const bool ends = t->what == YK_DO_SEND || t->what == YK_DO_RECV;
 	for (uint32_t i = 0; i < t->tensors; i++)
 		all += t->count[i];
 	if (t->tensors == 1 && first)
-		for (int i = 0; i < first->rank && n < most; i++)
-			n += snprintf(shape + n, (size_t)(most - n), "%s%lld", i ? "," : "", (long long)first->dims[i]);
+		for (int i = 0; i < first->rank && n < max; i++)
+			n += snprintf(shape + n, (size_t)(max - n), "%s%lld", i ? "," : "", (long long)first->dims[i]);
 	else if (t->tensors)
 		snprintf(shape, sizeof shape, "%lld", (long long)all);
 	if (ends || t->what == YK_DO_BROADCAST || t->what == YK_DO_REDUCE)

@@ -57,10 +57,10 @@ void yk_wakeup_rise(struct yk_wakeup *b)
 
 void yk_wakeup_sleep(struct yk_wakeup *b, uint32_t rings, uint64_t nanoseconds)
 {
-	const struct timespec most = { .tv_sec = (time_t)(nanoseconds / 1000000000u),
+	const struct timespec max = { .tv_sec = (time_t)(nanoseconds / 1000000000u),
 				       .tv_nsec = (long)(nanoseconds % 1000000000u) };
 	if (atomic_load(&b->rings) == rings)
-		syscall(SYS_futex, &b->rings, FUTEX_WAIT, rings, &most, NULL, 0);
+		syscall(SYS_futex, &b->rings, FUTEX_WAIT, rings, &max, NULL, 0);
 }
 
 // ---- areas ----

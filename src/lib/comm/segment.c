@@ -165,12 +165,12 @@ static socklen_t address(struct sockaddr_un *a, const char *name)
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n);
 }
 
-int yk_socket_listen(const char *name, int most)
+int yk_socket_listen(const char *name, int max)
 {
 	struct sockaddr_un a;
 	const socklen_t n = address(&a, name);
 	const int s = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (s >= 0 && bind(s, (struct sockaddr *)&a, n) == 0 && listen(s, most) == 0)
+	if (s >= 0 && bind(s, (struct sockaddr *)&a, n) == 0 && listen(s, max) == 0)
 		return s;
 	const int was = errno;
 	if (s >= 0)
@@ -211,7 +211,7 @@ int yk_answer_error(const struct yk_answer *a)
 
 bool yk_socket_serve(int to, int fd, struct yk_answer *a)
 {
-	const struct timeval most = { .tv_sec = 1 };
+	const struct timeval max = { .tv_sec = 1 };
 	struct yk_hello other;
 	char room[CMSG_SPACE(sizeof fd)] = { 0 };
 	struct iovec v = { a, sizeof *a };
@@ -221,7 +221,7 @@ bool yk_socket_serve(int to, int fd, struct yk_answer *a)
 	c->cmsg_type = SCM_RIGHTS;
 	c->cmsg_len = CMSG_LEN(sizeof fd);
 	memcpy(CMSG_DATA(c), &fd, sizeof fd);
-	setsockopt(to, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof most);
+	setsockopt(to, SOL_SOCKET, SO_RCVTIMEO, &max, sizeof max);
 	if (recv(to, &other, sizeof other, MSG_WAITALL) != sizeof other || other.magic != MAGIC)
 		return false;
 	if (!a->unlike.magic && strncmp(a->host.version, other.version, sizeof other.version))

@@ -35,12 +35,12 @@ struct world {
 	struct runner *r;
 };
 
-static double least(double a, double b)
+static double min(double a, double b)
 {
 	return a < b ? a : b;
 }
 
-static double most(double a, double b)
+static double max(double a, double b)
 {
 	return a > b ? a : b;
 }
@@ -78,7 +78,7 @@ static void await_sends(struct runner *r, const struct yk_action *a)
 		r->pending++;
 	for (size_t i = r->pending; i < r->sends; i++)
 		if (meets(r, a, r->sent[i].action))
-			until = most(until, r->sent[i].gone);
+			until = max(until, r->sent[i].gone);
 	r->clock = until;
 }
 
@@ -119,7 +119,7 @@ static bool act(struct world *x, uint32_t me)
 	const double bytes = bytes_of(x, r, a);
 	struct message *got = NULL;
 	if (a->kind == YK_ACT_SEND) {
-		r->port = most(r->port, r->clock) + cost(x, me, a->peer, bytes);
+		r->port = max(r->port, r->clock) + cost(x, me, a->peer, bytes);
 		r->sent[r->sends++] = (struct message){ a->peer, false, a, r->port };
 	} else {
 		const bool receives = a->kind == YK_ACT_RECV || a->kind == YK_ACT_RECV_ADD;
@@ -128,7 +128,7 @@ static bool act(struct world *x, uint32_t me)
 		await_sends(r, a);
 		if (got) {
 			got->taken = true;
-			r->clock = most(r->clock, got->gone);
+			r->clock = max(r->clock, got->gone);
 		}
 		if (a->kind == YK_ACT_RECV_ADD || a->kind == YK_ACT_ADD)
 			r->clock += bytes * x->m->gamma;
@@ -165,7 +165,7 @@ static int finish(const struct world *x, double *seconds)
 	for (uint32_t i = 0; i < x->run; i++) {
 		if (x->r[i].at < x->r[i].s.n)
 			return yk_fail(YOKE_EINVAL, "%s of %u ranks waits for itself", yk_algorithm_name[x->w->how], x->w->ranks);
-		*seconds = most(*seconds, most(x->r[i].clock, x->r[i].port));
+		*seconds = max(*seconds, max(x->r[i].clock, x->r[i].port));
 	}
 	return 0;
 }
@@ -246,8 +246,8 @@ bool yk_simulate_formula(const struct yk_wire_model *m, const struct yk_schedule
 double yk_simulate_min(const struct yk_wire_model *m, uint32_t n, double bytes)
 {
 	const uint32_t machines = (n + m->node - 1) / m->node;
-	const double within = 2. * (n - 1) / n * bytes * least(m->beta1, machines > 1 ? m->beta2 * m->node : m->beta1);
-	return most(within, 2. * (machines - 1) / machines * bytes * m->beta2);
+	const double within = 2. * (n - 1) / n * bytes * min(m->beta1, machines > 1 ? m->beta2 * m->node : m->beta1);
+	return max(within, 2. * (machines - 1) / machines * bytes * m->beta2);
 }
 
 // ---- pipeline ----
@@ -268,12 +268,12 @@ static bool turn(struct stage *st, const struct yk_wire_model *m, const struct y
 	const int64_t to = t.back ? s - 1 : s + 1, from = t.back ? s + 1 : s - 1;
 	if (from >= 0 && from < w->stages && me->came[t.back][t.part] < 0)
 		return false;
-	me->clock = most(me->clock, me->came[t.back][t.part]) + (t.back ? w->back : w->forward);
+	me->clock = max(me->clock, me->came[t.back][t.part]) + (t.back ? w->back : w->forward);
 	me->at++;
 	if (to < 0 || to >= w->stages)
 		return true;
 	const bool near = s / m->node == to / m->node;
-	me->port[t.back] = most(me->port[t.back], me->clock) +
+	me->port[t.back] = max(me->port[t.back], me->clock) +
 			   (near ? m->alpha1 + w->bytes * m->beta1 : m->alpha2 + w->bytes * m->beta2 * m->node);
 	st[to].came[t.back][t.part] = me->port[t.back];
 	return true;
@@ -297,7 +297,7 @@ int yk_simulate_pipeline(const struct yk_wire_model *m, const struct yk_pipeline
 				moved = true;
 	}
 	for (int64_t s = 0; s < w->stages && good; s++)
-		*seconds = most(*seconds, st[s].clock);
+		*seconds = max(*seconds, st[s].clock);
 	if (*seconds > 0)
 		*bubble = 1 - (double)w->parts * (w->forward + w->back) / *seconds;
 	free(st);

@@ -36,7 +36,7 @@ bool yk_draw_one_in(struct yk_case *c, int n)
 	return yk_draw(c) % (uint64_t)n == 0;
 }
 
-int64_t yk_draw_size(struct yk_case *c, int64_t most)
+int64_t yk_draw_size(struct yk_case *c, int64_t max)
 {
 	static const int64_t size[] = {
 		1,    2,    3,     4,     5,     7,      8,    9,    13,   15,
@@ -46,7 +46,7 @@ int64_t yk_draw_size(struct yk_case *c, int64_t most)
 		5003, 8191, 16385, 20011, 65537, 131073,
 	};
 	int n = 0;
-	while (n < (int)(sizeof size / sizeof *size) && size[n] <= most)
+	while (n < (int)(sizeof size / sizeof *size) && size[n] <= max)
 		n++;
 	return n ? size[yk_draw_int(c, 0, n - 1)] : 1;
 }
@@ -343,7 +343,7 @@ bool yk_case_alias(struct yk_case *c, uint32_t out, uint32_t in, int bit)
 void yk_want_real(struct yk_want *w, int dtype, double v, double abs)
 {
 	// twice the unit: the accumulator may have been rounded before
-	double unit = yk_num_unit(dtype), least = yk_num_min(dtype);
+	double unit = yk_num_unit(dtype), min = yk_num_min(dtype);
 	*w = (struct yk_want){ .f = v,
-			       .tol = abs + 2 * unit * fabs(v) + 2 * unit * least };
+			       .tol = abs + 2 * unit * fabs(v) + 2 * unit * min };
 }

@@ -123,8 +123,8 @@ uint64_t yk_draw(struct yk_case *);
 int64_t yk_draw_int(struct yk_case *, int64_t lo, int64_t hi); // inclusive bounds
 double yk_draw_real(struct yk_case *, double lo, double hi);
 bool yk_draw_one_in(struct yk_case *, int n);
-// Draws an extent from 1 to `most`: small, prime, a power of two or next to one.
-int64_t yk_draw_size(struct yk_case *, int64_t most);
+// Draws an extent from 1 to `max`: small, prime, a power of two or next to one.
+int64_t yk_draw_size(struct yk_case *, int64_t max);
 
 // ---- building ----
 

@@ -73,7 +73,7 @@ static void want_eigen(struct yk_case *c, const struct yk_num *num, int64_t n, i
 {
 	double *a = yk_case_alloc(c, (uint64_t)(n * n) * sizeof *a), *v = yk_case_alloc(c, (uint64_t)(n * n) * sizeof *v);
 	int64_t *order = yk_case_alloc(c, (uint64_t)n * sizeof *order);
-	double most = 0;
+	double max = 0;
 	for (int64_t i = 0; i < n; i++)
 		for (int64_t j = 0; j < n; j++)
 			a[i * n + j] = num[i >= j ? i * n + j : j * n + i].f;
@@ -83,9 +83,9 @@ static void want_eigen(struct yk_case *c, const struct yk_num *num, int64_t n, i
 		for (; at > 0 && a[order[at - 1] * (n + 1)] > a[k * (n + 1)]; at--)
 			order[at] = order[at - 1];
 		order[at] = k;
-		most = fmax(most, fabs(a[k * (n + 1)]));
+		max = fmax(max, fabs(a[k * (n + 1)]));
 	}
-	const double loss = 100 * (double)n * 0x1p-53 * most;
+	const double loss = 100 * (double)n * 0x1p-53 * max;
 	for (int64_t k = 0; k < n; k++) {
 		const double x = a[order[k] * (n + 1)];
 		double gap = INFINITY, high = 0, next = 0, sign = 1;
@@ -224,7 +224,7 @@ bool yk_make_solve_triangular(struct yk_case *c, int dtype)
 	for (int64_t at = 0; at < count * k; at++) { // a column of x
 		const struct yk_num *t = num + at / k * n * n;
 		const int64_t first = at / k * n * k + at % k;
-		double most = 0;
+		double max = 0;
 		for (int64_t step = 0; step < n; step++) {
 			const bool down = upper == transposed;
 			const int64_t i = down ? step : n - 1 - step;
@@ -234,12 +234,12 @@ bool yk_make_solve_triangular(struct yk_case *c, int dtype)
 				s -= t[transposed ? j * n + i : i * n + j].f * c->array[x].want[first + j * k].f;
 			}
 			s /= one ? 1 : t[i * n + i].f;
-			most = fmax(most, fabs(s));
+			max = fmax(max, fabs(s));
 			c->array[x].want[first + i * k] = (struct yk_want){ .f = s };
 		}
 		for (int64_t i = 0; i < n; i++)
 			yk_want_real(&c->array[x].want[first + i * k], dtype, c->array[x].want[first + i * k].f,
-				     64 * (double)n * 0x1p-53 * exp2(sqrt((double)n)) * most);
+				     64 * (double)n * 0x1p-53 * exp2(sqrt((double)n)) * max);
 	}
 	yk_case_note(c, "n %lld%s%s%s", (long long)n, transposed ? ", transposed" : "", upper ? ", upper" : "",
 		     one ? ", unit" : "");

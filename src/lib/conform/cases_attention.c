@@ -143,7 +143,7 @@ static void look(const struct yk_case *c, const struct heads *h, int64_t b, int6
 	const double unit = 2 * yk_num_unit(yk_num_acc(dtype)), rounds = yk_case_rounding(c->tf32, dtype);
 	const struct yk_num *q = row_of(c, h->q, b, t, head);
 	const int64_t seen = h->seen[b].i;
-	double most = -INFINITY, sum = 0;
+	double max = -INFINITY, sum = 0;
 
 	to->lost = 0;
 	for (int64_t s = 0; s < h->S; s++) {
@@ -174,14 +174,14 @@ static void look(const struct yk_case *c, const struct heads *h, int64_t b, int6
 			abs += isfinite(m) ? fabs(m) : 0;
 		}
 		to->p[s] = score;
-		most = fmax(most, score);
+		max = fmax(max, score);
 		abs = (6 + sqrt((double)h->D)) * abs +
 		      (isfinite(score) ? fabs(score) : 0);
 		to->lost = fmax(to->lost, unit * abs + rounded);
 	}
 	for (int64_t s = 0; s < h->S; s++)
-		sum += to->p[s] = isinf(most) ? 0 : exp(to->p[s] - most);
-	to->lse = sum > 0 ? most + log(sum) : -INFINITY;
+		sum += to->p[s] = isinf(max) ? 0 : exp(to->p[s] - max);
+	to->lse = sum > 0 ? max + log(sum) : -INFINITY;
 	for (int64_t s = 0; s < h->S; s++) {
 		double p = sum > 0 ? to->p[s] / sum : 0;
 		uint64_t index = (uint64_t)(((b * h->H + head) * h->T + t) * h->S + s);

@@ -58,9 +58,9 @@ static struct form draw_form(struct yk_case *c)
 		f.k = yk_draw_size(c, 520);
 	}
 	while (f.m * f.n * f.k > work) {
-		int64_t *most = f.m > f.n ? &f.m : &f.n;
-		most = f.k > *most ? &f.k : most;
-		*most = yk_draw_size(c, *most / 2);
+		int64_t *max = f.m > f.n ? &f.m : &f.n;
+		max = f.k > *max ? &f.k : max;
+		*max = yk_draw_size(c, *max / 2);
 	}
 	for (int i = 0; i < leads; i++) {
 		f.lead[i] =
@@ -91,14 +91,14 @@ static uint32_t factor(struct yk_case *c, int dtype, const struct form *f, int64
 	const int lead = f->rank - 2;
 	bool transposed = yk_draw_one_in(c, 2), fixed = lead && yk_draw_one_in(c, 4);
 	const bool byte = dtype == yoke_i8 || dtype == yoke_u8, all = byte && yk_draw_one_in(c, 2);
-	double most = all ? (dtype == yoke_u8 ? 255 : 127) : byte ? 5 : yk_num_real(dtype) ? 1 : 1000;
+	double max = all ? (dtype == yoke_u8 ? 255 : 127) : byte ? 5 : yk_num_real(dtype) ? 1 : 1000;
 
 	dims[lead] = transposed ? cols : rows;
 	dims[lead + 1] = transposed ? rows : cols;
 	uint32_t k = odd && yk_num_real(dtype) && yk_draw_one_in(c, 8) ?
 			     yk_case_in_by(c, dtype, f->rank, dims, YK_ROWS, odd_number) :
 			     yk_case_in(c, dtype, f->rank, dims, YK_ROWS,
-					dtype == yoke_u8 ? 0 : -most, most);
+					dtype == yoke_u8 ? 0 : -max, max);
 	struct yoke_view *v = &c->view[k];
 	struct yk_num *num = c->array[k].num;
 	if (fixed) // the same first matrix for the whole batch

@@ -64,8 +64,8 @@ static struct shape draw(struct yk_case *c)
 		s.dilation[i] = yk_draw_one_in(c, 2) ? 1 : yk_draw_int(c, 2, 3);
 		s.lo[i] = yk_draw_int(c, 0, 3);
 		s.hi[i] = yk_draw_int(c, 0, 3);
-		const int64_t span = s.dilation[i] * (s.taps[i] - 1) + 1, most = yk_draw_size(c, s.axes == 1 ? 60 : 19);
-		s.in[i] = span - s.lo[i] - s.hi[i] + most;
+		const int64_t span = s.dilation[i] * (s.taps[i] - 1) + 1, max = yk_draw_size(c, s.axes == 1 ? 60 : 19);
+		s.in[i] = span - s.lo[i] - s.hi[i] + max;
 		s.in[i] = s.in[i] < 1 ? 1 : s.in[i];
 		s.out[i] = (s.in[i] + s.lo[i] + s.hi[i] - span) / s.stride[i] + 1;
 	}
@@ -118,7 +118,7 @@ static void each(const struct shape *s, void (*fn)(void *, int64_t x, int64_t w,
 struct sums {
 	const struct yk_num *x, *w, *y; // NULL: the one that is computed
 	double *sum, *size;
-	int64_t most; // max terms of a sum
+	int64_t max; // max terms of a sum
 };
 
 static void add(void *arg, int64_t x, int64_t w, int64_t y)
@@ -138,7 +138,7 @@ static void conclude(struct yk_case *c, const struct shape *s, uint32_t out, int
 	each(s, add, t);
 	for (int64_t i = 0; i < n; i++)
 		yk_want_real(&c->array[out].want[i], dtype, t->sum[i],
-			     (double)(t->most + 4) * yk_num_unit(yk_num_acc(dtype)) * t->size[i]);
+			     (double)(t->max + 4) * yk_num_unit(yk_num_acc(dtype)) * t->size[i]);
 }
 
 bool yk_make_conv(struct yk_case *c, int dtype)
@@ -149,7 +149,7 @@ bool yk_make_conv(struct yk_case *c, int dtype)
 	const uint32_t x = operand(c, &s, dtype, 'x', false, YK_ANY), w = operand(c, &s, dtype, 'w', false, YK_ANY);
 	attributes(c, &s, NULL);
 	conclude(c, &s, y, dtype, &(struct sums){ .x = c->array[x].num, .w = c->array[w].num,
-						  .most = s.channels * s.taps[0] * s.taps[1] });
+						  .max = s.channels * s.taps[0] * s.taps[1] });
 	return true;
 }
 
@@ -161,7 +161,7 @@ bool yk_make_conv_x(struct yk_case *c, int dtype)
 	const uint32_t y = operand(c, &s, dtype, 'y', false, YK_ANY), w = operand(c, &s, dtype, 'w', false, YK_ANY);
 	attributes(c, &s, s.in);
 	conclude(c, &s, x, dtype, &(struct sums){ .y = c->array[y].num, .w = c->array[w].num,
-						  .most = s.outputs * s.taps[0] * s.taps[1] });
+						  .max = s.outputs * s.taps[0] * s.taps[1] });
 	return true;
 }
 
@@ -173,7 +173,7 @@ bool yk_make_conv_w(struct yk_case *c, int dtype)
 	const uint32_t x = operand(c, &s, dtype, 'x', false, YK_ANY), y = operand(c, &s, dtype, 'y', false, YK_ANY);
 	attributes(c, &s, s.taps);
 	conclude(c, &s, w, dtype, &(struct sums){ .x = c->array[x].num, .y = c->array[y].num,
-						  .most = s.batch * s.out[0] * s.out[1] });
+						  .max = s.batch * s.out[0] * s.out[1] });
 	return true;
 }
 
@@ -202,15 +202,15 @@ static int64_t place_of(const struct shape *s, int64_t i, int64_t tap)
 
 static double largest_of(const struct shape *s, const struct yk_num *x, int64_t i, int64_t *ties)
 {
-	double most = -INFINITY;
+	double max = -INFINITY;
 	*ties = 0;
 	for (int64_t t = 0; t < s->taps[0] * s->taps[1]; t++) {
 		const int64_t at = place_of(s, i, t);
 		const double v = at < 0 ? -INFINITY : x[at].f;
-		*ties = v > most ? 1 : *ties + (v == most);
-		most = v > most ? v : most;
+		*ties = v > max ? 1 : *ties + (v == max);
+		max = v > max ? v : max;
 	}
-	return most;
+	return max;
 }
 
 static bool make_pool(struct yk_case *c, int dtype, bool back)
@@ -242,10 +242,10 @@ static bool make_pool(struct yk_case *c, int dtype, bool back)
 	}
 	double *sum = yk_case_alloc(c, 2 * (uint64_t)n * sizeof(double)), *size = sum + n;
 	for (int64_t i = 0; i < outputs; i++) {
-		const double most = largest_of(&s, nx, i, &ties), each = c->array[g].num[i].f / (double)ties;
+		const double max = largest_of(&s, nx, i, &ties), each = c->array[g].num[i].f / (double)ties;
 		for (int64_t t = 0; t < taps; t++) {
 			const int64_t at = place_of(&s, i, t);
-			if (at < 0 || nx[at].f != most)
+			if (at < 0 || nx[at].f != max)
 				continue;
 			sum[at] += each;
 			size[at] += fabs(each);

@@ -41,13 +41,13 @@ static struct list draw_list(struct yk_case *c, int64_t large)
 static struct yk_num draw(struct yk_case *c, int dtype, const char *name)
 {
 	static const char *const positive[] = { "v", "lr", "c1", "c2", "pp", "rr" };
-	double least = -1;
+	double min = -1;
 	if (!name)
 		return yk_draw_tame(c, dtype, 0);
 	for (size_t k = 0; k < sizeof positive / sizeof *positive; k++)
 		if (!strncmp(name, positive[k], strlen(positive[k])))
-			least = 0.01;
-	return (struct yk_num){ .f = yk_num_round(yk_draw_real(c, least, 1), dtype) };
+			min = 0.01;
+	return (struct yk_num){ .f = yk_num_round(yk_draw_real(c, min, 1), dtype) };
 }
 
 static int input_dtype(const struct yoke_map *m, unsigned input, int unread)

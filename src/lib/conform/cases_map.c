@@ -7,11 +7,11 @@
 #include "conform/draw_program.h"
 #include "conform/program.h"
 
-// Dims of an iteration space of at most `most` elements; returns the rank.
-static int draw_dims(struct yk_case *c, int64_t *dims, int64_t most)
+// Dims of an iteration space of at limit `most` elements; returns the rank.
+static int draw_dims(struct yk_case *c, int64_t *dims, int64_t limit)
 {
 	int rank = (int)yk_draw_int(c, yk_case_plain(c), yk_draw_one_in(c, 4) ? 6 : 3);
-	int64_t left = most;
+	int64_t left = limit;
 	for (int d = rank - 1; d >= 0; d--) {
 		dims[d] = yk_draw_size(c, left);
 		left /= dims[d];
@@ -71,12 +71,12 @@ bool yk_make_map(struct yk_case *c, int dtype)
 		int other = yk_draw_one_in(c, 2) ? yoke_f32 :
 			    yk_draw_one_in(c, 2) ? yoke_i64 :
 						   dtype;
-		const bool most = c->number % 12 == 9; // the max number of operands
+		const bool many = c->number % 12 == 9; // the max number of operands
 		int dtypes[YOKE_MAP_MAX_INPUTS];
 		for (int k = 0; k < YOKE_MAP_MAX_INPUTS; k++)
 			dtypes[k] = k == 2 ? other : dtype;
-		const int nout = most ? YOKE_MAP_MAX_OUTPUTS : (int)yk_draw_int(c, 1, 3);
-		yk_draw_mixture(c, most ? YOKE_MAP_MAX_INPUTS : (int)yk_draw_int(c, 1, 3),
+		const int nout = many ? YOKE_MAP_MAX_OUTPUTS : (int)yk_draw_int(c, 1, 3);
+		yk_draw_mixture(c, many ? YOKE_MAP_MAX_INPUTS : (int)yk_draw_int(c, 1, 3),
 				dtypes, (int)yk_draw_int(c, nout, yk_draw_one_in(c, 4) ? 40 : 8), nout);
 	}
 	set_space(c, rank, dims);

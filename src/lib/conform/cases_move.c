@@ -7,12 +7,12 @@
 
 #include "conform/draw_program.h"
 
-static int draw_dims(struct yk_case *c, int64_t *dims, int min_rank, int64_t most)
+static int draw_dims(struct yk_case *c, int64_t *dims, int min_rank, int64_t max)
 {
 	int rank = (int)yk_draw_int(c, min_rank, yk_draw_one_in(c, 5) ? 6 : 3);
 	for (int d = rank - 1; d >= 0; d--) {
-		dims[d] = yk_draw_size(c, most);
-		most /= dims[d];
+		dims[d] = yk_draw_size(c, max);
+		max /= dims[d];
 	}
 	if (rank && !yk_case_plain(c) && yk_draw_one_in(c, 24))
 		dims[yk_draw_int(c, 0, rank - 1)] = 0;

@@ -202,7 +202,7 @@ static double product(const struct yk_num *x, const double *w, int64_t k, double
 bool yk_make_qlinear(struct yk_case *c, int dtype)
 {
 	const int rank = (int)yk_draw_int(c, 1, 3);
-	const double most = dtype == yoke_f16 ? 0.01 : 1; // a result of f16 must not overflow
+	const double max = dtype == yoke_f16 ? 0.01 : 1; // a result of f16 must not overflow
 	int64_t dims[3];
 
 	yk_case_op(c, YOKE_OP_QLINEAR);
@@ -213,7 +213,7 @@ bool yk_make_qlinear(struct yk_case *c, int dtype)
 	const uint32_t y = yk_case_out(c, dtype, rank, dims, YK_ROWS);
 
 	dims[rank - 1] = w.k;
-	const uint32_t x = yk_case_in(c, dtype, rank, dims, yk_case_plain(c) ? YK_DENSE : YK_ROWS, -most, most);
+	const uint32_t x = yk_case_in(c, dtype, rank, dims, yk_case_plain(c) ? YK_DENSE : YK_ROWS, -max, max);
 	add_weights(c, &w);
 	for (int64_t i = 0; i < c->array[y].n; i++) {
 		double error;

@@ -141,7 +141,7 @@ bool yk_make_resolvent_backward(struct yk_case *c, int dtype)
 	double *k = yk_case_alloc(c, (n + 1) * sizeof *k);
 	const double relative = dtype == yoke_f64 ? 1e-12 : 3e-5;
 	for (int64_t row = 0; row < h.rows; row++) {
-		double most = 1;
+		double max = 1;
 		double complex z = 0;
 		row_of(c, &h, row, alpha, k);
 		ratios(h.n, alpha, k, l, r);
@@ -160,20 +160,20 @@ bool yk_make_resolvent_backward(struct yk_case *c, int dtype)
 			rb[i + 1] += rb[i] * k[i + 1] / (r[i + 1] * r[i + 1]);
 		}
 		for (int64_t i = 0; i < h.n; i++)
-			most = fmax(most, fmax(cabs(lb[i]) + cabs(rb[i]), 2 * cabs(kb[i])));
+			max = fmax(max, fmax(cabs(lb[i]) + cabs(rb[i]), 2 * cabs(kb[i])));
 		for (int64_t i = 0; i < h.n; i++) {
 			const double complex total = h.left ? lb[i] : lb[i] + rb[i] - d[i];
-			yk_want_real(&c->array[out[0]].want[row * h.n + i], dtype, creal(total), relative * most);
+			yk_want_real(&c->array[out[0]].want[row * h.n + i], dtype, creal(total), relative * max);
 			z += CMPLX(-creal(total), cimag(total));
 			if (i == h.n - 1)
 				break;
 			const int64_t at = row * (h.n - 1) + i;
 			const double b = h.b ? c->array[h.b].num[at].f : 1, by = h.c ? c->array[h.c].num[at].f : 1;
-			yk_want_real(&c->array[out[1]].want[at], dtype, by * creal(kb[i]), relative * most);
-			yk_want_real(&c->array[out[2]].want[at], dtype, b * creal(kb[i]), relative * most);
+			yk_want_real(&c->array[out[1]].want[at], dtype, by * creal(kb[i]), relative * max);
+			yk_want_real(&c->array[out[2]].want[at], dtype, b * creal(kb[i]), relative * max);
 		}
-		yk_want_real(&c->array[out[3]].want[2 * row], dtype, creal(z), relative * most * sqrt((double)h.n) * 2);
-		yk_want_real(&c->array[out[3]].want[2 * row + 1], dtype, cimag(z), relative * most * sqrt((double)h.n) * 2);
+		yk_want_real(&c->array[out[3]].want[2 * row], dtype, creal(z), relative * max * sqrt((double)h.n) * 2);
+		yk_want_real(&c->array[out[3]].want[2 * row + 1], dtype, cimag(z), relative * max * sqrt((double)h.n) * 2);
 	}
 	for (int i = 0; i < 4 && !yk_case_plain(c); i++)
 		if (yk_draw_one_in(c, 4))

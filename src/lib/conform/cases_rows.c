@@ -44,20 +44,20 @@ static struct yk_num odd_number(struct yk_case *c, int dtype, int64_t index)
 static void softmax_row(struct yk_want *y, const struct yk_num *x, int64_t n, int dtype,
 			bool logarithm)
 {
-	const double unit = unit_of(dtype), least = yk_num_min(yk_num_acc(dtype));
-	double most = -INFINITY, sum = 0;
+	const double unit = unit_of(dtype), min = yk_num_min(yk_num_acc(dtype));
+	double max = -INFINITY, sum = 0;
 	for (int64_t i = 0; i < n; i++)
-		most = fmax(most, x[i].f);
+		max = fmax(max, x[i].f);
 	for (int64_t i = 0; i < n; i++)
-		sum += exp(x[i].f - most);
+		sum += exp(x[i].f - max);
 	for (int64_t i = 0; i < n; i++) {
-		double d = x[i].f - most, p = exp(d) / sum;
+		double d = x[i].f - max, p = exp(d) / sum;
 		double loss = unit * (12 + fabs(d) + sqrt((double)n));
 		if (logarithm)
 			yk_want_real(&y[i], dtype, d - log(sum),
-				     loss + 4 * unit * fabs(most));
+				     loss + 4 * unit * fabs(max));
 		else
-			yk_want_real(&y[i], dtype, p, loss * p + 2 * least);
+			yk_want_real(&y[i], dtype, p, loss * p + 2 * min);
 	}
 }
 
@@ -364,14 +364,14 @@ static void add_logits(struct yk_case *c, int dtype, struct entropy *e, bool odd
 		     e->smooth > 0 ? " smoothed" : "");
 }
 
-static double log_sum(const struct yk_num *x, int64_t n, double *most)
+static double log_sum(const struct yk_num *x, int64_t n, double *max)
 {
 	double sum = 0;
-	*most = -INFINITY;
+	*max = -INFINITY;
 	for (int64_t i = 0; i < n; i++)
-		*most = fmax(*most, x[i].f);
+		*max = fmax(*max, x[i].f);
 	for (int64_t i = 0; i < n; i++)
-		sum += exp(x[i].f - *most);
+		sum += exp(x[i].f - *max);
 	return log(sum);
 }
 
@@ -380,7 +380,7 @@ bool yk_make_cross_entropy(struct yk_case *c, int dtype)
 	const int stat = yk_num_acc(dtype);
 	const double unit = unit_of(dtype);
 	struct entropy e = draw_entropy(c);
-	double loss = 0, abs = 0, most;
+	double loss = 0, abs = 0, max;
 
 	yk_case_op(c, YOKE_OP_CROSS_ENTROPY);
 	uint32_t y = yk_case_out(c, stat, 0, NULL, YK_DENSE);
@@ -388,17 +388,17 @@ bool yk_make_cross_entropy(struct yk_case *c, int dtype)
 	add_logits(c, dtype, &e, true);
 	for (int64_t r = 0; r < e.n; r++) {
 		const struct yk_num *row = c->array[e.x].num + r * e.classes;
-		double sum = log_sum(row, e.classes, &most), mean = 0;
+		double sum = log_sum(row, e.classes, &max), mean = 0;
 		int64_t id = c->array[e.ids].num[r].i;
-		yk_want_real(&c->array[lse].want[r], stat, most + sum,
-			     unit * (12 + fabs(most) + sqrt((double)e.classes)));
+		yk_want_real(&c->array[lse].want[r], stat, max + sum,
+			     unit * (12 + fabs(max) + sqrt((double)e.classes)));
 		if (id < 0 || id >= e.classes)
 			continue;
 		for (int64_t i = 0; i < e.classes; i++)
 			mean += row[i].f / (double)e.classes;
-		loss += most + sum - (1 - e.smooth) * row[id].f -
+		loss += max + sum - (1 - e.smooth) * row[id].f -
 			(e.smooth > 0 ? e.smooth * mean : 0);
-		abs += fabs(most) + fabs(sum) + 12 + sqrt((double)e.classes);
+		abs += fabs(max) + fabs(sum) + 12 + sqrt((double)e.classes);
 	}
 	double count = (double)e.count;
 	yk_want_real(&c->array[y].want[0], stat, loss / count,
@@ -411,15 +411,15 @@ bool yk_make_cross_entropy_backward(struct yk_case *c, int dtype)
 	const int stat = yk_num_acc(dtype);
 	const double unit = unit_of(dtype);
 	struct entropy e = draw_entropy(c);
-	double most;
+	double max;
 
 	yk_case_op(c, YOKE_OP_CROSS_ENTROPY_BACKWARD);
 	uint32_t dx = yk_case_out(c, dtype, 2, (int64_t[]){ e.n, e.classes }, YK_ROWS);
 	add_logits(c, dtype, &e, false);
 	struct yk_num *num = yk_case_alloc(c, (uint64_t)e.n * sizeof *num);
 	for (int64_t r = 0; r < e.n; r++) {
-		num[r].f = log_sum(c->array[e.x].num + r * e.classes, e.classes, &most);
-		num[r].f += most;
+		num[r].f = log_sum(c->array[e.x].num + r * e.classes, e.classes, &max);
+		num[r].f += max;
 	}
 	uint32_t lse = yk_case_in_of(c, stat, 1, &e.n, YK_DENSE, num);
 	uint32_t g =

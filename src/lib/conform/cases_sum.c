@@ -50,7 +50,7 @@ bool yk_make_scatter_add(struct yk_case *c, int dtype)
 {
 	int64_t yd[YOKE_MAX_RANK], id[2], vd[YOKE_MAX_RANK], count = 1, inner = 1;
 	int itype = yk_draw_one_in(c, 2) ? yoke_i32 : yoke_i64;
-	const double least = dtype == yoke_u8 ? 0 : -3;
+	const double min = dtype == yoke_u8 ? 0 : -3;
 
 	yk_case_op(c, YOKE_OP_SCATTER_ADD);
 	int rank = (int)yk_draw_int(c, 1, 3), irank = (int)yk_draw_int(c, 0, 2);
@@ -65,11 +65,11 @@ bool yk_make_scatter_add(struct yk_case *c, int dtype)
 	count = yk_count_of(irank, id);
 	uint32_t y = yk_case_out(c, dtype, rank, yd, YK_DENSE);
 	uint32_t x = yk_draw_one_in(c, 2) ?
-			     yk_case_in(c, dtype, rank, yd, YK_DENSE, least, 3) :
+			     yk_case_in(c, dtype, rank, yd, YK_DENSE, min, 3) :
 			     yk_case_none(c);
 	uint32_t idx =
 		yk_case_in_of(c, itype, irank, id, YK_ANY, draw_indices(c, count, yd[0]));
-	uint32_t v = yk_case_in(c, dtype, irank + rank - 1, vd, YK_DENSE, least, 3);
+	uint32_t v = yk_case_in(c, dtype, irank + rank - 1, vd, YK_DENSE, min, 3);
 	struct total *t = yk_case_alloc(c, (uint64_t)c->array[y].n * sizeof *t);
 	for (int64_t i = 0; i < c->array[y].n && c->array[x].num; i++)
 		add(&t[i], c->array[x].num[i]);
@@ -88,7 +88,7 @@ bool yk_make_scatter_add_along(struct yk_case *c, int dtype)
 {
 	int64_t yd[YOKE_MAX_RANK], id[YOKE_MAX_RANK], inner = 1;
 	int itype = yk_draw_one_in(c, 2) ? yoke_i32 : yoke_i64;
-	const double least = dtype == yoke_u8 ? 0 : -3;
+	const double min = dtype == yoke_u8 ? 0 : -3;
 
 	yk_case_op(c, YOKE_OP_SCATTER_ADD_ALONG);
 	int rank = (int)yk_draw_int(c, 1, 3), axis = (int)yk_draw_int(c, 0, rank - 1);
@@ -100,11 +100,11 @@ bool yk_make_scatter_add_along(struct yk_case *c, int dtype)
 		inner *= yd[d];
 	uint32_t y = yk_case_out(c, dtype, rank, yd, YK_ANY);
 	uint32_t x = yk_draw_one_in(c, 2) ?
-			     yk_case_in(c, dtype, rank, yd, YK_ANY, least, 3) :
+			     yk_case_in(c, dtype, rank, yd, YK_ANY, min, 3) :
 			     yk_case_none(c);
 	uint32_t idx = yk_case_in_of(c, itype, rank, id, YK_ANY,
 				     draw_indices(c, yk_count_of(rank, id), yd[axis]));
-	uint32_t v = yk_case_in(c, dtype, rank, id, YK_ANY | YK_REPEATED, least, 3);
+	uint32_t v = yk_case_in(c, dtype, rank, id, YK_ANY | YK_REPEATED, min, 3);
 	c->op.nattr = 2;
 	c->op.attr[0].i = axis;
 	c->op.attr[1].i = yd[axis];

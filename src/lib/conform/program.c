@@ -211,9 +211,9 @@ static struct yk_want test_insn(int op, const struct yk_want *a, const struct yk
 		return r;
 	double ea = a->tol, eb = b->tol;
 	if (flushes && op != YOKE_MAP_ISFINITE) {
-		double least = yk_num_min(from == yoke_f64 ? yoke_f64 : yoke_f32);
-		ea += fabs(a->f) < least && a->f != 0 ? least : 0;
-		eb += fabs(b->f) < least && b->f != 0 ? least : 0;
+		double min = yk_num_min(from == yoke_f64 ? yoke_f64 : yoke_f32);
+		ea += fabs(a->f) < min && a->f != 0 ? min : 0;
+		eb += fabs(b->f) < min && b->f != 0 ? min : 0;
 	}
 	for (int k = 0; k < 4 && (ea > 0 || eb > 0); k++) {
 		struct yk_want x = { .f = a->f + (k & 1 ? ea : -ea) };

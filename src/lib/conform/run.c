@@ -253,9 +253,9 @@ static double miss(struct yk_num got, const struct yk_want *want, int dtype)
 	double e = fabs(got.f - want->f);
 	if (isinf(want->f) ||
 	    isinf(got.f)) { // what is beyond the largest number may round to it
-		double most = yk_num_round(INFINITY, dtype);
+		double max = yk_num_round(INFINITY, dtype);
 		double near = yk_num_round(want->f + copysign(want->tol, want->f), dtype);
-		return isinf(got.f) && isinf(near) && near == copysign(most, got.f) ?
+		return isinf(got.f) && isinf(near) && near == copysign(max, got.f) ?
 			       1 :
 			       INFINITY;
 	}

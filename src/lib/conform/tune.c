@@ -345,14 +345,14 @@ static void check_here(struct problem *p, uint32_t impl)
 
 static void compete(struct problem *p)
 {
-	double least = INFINITY, spent = 0;
+	double min = INFINITY, spent = 0;
 
 	for (uint32_t i = 0; i < IMPLS; i++)
 		if (p->name[i] && !p->wrong[i])
-			least = fmin(least, p->best[i]);
+			min = fmin(min, p->best[i]);
 	for (int turn = 0; turn < TURNS && spent < SECONDS; turn++)
 		for (uint32_t i = 0; i < IMPLS; i++) {
-			if (!p->name[i] || p->wrong[i] || p->best[i] > TOO_SLOW * least)
+			if (!p->name[i] || p->wrong[i] || p->best[i] > TOO_SLOW * min)
 				continue;
 			int runs = (int)fmin(1 + ROUND / fmax(p->best[i], 1), 1000);
 			met(p, i);
@@ -362,8 +362,8 @@ static void compete(struct problem *p)
 				blame(p, i, "%s", yoke_error());
 			else if (t < p->best[i])
 				p->best[i] = t;
-			if (t >= 0 && t < least)
-				least = t;
+			if (t >= 0 && t < min)
+				min = t;
 		}
 }
 

@@ -199,15 +199,15 @@ static void batch_shape(const struct yoke_loader *l, struct yk_batch *s, int f)
 	memcpy(s->shape[f], x->dims, sizeof s->shape[f]);
 	for (int k = 0; k < x->rank; k++) {
 		const int64_t m = x->multiple[k];
-		int64_t most = 1;
+		int64_t max = 1;
 		if (!m)
 			continue;
 		for (int64_t row = 0; row < s->samples; row++) {
 			const int64_t n = s->dims[row * l->set->fields + f][k];
-			most = n > most ? n : most;
+			max = n > max ? n : max;
 		}
-		most += (m - most % m) % m;
-		s->shape[f][k] = most < x->dims[k] ? most : x->dims[k];
+		max += (m - max % m) % m;
+		s->shape[f][k] = max < x->dims[k] ? max : x->dims[k];
 	}
 }
 

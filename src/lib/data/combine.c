@@ -204,12 +204,12 @@ static int shares(struct parts *p, size_t n, const double *weight, int64_t count
 		left -= p->first[i + 1];
 	}
 	while (left > 0) {
-		int most = 0;
+		int max = 0;
 		for (int i = 1; i < p->n; i++)
-			if (lost[i] > lost[most])
-				most = i;
-		lost[most] -= 1;
-		p->first[most + 1]++;
+			if (lost[i] > lost[max])
+				max = i;
+		lost[max] -= 1;
+		p->first[max + 1]++;
 		left--;
 	}
 	free(lost);

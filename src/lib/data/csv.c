@@ -134,8 +134,8 @@ static int refuse(const struct table *t, int64_t record, uint64_t at, const char
 		       (unsigned long long)at, why);
 }
 
-// Splits a record into cells in place; *n is their number, of which at most `most` are stored.
-static int split(const struct table *t, int64_t record, uint64_t at, char *text, size_t bytes, struct cell *to, int most,
+// Splits a record into cells in place; *n is their number, of which at most `max` are stored.
+static int split(const struct table *t, int64_t record, uint64_t at, char *text, size_t bytes, struct cell *to, int max,
 		 int *n)
 {
 	const char sep = t->lines.separator;
@@ -158,7 +158,7 @@ static int split(const struct table *t, int64_t record, uint64_t at, char *text,
 			put = from;
 		}
 		const bool last = from == end;
-		if (*n < most)
+		if (*n < max)
 			to[*n] = (struct cell){ cell, (size_t)(put - cell) };
 		*put = 0; // `put` never overtakes `from`, whose character has been read
 		if (last)
@@ -316,12 +316,12 @@ static int read_names(struct table *t)
 		yk_lines_reader_fini(&r);
 		return e;
 	}
-	size_t most = 1; // max number of cells
+	size_t max = 1; // max number of cells
 	for (size_t i = 0; i < bytes; i++)
-		most += text[i] == t->lines.separator;
-	struct cell *cells = calloc(most, sizeof *cells);
-	t->names = calloc(most, sizeof *t->names);
-	e = cells && t->names ? split(t, 0, at, text, bytes, cells, (int)most, &n) : no_memory(t->lines.path);
+		max += text[i] == t->lines.separator;
+	struct cell *cells = calloc(max, sizeof *cells);
+	t->names = calloc(max, sizeof *t->names);
+	e = cells && t->names ? split(t, 0, at, text, bytes, cells, (int)max, &n) : no_memory(t->lines.path);
 	for (int i = 0; i < n && e == 0; i++) {
 		t->names[i] = strdup(cells[i].text);
 		e = t->names[i] ? 0 : no_memory(t->lines.path);
@@ -362,10 +362,10 @@ static int choose_word(struct table *t, char *word)
 
 static int choose(struct table *t, const char *columns)
 {
-	size_t most = 1;
+	size_t max = 1;
 	for (const char *c = columns; c && *c; c++)
-		most += *c == ',';
-	t->column = calloc(columns ? most : (size_t)t->width, sizeof *t->column);
+		max += *c == ',';
+	t->column = calloc(columns ? max : (size_t)t->width, sizeof *t->column);
 	char *copy = strdup(columns ? columns : ""), *rest = copy, *word;
 	int e = copy && t->column ? 0 : no_memory(t->lines.path);
 	while (columns && e == 0 && (word = strsep(&rest, ",")))

@@ -104,12 +104,12 @@ int yoke_cube_read(const yoke_cube *c, float *x, float *weight)
 	if (bip && e->type->number == 4 && !swapped && e->scale == 1 && !c->gain && !c->shift && (!weight || !e->ignores) && c->all)
 		return yk_file_read_at(c->fd, c->data, e->offset, x, e->bytes);
 	const int64_t bands = bsq ? c->bands : e->bands, line = e->samples * bands * e->type->width;
-	const int64_t room = bsq ? BANDS_BLOCK : BLOCK, most = line > room ? 1 : room / line < e->lines ? room / line : e->lines;
-	const size_t bytes = (size_t)(bsq ? bands * slab_of(c, most) : most * line);
+	const int64_t room = bsq ? BANDS_BLOCK : BLOCK, max = line > room ? 1 : room / line < e->lines ? room / line : e->lines;
+	const size_t bytes = (size_t)(bsq ? bands * slab_of(c, max) : max * line);
 	unsigned char *block = malloc(bytes);
 	err = block ? 0 : yk_fail(YOKE_ENOMEM, "%s: no memory for %zu bytes", c->path, bytes);
-	for (int64_t first = 0; first < e->lines && !err; first += most) {
-		const int64_t lines = first + most < e->lines ? most : e->lines - first;
+	for (int64_t first = 0; first < e->lines && !err; first += max) {
+		const int64_t lines = first + max < e->lines ? max : e->lines - first;
 		const int64_t slab = slab_of(c, lines);
 		const struct yk_taken t = taken(c, bsq || c->all, bsq ? slab / e->type->width : bip ? 1 : e->samples, bsq ? e->samples : bands * e->samples,
 						bip ? bands : 1);
@@ -155,11 +155,11 @@ static int write_elements(struct yk_file_writer *w, const char *path, const stru
 		      middle = e->interleave == YK_BIL ? e->bands : e->interleave == YK_BSQ ? lines : e->samples,
 		      inner = e->interleave == YK_BIP ? e->bands : e->samples;
 	// lines per write
-	const int64_t line = inner * e->type->width, most = line > BLOCK ? 1 : BLOCK / line;
+	const int64_t line = inner * e->type->width, max = line > BLOCK ? 1 : BLOCK / line;
 	// no conversion
 	if (e->interleave == YK_BIP && e->type->number == 4 && !swapped && e->scale == 1)
 		return yk_file_add(w, x, (size_t)(lines * e->samples * e->bands) * sizeof *x);
-	unsigned char *block = malloc((size_t)(most * line));
+	unsigned char *block = malloc((size_t)(max * line));
 	int err = block ? 0 : yk_fail(YOKE_ENOMEM, "%s: no memory", path);
 	int64_t rows = 0;
 	for (int64_t o = 0; o < outer && !err; o++)
@@ -177,7 +177,7 @@ static int write_elements(struct yk_file_writer *w, const char *path, const stru
 			if (!err && swapped)
 				swap(row, e->type->width, (size_t)inner);
 			rows++;
-			if (!err && (rows == most || (o + 1 == outer && m + 1 == middle))) {
+			if (!err && (rows == max || (o + 1 == outer && m + 1 == middle))) {
 				err = yk_file_add(w, block, (size_t)(rows * line));
 				rows = 0;
 			}

@@ -42,13 +42,13 @@ static double nanometres(const struct yk_envi *e)
 		double nm;
 	} unit[] = { { "nanometers", 1 }, { "nanometer", 1 }, { "nm", 1 }, { "micrometers", 1000 }, { "micrometer", 1000 },
 		     { "microns", 1000 }, { "micron", 1000 }, { "um", 1000 }, { "\xc2\xb5m", 1000 }, { "\xce\xbcm", 1000 } };
-	double most = 0;
+	double max = 0;
 	for (size_t i = 0; i < sizeof unit / sizeof *unit; i++)
 		if (yk_same_word(e->units, unit[i].name))
 			return unit[i].nm;
 	for (int64_t i = 0; i < e->bands; i++)
-		most = fmax(most, e->wavelength[i]);
-	return most >= 100 ? 1 : 1000;
+		max = fmax(max, e->wavelength[i]);
+	return max >= 100 ? 1 : 1000;
 }
 
 // Parses "450nm", "0.45um", or a number whose unit follows later: then factor is 0.

@@ -15,11 +15,11 @@
 
 // ---- settings ----
 
-// A key accepts its words, which stand for numbers, or numbers within least .. most.
+// A key accepts its words, which stand for numbers, or numbers within min .. max.
 static const struct key {
 	const char *name;
 	size_t offset;
-	int64_t least, most, standard;
+	int64_t min, max, standard;
 	const char *words[5];
 	int64_t first; // the first word's number
 } keys[] = {
@@ -48,9 +48,9 @@ static int refuse(const struct key *k, const char *value)
 	char rule[160] = "must be";
 	for (int i = 0; i < 4 && k->words[i]; i++)
 		snprintf(rule + strlen(rule), sizeof rule - strlen(rule), "%s %s", i ? " or" : "", k->words[i]);
-	if (k->least <= k->most)
+	if (k->min <= k->max)
 		snprintf(rule + strlen(rule), sizeof rule - strlen(rule), "%s a whole number from %lld to %lld",
-			 k->words[0] ? " or" : "", (long long)k->least, (long long)k->most);
+			 k->words[0] ? " or" : "", (long long)k->min, (long long)k->max);
 	return yk_fail(YOKE_EINVAL, "loader: %s=%s: %s", k->name, value, rule);
 }
 
@@ -65,7 +65,7 @@ static int take(struct yk_feed *f, const struct key *k, const char *value)
 		}
 	errno = 0;
 	const long long n = strtoll(value, &end, 10);
-	if (errno || !*value || *end || *value == ' ' || *value == '+' || n < k->least || n > k->most)
+	if (errno || !*value || *end || *value == ' ' || *value == '+' || n < k->min || n > k->max)
 		return refuse(k, value);
 	*to = n;
 	return 0;

@@ -104,7 +104,7 @@ static int read_drawn(void *arg, int64_t n, struct yoke_item *const *item)
 static int take(struct drawn *d, char *word)
 {
 	static const char *const names[] = { "count", "lines", "samples", "bands", "seed" };
-	static const int64_t most[] = { INT32_MAX, 16384, 16384, 4096, INT64_MAX };
+	static const int64_t max[] = { INT32_MAX, 16384, 16384, 4096, INT64_MAX };
 	int64_t *const to[] = { &d->count, &d->lines, &d->samples, &d->bands, &d->seed };
 	char hint[200], *value = strchr(word, '='), *end;
 	if (value)
@@ -114,10 +114,10 @@ static int take(struct drawn *d, char *word)
 			continue;
 		errno = 0;
 		*to[i] = value ? strtoll(value, &end, 10) : -1;
-		if (value && *value && !*end && !errno && *to[i] >= (i < 4) && *to[i] <= most[i])
+		if (value && *value && !*end && !errno && *to[i] >= (i < 4) && *to[i] <= max[i])
 			return 0;
 		return yk_fail(YOKE_EINVAL, "dataset_synthetic: %s=%s: must be a whole number from %d to %lld", word, value ? value : "",
-			       i < 4, (long long)most[i]);
+			       i < 4, (long long)max[i]);
 	}
 	return yk_fail(YOKE_EINVAL, "dataset_synthetic: there is no key '%s'; %s", word, yk_hint(word, names, 5, hint, sizeof hint));
 }

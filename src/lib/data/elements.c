@@ -24,7 +24,7 @@ struct element {
 	double (*number_at)(const void *from);
 };
 
-#define LANES(id, T, least, most) typedef T from_##id __attribute__((vector_size(8 * sizeof(T))));
+#define LANES(id, T, min, max) typedef T from_##id __attribute__((vector_size(8 * sizeof(T))));
 YK_ELEMENTS(LANES)
 
 #define CONVERT_AS(name, from_t, T, target) \
@@ -47,7 +47,7 @@ YK_ELEMENTS(LANES)
 		for (; i < n; i++) \
 			to[i] = scale == 1 ? (float)f[i] : (float)((double)f[i] / scale); \
 	}
-#define CONVERT(id, T, least, most) \
+#define CONVERT(id, T, min, max) \
 	CONVERT_AS(convert_##id, from_##id, T, ) \
 	static double number_##id(const void *from) \
 	{ \
@@ -64,17 +64,17 @@ YK_ELEMENTS(LANES)
 YK_ELEMENTS(CONVERT)
 
 #ifdef __x86_64__ // the same with vectorized integer conversion
-#define CONVERT_AVX2(id, T, least, most) CONVERT_AS(convert_avx2_##id, from_##id, T, __attribute__((target("avx2"))))
+#define CONVERT_AVX2(id, T, min, max) CONVERT_AS(convert_avx2_##id, from_##id, T, __attribute__((target("avx2"))))
 YK_ELEMENTS(CONVERT_AVX2)
 #endif
 
 static const struct element *element_of(int number)
 {
-#define ROW(id, T, least, most) { id, sizeof(T), convert_##id, ignore_##id, number_##id },
+#define ROW(id, T, min, max) { id, sizeof(T), convert_##id, ignore_##id, number_##id },
 	static const struct element all[] = { YK_ELEMENTS(ROW) };
 	const struct element *e = all;
 #ifdef __x86_64__
-#define ROW_AVX2(id, T, least, most) { id, sizeof(T), convert_avx2_##id, ignore_##id, number_##id },
+#define ROW_AVX2(id, T, min, max) { id, sizeof(T), convert_avx2_##id, ignore_##id, number_##id },
 	static const struct element avx2[] = { YK_ELEMENTS(ROW_AVX2) };
 	e = __builtin_cpu_supports("avx2") ? avx2 : all;
 #endif

@@ -150,13 +150,13 @@ static bool text_of(const struct entry *e, char *to, size_t room)
 	return true;
 }
 
-static int whole(const struct scan *s, const struct entry *e, int64_t least, int64_t most, int64_t *to)
+static int whole(const struct scan *s, const struct entry *e, int64_t min, int64_t max, int64_t *to)
 {
 	char word[32], *end = word, why[100];
 	errno = 0;
-	const long long n = text_of(e, word, sizeof word) && *word ? strtoll(word, &end, 10) : least;
-	snprintf(why, sizeof why, "must be a whole number from %" PRId64 " to %" PRId64, least, most);
-	if (end == word || *end || errno || n < least || n > most)
+	const long long n = text_of(e, word, sizeof word) && *word ? strtoll(word, &end, 10) : min;
+	snprintf(why, sizeof why, "must be a whole number from %" PRId64 " to %" PRId64, min, max);
+	if (end == word || *end || errno || n < min || n > max)
 		return bad(s, e->key, why);
 	*to = n;
 	return 0;
@@ -360,14 +360,14 @@ static void drop_list(double **list, int64_t n, double what)
 static bool whole_element(const struct yk_envi_type *t, bool minus, uint64_t n, uint64_t *to)
 {
 	const int bits = 8 * t->width;
-	const uint64_t most = t->kind == 'i' ? ((uint64_t)1 << (bits - 1)) - !minus : minus ? 0 : UINT64_MAX >> (64 - bits);
+	const uint64_t max = t->kind == 'i' ? ((uint64_t)1 << (bits - 1)) - !minus : minus ? 0 : UINT64_MAX >> (64 - bits);
 	const uint64_t all = minus ? 0 - n : n;
 	const uint32_t word = (uint32_t)all;
 	const uint16_t half = (uint16_t)all;
 	const uint8_t byte = (uint8_t)all;
 	memcpy(to, t->width == 8 ? (const void *)&all : t->width == 4 ? (const void *)&word : t->width == 2 ? (const void *)&half : &byte,
 	       (size_t)t->width);
-	return n <= most;
+	return n <= max;
 }
 
 // Converts the ignore value to an element: rounded for floating-point types, exact for integers.

@@ -224,20 +224,20 @@ static int list_class(struct images *m, const char *name)
 
 // ---- settings ----
 
-// Parses up to `most` numbers separated by commas, or a single number.
-static int numbers(const char *key, const char *text, char between, int most, double *to)
+// Parses up to `max` numbers separated by commas, or a single number.
+static int numbers(const char *key, const char *text, char between, int max, double *to)
 {
 	const char *at = text;
-	for (int i = 0; i < most; i++) {
+	for (int i = 0; i < max; i++) {
 		char *end;
 		to[i] = yk_strtod(at, &end);
-		if (end == at || !isfinite(to[i]) || (*end && (*end != between || i + 1 == most)))
+		if (end == at || !isfinite(to[i]) || (*end && (*end != between || i + 1 == max)))
 			break;
 		if (!*end)
 			return i + 1;
 		at = end + 1;
 	}
-	return yk_fail(YOKE_EINVAL, "dataset_open: %s=%s: must be up to %d numbers with %c between them", key, text, most,
+	return yk_fail(YOKE_EINVAL, "dataset_open: %s=%s: must be up to %d numbers with %c between them", key, text, max,
 		       between);
 }
 

@@ -193,11 +193,11 @@ static int read_group(const struct yk_lines *l, struct yk_lines_reader *r, int64
 {
 	const int64_t group = i / YK_LINES_EVERY, groups = (l->count + YK_LINES_EVERY - 1) / YK_LINES_EVERY;
 	const uint64_t begin = l->at[group], end = group + 1 < groups ? l->at[group + 1] : l->bytes;
-	const uint64_t most = (uint64_t)1 << 16;
+	const uint64_t max = (uint64_t)1 << 16;
 	*r = (struct yk_lines_reader){ .text = r->text, .cap = r->cap, .from = begin, .next = group * YK_LINES_EVERY };
 	if (yk_grow(&r->text, &r->cap, 1, 1) < 0)
 		return yk_fail(YOKE_ENOMEM, "%s: no memory for a record", l->path);
-	return read_on(l, r, end - begin < most ? (size_t)(end - begin) : (size_t)most);
+	return read_on(l, r, end - begin < max ? (size_t)(end - begin) : (size_t)max);
 }
 
 // Returns the record of n bytes at r->at and moves the reader past it.

@@ -257,7 +257,7 @@ static void *work(void *arg)
 static bool wait_done(struct yoke_loader *l, bool quitting)
 {
 	// on close, data that a pipe may still deliver is not needed, so do not wait long
-	const double most = l->quit && l->set->stream ? STREAM_END : (double)yk_param_int(&data_timeout), now = yk_seconds();
+	const double max = l->quit && l->set->stream ? STREAM_END : (double)yk_param_int(&data_timeout), now = yk_seconds();
 	double first = now;
 	const struct yk_worker *oldest = NULL;
 	for (int i = 0; i < l->workers; i++) {
@@ -267,17 +267,17 @@ static bool wait_done(struct yoke_loader *l, bool quitting)
 			oldest = w;
 		}
 	}
-	if (oldest && now - first >= most) {
+	if (oldest && now - first >= max) {
 		if (!quitting && !l->failed) {
 			l->failed = YOKE_EIO;
 			snprintf(l->why, sizeof l->why, "%s: sample %lld: has been read for longer than data.timeout = "
 				 "%lld seconds", l->set->name, (long long)yk_cursor_sample(&l->feed, &oldest->place),
-				 (long long)most);
+				 (long long)max);
 		}
 		return false;
 	}
 	struct timespec until;
-	const double at = first + most + 0.01;
+	const double at = first + max + 0.01;
 	until.tv_sec = (time_t)at;
 	until.tv_nsec = (long)((at - (double)until.tv_sec) * 1e9);
 	pthread_cond_timedwait(&l->done, &l->lock, &until);
@@ -706,11 +706,11 @@ int yoke_loader_errors(yoke_loader *l, void (*fn)(void *arg, const struct yoke_d
 	return 0;
 }
 
-int yk_loader_watch(struct yoke_loader *l, size_t most)
+int yk_loader_watch(struct yoke_loader *l, size_t max)
 {
 	pthread_mutex_lock(&l->lock);
-	l->reading = calloc(most + 1, sizeof *l->reading);
-	l->max_readings = l->reading ? most : 0;
+	l->reading = calloc(max + 1, sizeof *l->reading);
+	l->max_readings = l->reading ? max : 0;
 	pthread_mutex_unlock(&l->lock);
 	return l->reading ? 0 : yk_fail(YOKE_ENOMEM, "loader: no memory for a trace");
 }

@@ -172,7 +172,7 @@ int yk_loader_sum(const struct yoke_loader *, const struct yoke_position *, int6
 // Did a failed sample, or a read that does not return, end the loader?
 bool yk_loader_failed(const struct yoke_loader *);
 // Records the time spans in which threads read, at most `max`.
-int yk_loader_watch(struct yoke_loader *, size_t most);
+int yk_loader_watch(struct yoke_loader *, size_t max);
 // Returns the number of recorded spans, which stay valid until the next call.
 size_t yk_loader_readings(struct yoke_loader *, const struct yk_reading **);
 

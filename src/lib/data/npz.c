@@ -83,7 +83,7 @@ static int64_t read_piece(const struct npz *z, zip_file_t *f, const char *member
 // Unpacks the array of a member; its header is checked before anything is written.
 static int unpack(struct npz *z, zip_file_t *f, const zip_stat_t *st, struct yk_npy *header)
 {
-	const uint64_t most = yk_data_max();
+	const uint64_t max = yk_data_max();
 	char name[1200];
 	uint64_t written = 0;
 	snprintf(name, sizeof name, "%s: member %.80s", z->path, st->name);
@@ -91,9 +91,9 @@ static int unpack(struct npz *z, zip_file_t *f, const zip_stat_t *st, struct yk_
 		int e = n < 0 ? (int)n : 0;
 		if (e == 0 && written == 0)
 			e = yk_npy_header(header, name, z->piece, n < YK_NPY_HEADER ? (size_t)n : YK_NPY_HEADER, st->size);
-		if (e == 0 && written == 0 && (st->size > most || z->at > most - st->size))
+		if (e == 0 && written == 0 && (st->size > max || z->at > max - st->size))
 			e = yk_fail(YOKE_ERANGE, "%s: unpacked it has %llu bytes; the total exceeds data.max = %llu; raise "
-				    "YOKE_DATA_MAX", name, (unsigned long long)st->size, (unsigned long long)most);
+				    "YOKE_DATA_MAX", name, (unsigned long long)st->size, (unsigned long long)max);
 		if (e == 0 && written + (uint64_t)n > st->size)
 			e = damaged(z, st->name, "it is longer than its recorded size");
 		if (e == 0)

@@ -43,14 +43,14 @@ struct spec {
 
 // ---- settings ----
 
-static int whole(const char *key, const char *value, int64_t least, int64_t *to)
+static int whole(const char *key, const char *value, int64_t min, int64_t *to)
 {
 	char *end;
 	errno = 0;
 	const long long n = strtoll(value, &end, 10);
-	if (errno || !*value || *end || *value < '0' || *value > '9' || n < least || n > INT32_MAX)
+	if (errno || !*value || *end || *value < '0' || *value > '9' || n < min || n > INT32_MAX)
 		return yk_fail(YOKE_EINVAL, "dataset_open: %s=%s: must be a whole number from %lld to %d", key, value,
-			       (long long)least, INT32_MAX);
+			       (long long)min, INT32_MAX);
 	*to = n;
 	return 0;
 }

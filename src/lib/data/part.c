@@ -134,10 +134,10 @@ static int64_t loaded(const void *to, int dtype, size_t i)
 // Are all ids below the limit?
 static bool all_below(const int32_t *id, size_t n, int64_t limit)
 {
-	uint32_t most = 0; // unsigned, so that negative ids are large
+	uint32_t max = 0; // unsigned, so that negative ids are large
 	for (size_t i = 0; i < n; i++)
-		most = (uint32_t)id[i] > most ? (uint32_t)id[i] : most;
-	return most < (uint64_t)limit;
+		max = (uint32_t)id[i] > max ? (uint32_t)id[i] : max;
+	return max < (uint64_t)limit;
 }
 
 // Can the file contain values that the dtype or the dataset does not allow?

@@ -272,8 +272,8 @@ static int make(struct prepare *p)
 			       .kept = &kept };
 	cpu_set_t set;
 	const int cpus = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-	const int64_t most = p->options->workers ? p->options->workers : cpus;
-	b.workers = (int)(most < b.count ? most : b.count);
+	const int64_t max = p->options->workers ? p->options->workers : cpus;
+	b.workers = (int)(max < b.count ? max : b.count);
 	if (!(p->tokenizer = yk_tokenizer_new(p->options->tokenizer)))
 		return yoke_error_code();
 	yk_kept_open(&kept);

@@ -197,12 +197,12 @@ static void field_give(const struct yk_field *f, struct yoke_field *to)
 	memcpy(to->multiple, f->multiple, sizeof to->multiple);
 }
 
-int yoke_dataset_fields(const yoke_dataset *d, int most, struct yoke_field *to)
+int yoke_dataset_fields(const yoke_dataset *d, int max, struct yoke_field *to)
 {
 	int e = yk_given(d, "data set");
 	if (!e)
-		e = yk_sized_array(to, most, "dataset_fields", "yoke_field");
-	for (int i = 0; !e && to && i < most && i < d->fields; i++) {
+		e = yk_sized_array(to, max, "dataset_fields", "yoke_field");
+	for (int i = 0; !e && to && i < max && i < d->fields; i++) {
 		struct yoke_field f;
 		field_give(&d->field[i], &f);
 		e = yk_sized_give_at(to, i, sizeof f, &f, "dataset_fields", "yoke_field");

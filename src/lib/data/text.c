@@ -83,20 +83,20 @@ static int take_text(struct yk_data *d, const char *path, char *text, size_t n, 
 static int read_file(void *arg, const char *path, bool named)
 {
 	struct yk_data *d = arg;
-	const uint64_t most = yk_data_max();
+	const uint64_t max = yk_data_max();
 	bool piped = named && !strcmp(path, YK_STDIN);
 	const int64_t before = d->files;
 	char *text;
 	size_t n;
-	int e = piped ? yk_file_read_stdin(most - d->bytes, &text, &n) :
-		       yk_file_read(path, most - d->bytes, &text, &n);
+	int e = piped ? yk_file_read_stdin(max - d->bytes, &text, &n) :
+		       yk_file_read(path, max - d->bytes, &text, &n);
 
 	if (e == YOKE_EFORMAT) {
 		yoke_error_clear();
 		return yk_fail(YOKE_ERANGE,
 			       "%s: with it there are more than data.max = %llu bytes "
 			       "of text; raise YOKE_DATA_MAX, give less, or `yoke data prepare` it",
-			       path, (unsigned long long)most);
+			       path, (unsigned long long)max);
 	}
 	if (e < 0)
 		return e;
@@ -122,20 +122,20 @@ static int read_file(void *arg, const char *path, bool named)
 
 int yk_data_split(const char *what, int64_t n, const struct yk_data_spec *spec, int64_t *start)
 {
-	int64_t least = spec->context + 1, parts = spec->valid > 0 && spec->valid < 1 ? 2 : 1, held;
+	int64_t min = spec->context + 1, parts = spec->valid > 0 && spec->valid < 1 ? 2 : 1, held;
 
-	if (n / parts < least)
+	if (n / parts < min)
 		return yk_fail(YOKE_ERANGE,
 			       "data: %s: %lld tokens are too few: context=%lld needs "
 			       "%lld%s; give more text or a smaller context",
 			       what, (long long)n, (long long)spec->context,
-			       (long long)(parts * least),
+			       (long long)(parts * min),
 			       parts == 2 ? ", a window to train and one to validate" :
 					    "");
 	held = (int64_t)((double)n * spec->valid);
 	if (parts == 2) {
-		held = held < least ? least : held;
-		held = held > n - least ? n - least : held;
+		held = held < min ? min : held;
+		held = held > n - min ? n - min : held;
 	}
 	*start = n - held;
 	return 0;

@@ -181,7 +181,7 @@ static int check_tokenizer(const struct sets *x, const struct file *f)
 static int split_file(const struct sets *x, const struct file *f, int64_t *start, uint64_t *hash)
 {
 	const struct yk_data_spec *spec = x->spec;
-	const int64_t n = (int64_t)f->t.count, least = spec->context + 1;
+	const int64_t n = (int64_t)f->t.count, min = spec->context + 1;
 	const bool all = spec->valid_given && spec->valid >= 1;
 	*start = n;
 	if (all)
@@ -195,10 +195,10 @@ static int split_file(const struct sets *x, const struct file *f, int64_t *start
 		if (spec->valid_given && spec->valid != f->t.valid)
 			return yk_fail(YOKE_EINVAL, "%s: was split at valid=%g when it was prepared; drop valid=, or prepare it "
 				       "again", f->path, f->t.valid);
-		if (*start < least || (*start < n && n - *start < least))
+		if (*start < min || (*start < n && n - *start < min))
 			return yk_fail(YOKE_ERANGE, "%s: its %lld tokens to train and %lld to validate are too few: context=%lld "
 				       "needs %lld of each", f->path, (long long)*start, (long long)(n - *start),
-				       (long long)spec->context, (long long)least);
+				       (long long)spec->context, (long long)min);
 		if (f->t.fingerprint) { // equals that of the text, so either can resume a run of
 					// the other
 			*hash = *hash ? yk_hash(&f->t.fingerprint, 8, *hash) : f->t.fingerprint;

@@ -195,19 +195,19 @@ int yk_collected_save(const struct yk_collected *c, const char *folder)
 }
 
 // Loads the statistics that a JSON object lists.
-static int load_all(struct yk_collected *c, int most, const char *folder, const char *path, const json_t *j)
+static int load_all(struct yk_collected *c, int max, const char *folder, const char *path, const json_t *j)
 {
 	char file[PATH];
 	int64_t mark, passes, base;
 	json_t *list = json_object_get(j, "statistics"), *one;
 	size_t i;
-	if (yk_json_int(j, path, "mark", 1, INT64_MAX - 1, &mark) < 0 || yk_json_int(j, path, "passes", 0, most, &passes) < 0 ||
+	if (yk_json_int(j, path, "mark", 1, INT64_MAX - 1, &mark) < 0 || yk_json_int(j, path, "passes", 0, max, &passes) < 0 ||
 	    yk_json_int(j, path, "samples", 0, INT64_MAX - 1, &c->samples) < 0)
 		return yk_error_last();
 	c->passes = (int)passes;
 	json_array_foreach(list, i, one) {
-		if (c->n == most || yk_json_int(one, path, "base", 0, INT32_MAX, &base) < 0)
-			return c->n == most ? yk_fail(YOKE_EFORMAT, "%s: has more statistics than the pipeline", path) : yk_error_last();
+		if (c->n == max || yk_json_int(one, path, "base", 0, INT32_MAX, &base) < 0)
+			return c->n == max ? yk_fail(YOKE_EFORMAT, "%s: has more statistics than the pipeline", path) : yk_error_last();
 		statistic_path(file, folder, (int)base, mark);
 		c->base[c->n] = (int)base;
 		c->open[c->n] = json_is_true(json_object_get(one, "open"));
@@ -218,7 +218,7 @@ static int load_all(struct yk_collected *c, int most, const char *folder, const 
 	return 0;
 }
 
-int yk_collected_load(struct yk_collected *c, int most, const char *folder)
+int yk_collected_load(struct yk_collected *c, int max, const char *folder)
 {
 	char path[PATH], of[20];
 	json_t *j = load_collected(folder, path);
@@ -229,7 +229,7 @@ int yk_collected_load(struct yk_collected *c, int most, const char *folder)
 	const char *said = json_string_value(json_object_get(j, "of"));
 	int err = 0;
 	if (said && !strcmp(said, of))
-		err = load_all(c, most, folder, path, j);
+		err = load_all(c, max, folder, path, j);
 	else
 		yk_warn("fit", "%s: is of another pipeline or of other data: its statistics are collected anew", path);
 	json_decref(j);

@@ -32,9 +32,9 @@ struct yk_collected {
 };
 // Writes to the directory, replacing an earlier state.
 int yk_collected_save(const struct yk_collected *, const char *folder);
-// Loads up to `most` statistics from the directory; n 0: none, or of another pipeline or other data
+// Loads up to `max` statistics from the directory; n 0: none, or of another pipeline or other data
 // (logs a warning).
-int yk_collected_load(struct yk_collected *, int most, const char *folder);
+int yk_collected_load(struct yk_collected *, int max, const char *folder);
 void yk_collected_forget(const char *folder);
 
 #endif

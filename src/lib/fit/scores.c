@@ -12,9 +12,9 @@
 #include "base/error.h"
 #include "yoke-pipeline.h"
 
-void yk_scores_init(struct yk_scores *a, size_t most)
+void yk_scores_init(struct yk_scores *a, size_t max)
 {
-	*a = (struct yk_scores){ .most = most };
+	*a = (struct yk_scores){ .most = max };
 }
 
 void yk_scores_fini(struct yk_scores *a)

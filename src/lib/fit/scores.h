@@ -18,7 +18,7 @@ struct yk_scores {
 	uint64_t (*bin)[2]; // negatives, positives; NULL: all scores are kept
 };
 
-void yk_scores_init(struct yk_scores *, size_t most);
+void yk_scores_init(struct yk_scores *, size_t max);
 void yk_scores_fini(struct yk_scores *);
 // Adds n scores with labels 0 and 1; weight 0 excludes a score (NULL: all have 1).  ENOMEM; ERANGE
 // for a NaN.

@@ -63,7 +63,7 @@ int64_t yoke_statistic_channels(const yoke_statistic *s)
 }
 
 // Merges the moments of another portion of the stream.
-static void join(yoke_statistic *s, double count, const double *mean, const double *square, const double *least,
+static void join(yoke_statistic *s, double count, const double *mean, const double *square, const double *min,
 		 const double *greatest)
 {
 	const int64_t c = s->channels;
@@ -80,7 +80,7 @@ static void join(yoke_statistic *s, double count, const double *mean, const doub
 	}
 	for (int64_t i = 0; i < c; i++) {
 		s->mean[i] = n > 0 ? s->mean[i] + (mean[i] - s->mean[i]) * (m / (n + m)) : mean[i];
-		s->least[i] = fmin(s->least[i], least[i]);
+		s->least[i] = fmin(s->least[i], min[i]);
 		s->greatest[i] = fmax(s->greatest[i], greatest[i]);
 	}
 	s->count = n + m;

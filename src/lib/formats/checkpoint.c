@@ -79,14 +79,14 @@ static int sweep(const char *folder, int64_t keep, int64_t *largest)
 {
 	DIR *dir = opendir(folder);
 	struct dirent *entry;
-	int64_t most = 0;
+	int64_t max = 0;
 
 	if (!dir)
 		return yk_fail(YOKE_EIO, "%s: %s", folder, strerror(errno));
 	while (errno = 0, (entry = readdir(dir))) {
 		int64_t g = generation_of(entry->d_name);
-		if (g > most)
-			most = g;
+		if (g > max)
+			max = g;
 		// A file that cannot be removed only occupies space: the next save tries again.
 		if (keep > 0 && g >= 0 && g != keep)
 			unlinkat(dirfd(dir), entry->d_name, 0);
@@ -97,7 +97,7 @@ static int sweep(const char *folder, int64_t keep, int64_t *largest)
 		return yk_fail(YOKE_EIO, "%s: %s", folder, strerror(reason));
 	}
 	closedir(dir);
-	*largest = most;
+	*largest = max;
 	return 0;
 }
 
@@ -222,7 +222,7 @@ static int take_object(const json_t *o, const char *path, const char *key, json_
 // differently.
 int yk_checkpoint_parse(json_t *o, const char *path, struct yk_checkpoint *to)
 {
-	const int64_t most = 1000000000000; // max of the key steps; positions are far below
+	const int64_t max = 1000000000000; // max of the key steps; positions are far below
 	struct yk_checkpoint all = { 0 }, *c = &all;
 	json_t *random = NULL, *data = NULL, *files = NULL;
 	int64_t format, seed, *g = &c->generation;
@@ -243,16 +243,16 @@ int yk_checkpoint_parse(json_t *o, const char *path, struct yk_checkpoint *to)
 	    (e = take_object(o, path, "data", &data)) < 0 ||
 	    (e = take_object(o, path, "files", &files)) < 0 ||
 	    (e = yk_json_int(o, path, "generation", 1, MAX_GENERATION, g)) < 0 ||
-	    (e = yk_json_int(o, path, "step", 0, most, &c->step)) < 0 ||
+	    (e = yk_json_int(o, path, "step", 0, max, &c->step)) < 0 ||
 	    (json_object_get(o, "skipped") &&
 	     (e = yk_json_int(o, path, "skipped", 0, c->step, &c->skipped)) < 0) ||
 	    (json_object_get(o, "adapter") && (e = take_object(o, path, "adapter", &c->adapter)) < 0) ||
 	    (json_object_get(o, "scaler") && (e = take_object(o, path, "scaler", &c->scaler)) < 0) ||
 	    (e = yk_json_int(random, path, "seed", INT64_MIN, INT64_MAX, &seed)) < 0 ||
-	    (e = yk_json_int(random, path, "step", 0, most, &c->random_step)) < 0 ||
-	    (e = yk_json_int(data, path, "epoch", 0, most, &c->data.epoch)) < 0 ||
-	    (e = yk_json_int(data, path, "index", 0, most, &c->data.index)) < 0 ||
-	    (json_object_get(data, "failed") && (e = yk_json_int(data, path, "failed", 0, most, &c->data.failed)) < 0))
+	    (e = yk_json_int(random, path, "step", 0, max, &c->random_step)) < 0 ||
+	    (e = yk_json_int(data, path, "epoch", 0, max, &c->data.epoch)) < 0 ||
+	    (e = yk_json_int(data, path, "index", 0, max, &c->data.index)) < 0 ||
+	    (json_object_get(data, "failed") && (e = yk_json_int(data, path, "failed", 0, max, &c->data.failed)) < 0))
 		return e;
 	const char *text = json_string_value(json_object_get(data, "xxh64"));
 	if (text && (e = take_hash(text, path, &c->text)) < 0)
@@ -328,7 +328,7 @@ static int load_tensors(const char *path, int n, const struct yk_host_tensor *t,
 			yk_checkpoint_take_fn *take, void *arg)
 {
 	struct yk_safetensors s;
-	uint64_t most = 0;
+	uint64_t max = 0;
 	void *data = NULL;
 	int e = yk_safetensors_open(&s, path);
 
@@ -340,10 +340,10 @@ static int load_tensors(const char *path, int n, const struct yk_host_tensor *t,
 		e = yk_fail(YOKE_ESHAPE, "%s: of another model: %d tensors, wanted %d",
 			    path, s.count, n);
 	for (int i = 0; e == 0 && i < s.count; i++)
-		most = s.entries[i].bytes > most ? s.entries[i].bytes : most;
-	if (e == 0 && !(data = malloc(most + 1)))
+		max = s.entries[i].bytes > max ? s.entries[i].bytes : max;
+	if (e == 0 && !(data = malloc(max + 1)))
 		e = yk_fail(YOKE_ENOMEM, "%s: no host memory for an array of %llu bytes", path,
-			    (unsigned long long)most);
+			    (unsigned long long)max);
 	for (int i = 0; e == 0 && i < n; i++) {
 		const struct yk_safetensors_entry *x = yk_safetensors_find(&s, t[i].name);
 		e = yk_safetensors_read(&s, x, data);

@@ -127,8 +127,8 @@ static int read_dtype(struct reader *r, struct yk_safetensors_entry *to)
 		       r->s->path, r->tensor, name);
 }
 
-// Parses [1, 2, ..], at most `most` numbers.
-static int read_sizes(struct reader *r, int most, const char *more, int64_t *to, int *n)
+// Parses [1, 2, ..], at most `max` numbers.
+static int read_sizes(struct reader *r, int max, const char *more, int64_t *to, int *n)
 {
 	*n = 0;
 	if (!yk_scan_want(&r->scan, '['))
@@ -136,7 +136,7 @@ static int read_sizes(struct reader *r, int most, const char *more, int64_t *to,
 	if (yk_scan_is(&r->scan, ']'))
 		return 0;
 	do {
-		if (*n == most)
+		if (*n == max)
 			return bad(r, more);
 		if (!yk_scan_size(&r->scan, &to[(*n)++]))
 			return bad(r, NULL);

@@ -24,9 +24,9 @@ static const struct yk_model *const models[] = {
 
 static const struct {
 	const char *key;
-	int64_t most;
+	int64_t max;
 } sizes[YK_SIZE_COUNT] = {
-#define X(key, level, def, most, help) { #key, most },
+#define X(key, level, def, max, help) { #key, max },
 	YK_SIZES(X)
 #undef X
 };
@@ -35,11 +35,11 @@ enum trait { INT, REAL, CHOICE };
 static const struct {
 	const char *key;
 	enum trait type;
-	double least, most;
+	double min, max;
 	const char *words;
 } traits[YK_TRAIT_COUNT] = {
-#define X(key, group, level, type, commands, def, least, most, words, help) \
-	{ #key, type, least, most, words },
+#define X(key, group, level, type, commands, def, min, max, words, help) \
+	{ #key, type, min, max, words },
 	YK_TRAITS(X, )
 #undef X
 };
@@ -90,12 +90,12 @@ const struct yk_model *yk_model_find(const char *name)
 
 // ---- shapes ----
 
-static int check_size(const struct yk_model *m, const char *key, int64_t size, int64_t most)
+static int check_size(const struct yk_model *m, const char *key, int64_t size, int64_t max)
 {
-	if (size >= 1 && size <= most)
+	if (size >= 1 && size <= max)
 		return 0;
 	return yk_fail(YOKE_EINVAL, "%s: %s=%" PRId64 " is not in 1 .. %" PRId64, m->name, key,
-		       size, most);
+		       size, max);
 }
 
 int yk_model_check(const struct yk_model *m, const struct yk_model_shape *s)
@@ -105,7 +105,7 @@ int yk_model_check(const struct yk_model *m, const struct yk_model_shape *s)
 		e = check_size(m, "context", s->context, LIMIT);
 	for (int k = 0; k < YK_SIZE_COUNT && e == 0; k++)
 		if (has(m, k))
-			e = check_size(m, sizes[k].key, s->size[k], sizes[k].most);
+			e = check_size(m, sizes[k].key, s->size[k], sizes[k].max);
 	for (int k = 0; k < YK_TRAIT_COUNT && e == 0; k++) {
 		if (!has_trait(m, k))
 			continue;
@@ -113,9 +113,9 @@ int yk_model_check(const struct yk_model *m, const struct yk_model_shape *s)
 		char word[32];
 		const bool given = traits[k].type == INT && v == -1;
 		if (traits[k].type == CHOICE ? !word_of(traits[k].words, (int)v, word, sizeof word) :
-					       !given && !(v >= traits[k].least && v <= traits[k].most))
-			e = yk_fail(YOKE_EINVAL, "%s: %s=%g is not in %g .. %g", m->name, traits[k].key, v, traits[k].least,
-				    traits[k].most);
+					       !given && !(v >= traits[k].min && v <= traits[k].max))
+			e = yk_fail(YOKE_EINVAL, "%s: %s=%g is not in %g .. %g", m->name, traits[k].key, v, traits[k].min,
+				    traits[k].max);
 	}
 	return e == 0 && m->check ? m->check(s) : e;
 }
@@ -196,7 +196,7 @@ int yk_model_parse(const json_t *o, const char *what, const struct yk_model **mo
 		e = yk_json_int(o, what, "context", 1, LIMIT, &s.context);
 	for (int k = 0; k < YK_SIZE_COUNT && e == 0; k++)
 		if (has(m, k))
-			e = yk_json_int(o, what, sizes[k].key, 1, sizes[k].most, &s.size[k]);
+			e = yk_json_int(o, what, sizes[k].key, 1, sizes[k].max, &s.size[k]);
 	for (int k = 0; k < YK_TRAIT_COUNT && e == 0; k++) {
 		const char *word;
 		if (!has_trait(m, k) || (is_younger(k) && !json_object_get(o, traits[k].key)))

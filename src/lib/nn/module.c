@@ -447,12 +447,12 @@ int yoke_module_each(yoke_module *m, int (*fn)(void *, const char *, yoke_tensor
 	return got;
 }
 
-int yoke_module_parameters(yoke_module *m, int most, yoke_tensor **to, const char **names)
+int yoke_module_parameters(yoke_module *m, int max, yoke_tensor **to, const char **names)
 {
 	size_t n;
-	if (most < 0)
-		return yk_fail(YOKE_EINVAL, "module_parameters: the array size %d is negative", most);
-	struct yk_module_entry *e = yk_module_given(m, "module_parameters") && (most == 0 || !yk_given(to, "list of tensors")) ?
+	if (max < 0)
+		return yk_fail(YOKE_EINVAL, "module_parameters: the array size %d is negative", max);
+	struct yk_module_entry *e = yk_module_given(m, "module_parameters") && (max == 0 || !yk_given(to, "list of tensors")) ?
 					    yk_module_entries(m, &n) : NULL;
 	if (!e)
 		return yoke_error_code();
@@ -461,7 +461,7 @@ int yoke_module_parameters(yoke_module *m, int most, yoke_tensor **to, const cha
 		const struct yk_module_own *o = e[i].own;
 		if (o->buffer || o->frozen)
 			continue;
-		if (count < most) {
+		if (count < max) {
 			to[count] = o->tensor;
 			if (names)
 				names[count] = o->path;

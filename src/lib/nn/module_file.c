@@ -73,13 +73,13 @@ static int split_fill(void *arg, int from, int n, struct yk_host_tensor **to)
 			   yk_fail(YOKE_ENOMEM, "module_save_split: no memory");
 }
 
-int yoke_module_save_split(yoke_module *m, const char *path, uint64_t most)
+int yoke_module_save_split(yoke_module *m, const char *path, uint64_t max)
 {
 	size_t n;
-	if (!path || !yk_safetensors_is_index(path) || !most)
+	if (!path || !yk_safetensors_is_index(path) || !max)
 		return yk_fail(YOKE_EINVAL, "module_save_split: '%s' with files of %llu bytes: an index is called "
 			       "NAME.safetensors.index.json, and its files have a byte at least", path ? path : "",
-			       (unsigned long long)most);
+			       (unsigned long long)max);
 	struct yk_module_entry *e = yk_module_given(m, "module_save_split") ? yk_module_entries(m, &n) : NULL;
 	if (!e)
 		return yoke_error_code();
@@ -89,7 +89,7 @@ int yoke_module_save_split(yoke_module *m, const char *path, uint64_t most)
 	uint64_t bytes = 0;
 	for (size_t i = 0; i < n && !err; i++) {
 		const uint64_t more = yoke_bytes(e[i].own->tensor);
-		if (parts == 0 || bytes + more > most) {
+		if (parts == 0 || bytes + more > max) {
 			from[parts++] = (int)i;
 			bytes = 0;
 		}

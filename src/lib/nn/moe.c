@@ -56,9 +56,9 @@ yoke_tensor *yk_moe(const struct yk_network *n, const struct yk_moe *m, yoke_ten
 		dims[i] = yoke_dim(x, i);
 	x = yoke_reshape(x, 2, (int64_t[]){ tokens, m->embed });
 	yoke_tensor *p = router(n, m, x), *chosen, *order;
-	yoke_tensor *most = yoke_topk(p, m->active_experts, -1, 1, &chosen);
+	yoke_tensor *max = yoke_topk(p, m->active_experts, -1, 1, &chosen);
 	if (m->active_experts > 1 && m->active_experts < m->experts)
-		most = yoke_div(most, yoke_sum(most, YOKE_AXIS(1) | YOKE_KEEP));
+		max = yoke_div(max, yoke_sum(max, YOKE_AXIS(1) | YOKE_KEEP));
 	// each token appears active_experts times, sorted by expert
 	yoke_tensor *sorted = yoke_sort(yoke_reshape(chosen, 1, &all), 0, 0, &order);
 	yoke_tensor *token = m->active_experts == 1 ? order : yoke_div(order, yoke_const((double)m->active_experts));
@@ -72,7 +72,7 @@ yoke_tensor *yk_moe(const struct yk_network *n, const struct yk_moe *m, yoke_ten
 	yoke_tensor *y = expert(yoke_gather(x, token, 0), m->var[UP_W], m->var[UP_B], first, member);
 	y = expert(yoke_dropout(yoke_relu(y), m->dropout), m->var[DOWN_W], m->var[DOWN_B], first, member);
 	if (m->gated)
-		y = yoke_mul(y, yoke_reshape(yoke_gather(yoke_reshape(most, 1, &all), order, 0), 2, (int64_t[]){ all, 1 }));
+		y = yoke_mul(y, yoke_reshape(yoke_gather(yoke_reshape(max, 1, &all), order, 0), 2, (int64_t[]){ all, 1 }));
 	y = yoke_scatter_add(yoke_full(yoke_dtype(y), 2, (int64_t[]){ tokens, m->embed }, 0), token, y);
 	yoke_tensor *size = yoke_sub(yoke_slice(first, 0, 1, bounds, 1), yoke_slice(first, 0, 0, m->experts, 1));
 	*share = yoke_lift(yoke_mul(yoke_cast(size, yoke_f32), yoke_const(1 / (double)all)));

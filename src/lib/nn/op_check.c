@@ -152,13 +152,13 @@ static int compare(const struct check *c, int way, const struct result *a, int w
 {
 	char at[200];
 	for (int i = 0; i < c->nout; i++) {
-		double most = 0;
+		double max = 0;
 		const double tolerance = c->tolerance > 0 ? c->tolerance : unit(b[i].dtype);
 		for (int64_t k = 0; k < b[i].n; k++)
-			most = isfinite(b[i].x[k]) ? fmax(most, fabs(b[i].x[k])) : most;
+			max = isfinite(b[i].x[k]) ? fmax(max, fabs(b[i].x[k])) : max;
 		for (int64_t k = 0; k < b[i].n; k++) {
 			const double x = a[i].x[k], y = b[i].x[k];
-			if (!(fabs(x - y) <= tolerance * most) && x != y && !(isnan(x) && isnan(y)))
+			if (!(fabs(x - y) <= tolerance * max) && x != y && !(isnan(x) && isnan(y)))
 				return yk_fail(YOKE_EINVAL, "op_check: %s: its %s gives %.9g at %s of result %d, its %s %.9g",
 					       c->own->def.name, ways[way], x, place(&b[i], k, at), i, ways[with], y);
 		}
@@ -369,7 +369,7 @@ static int judge(struct check *c, const struct move *m, const double *g, const s
 	const struct value *v = &c->in[m->operand];
 	const double tolerance = c->tolerance > 0 ? c->tolerance : v->dtype == yoke_f32 ? 2e-3 : 1e-7;
 	struct slope d[STEPS] = { { 0 } };
-	double h = v->dtype == yoke_f32 ? 0x1p-5 : 0x1p-10, size = 0, most = 0;
+	double h = v->dtype == yoke_f32 ? 0x1p-5 : 0x1p-10, size = 0, max = 0;
 	int err = 0, s;
 	*got = 0;
 	for (int64_t k = m->from; k < m->to; k++) {
@@ -380,16 +380,16 @@ static int judge(struct check *c, const struct move *m, const double *g, const s
 	*to = UNKNOWN;
 	for (s = 0; s < STEPS && !err && *to != AGREES; s++) {
 		err = difference(c, m, ldexp(h, -2 * s), here, &d[s]);
-		most = fmax(most, fabs(d[s].all));
+		max = fmax(max, fabs(d[s].all));
 		if (!err && fabs(*got - d[s].all) <= tolerance * fmax(1e-3, fmax(fabs(d[s].all), sqrt(size))))
 			*to = AGREES;
 	}
 	if (!err && *to != AGREES) {
 	// `off` is the error of the gradient; the differences must agree to a fraction of it
-		const double off = isfinite(*got) ? fmin(fabs(*got - d[0].all), fabs(*got - d[1].all)) : fmax(1e-3, most);
+		const double off = isfinite(*got) ? fmin(fabs(*got - d[0].all), fabs(*got - d[1].all)) : fmax(1e-3, max);
 		h = ldexp(h, -2 * (STEPS - 1));
 		*want = d[1].all;
-		if (isfinite(most) && d[STEPS - 1].jump <= 0.5 * off && apart(&d[0], &d[1], here, h) <= 0.1 * off &&
+		if (isfinite(max) && d[STEPS - 1].jump <= 0.5 * off && apart(&d[0], &d[1], here, h) <= 0.1 * off &&
 		    apart(&d[2], &d[1], here, h) <= 0.1 * off)
 			*to = DIFFERS;
 	}

@@ -65,10 +65,10 @@ yoke_tensor *yk_shard_cross_entropy(const struct yk_network *n, yoke_tensor *log
 	// another shard has the target
 	yoke_tensor *own = yoke_logsumexp(x, -1);
 	yoke_tensor *target = yoke_sum(yoke_select(yoke_eq(column, at), x, yoke_const(0)), YOKE_AXIS(1));
-	yoke_tensor *most = yoke_stop_grad(yoke_all_reduce(g, YOKE_REDUCE_MAX, yoke_stop_grad(own)));
-	yoke_tensor *both[] = { yoke_exp(yoke_sub(own, most)), target };
+	yoke_tensor *max = yoke_stop_grad(yoke_all_reduce(g, YOKE_REDUCE_MAX, yoke_stop_grad(own)));
+	yoke_tensor *both[] = { yoke_exp(yoke_sub(own, max)), target };
 	yoke_tensor *sum = yoke_tensor_out(g, yoke_concat(2, both, 0));
-	yoke_tensor *whole = yoke_add(yoke_log(yoke_slice(sum, 0, 0, all, 1)), most);
+	yoke_tensor *whole = yoke_add(yoke_log(yoke_slice(sum, 0, 0, all, 1)), max);
 	return yoke_mean(yoke_sub(whole, yoke_slice(sum, 0, all, 2 * all, 1)), YOKE_ALL);
 }
 

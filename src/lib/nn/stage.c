@@ -40,15 +40,15 @@ static int split_given(const char *split, int64_t stages, int64_t layers, int64_
 	return 0;
 }
 
-// Fills stages, from the last one on, with at most `most` work each; false: that is impossible.
-static bool fill(const struct yk_model *m, const struct yk_model_shape *s, int64_t stages, double most, int64_t *n)
+// Fills stages, from the last one on, with at most `max` work each; false: that is impossible.
+static bool fill(const struct yk_model *m, const struct yk_model_shape *s, int64_t stages, double max, int64_t *n)
 {
 	int64_t left = s->layers;
 	for (int64_t k = stages - 1; k >= 0; k--) {
 		double work = k == stages - 1 ? m->work(s, s->layers) : 0;
 		for (n[k] = 0; left > k; n[k]++, left--) {
 			work += m->work(s, left - 1);
-			if (work > most)
+			if (work > max)
 				break;
 		}
 		if (!n[k])
@@ -59,17 +59,17 @@ static bool fill(const struct yk_model *m, const struct yk_model_shape *s, int64
 
 static void split_evenly(const struct yk_model *m, const struct yk_model_shape *s, int64_t stages, int64_t *n)
 {
-	double least = 0, most = m->work(s, s->layers);
+	double min = 0, max = m->work(s, s->layers);
 	for (int64_t i = 0; i < s->layers; i++)
-		most += m->work(s, i);
+		max += m->work(s, i);
 	for (int i = 0; i < 60; i++) {
-		const double half = (least + most) / 2;
+		const double half = (min + max) / 2;
 		if (fill(m, s, stages, half, n))
-			most = half;
+			max = half;
 		else
-			least = half;
+			min = half;
 	}
-	fill(m, s, stages, most, n);
+	fill(m, s, stages, max, n);
 }
 
 int yk_stage_split(const struct yk_model *m, const struct yk_model_shape *s, const char *split, int64_t stages, int64_t at,

@@ -196,14 +196,14 @@ static double together(struct worker *w, int threads)
 // The fastest of several runs: the limit, not the typical rate.
 static double fastest(struct worker *w, int threads, int runs)
 {
-	double least = INFINITY;
+	double min = INFINITY;
 
 	for (int i = 0; i < runs; i++) {
 		double t = together(w, threads);
-		if (t < least)
-			least = t;
+		if (t < min)
+			min = t;
 	}
-	return least;
+	return min;
 }
 
 double yk_limit_flops(int threads, bool f64)

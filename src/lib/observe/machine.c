@@ -100,7 +100,7 @@ static void sample_files(struct yoke_host_sample *to)
 static double hottest(void)
 {
 	char folder[YK_SYS_PATH], name[64], path[YK_SYS_PATH + 8], entry[YK_SYS_PATH];
-	double most = NAN;
+	double max = NAN;
 	for (int i = 0; yk_sys_entry("/sys/class/hwmon", "hwmon", i, folder); i++) {
 		snprintf(path, sizeof path, "%s/name", folder);
 		if (yk_sys_read(path, name, sizeof name) ||
@@ -110,10 +110,10 @@ static double hottest(void)
 		for (int k = 0; yk_sys_entry(folder, "temp", k, entry); k++) {
 			const size_t n = strlen(entry);
 			const double t = n > 6 && !strcmp(entry + n - 6, "_input") ? yk_sys_number(entry, 1e-3) : NAN;
-			most = isnan(most) || t > most ? (isnan(t) ? most : t) : most;
+			max = isnan(max) || t > max ? (isnan(t) ? max : t) : max;
 		}
 	}
-	return most;
+	return max;
 }
 
 // Mean clock of all processors, and the highest maximum clock.
@@ -124,11 +124,11 @@ static void clocks(struct yoke_host_sample *to)
 	int n = 0;
 	for (int i = 0; yk_sys_entry("/sys/devices/system/cpu/cpufreq", "policy", i, folder); i++) {
 		const double hz = yk_sys_number_in(folder, "scaling_cur_freq", 1e3);
-		const double most = yk_sys_number_in(folder, "cpuinfo_max_freq", 1e3);
+		const double max = yk_sys_number_in(folder, "cpuinfo_max_freq", 1e3);
 		sum += isnan(hz) ? 0 : hz;
 		n += !isnan(hz);
-		if (!isnan(most))
-			to->clock_max_hz = isnan(to->clock_max_hz) ? most : fmax(to->clock_max_hz, most);
+		if (!isnan(max))
+			to->clock_max_hz = isnan(to->clock_max_hz) ? max : fmax(to->clock_max_hz, max);
 	}
 	if (n)
 		to->clock_hz = sum / n;

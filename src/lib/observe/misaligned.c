@@ -107,15 +107,15 @@ static double seconds_of(const struct yk_misaligned *m, const struct yk_device *
 	yoke_context *ctx = yoke_context_new(NULL), *former = ctx ? yoke_use(ctx) : NULL;
 	yoke_tensor *a = ctx && ctx->device == device ? factor(m, 0) : NULL, *b = a ? factor(m, 1) : NULL;
 	struct yk_planner *pl = b && !yoke_eval(2, (yoke_tensor *[]){ a, b }) ? yk_planner_of(ctx) : NULL;
-	double least = INFINITY, spent = 0, t;
+	double min = INFINITY, spent = 0, t;
 	int err = pl ? 0 : YOKE_ENOMEM;
 	if (pl)
 		pl->plain = plain;
 	for (int i = 0; (i <= RUNS || spent < RUNNING) && !err; i++) {
 		err = run(m, a, b, &t);
 		spent += t;
-		if (i && t < least) // the first run plans
-			least = t;
+		if (i && t < min) // the first run plans
+			min = t;
 	}
 	// alone, the product may be merged into another one by joined axes, or there may be no
 	// memory to pad it
@@ -130,7 +130,7 @@ static double seconds_of(const struct yk_misaligned *m, const struct yk_device *
 	}
 	if (!had)
 		yoke_error_clear();
-	return !err && same ? least : 0;
+	return !err && same ? min : 0;
 }
 
 static double flops_of(const struct yk_misaligned *m)

@@ -29,7 +29,7 @@ static uint64_t up(uint64_t n, uint64_t step)
 	return (n + step - 1) / step * step;
 }
 
-static uint64_t least(uint64_t a, uint64_t b)
+static uint64_t min(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
 }
@@ -39,12 +39,12 @@ static uint64_t least(uint64_t a, uint64_t b)
 static double nvidia(const struct multiprocessor *m, const struct yoke_occupancy *o)
 {
 	const uint64_t w = (o->group + 31) / 32;
-	uint64_t groups = least(m->groups, m->warps / w);
+	uint64_t groups = min(m->groups, m->warps / w);
 	if (o->registers)
-		groups = least(groups, 4 * (16384 / up(32 * (uint64_t)o->registers, 256)) / w);
+		groups = min(groups, 4 * (16384 / up(32 * (uint64_t)o->registers, 256)) / w);
 	const uint64_t local = m->capability < 80 ? up(o->local_bytes, 256) : up(o->local_bytes + 1024, 128);
 	if (local)
-		groups = least(groups, (uint64_t)m->local_kib * 1024 / local);
+		groups = min(groups, (uint64_t)m->local_kib * 1024 / local);
 	return (double)(groups * w) / (double)m->warps;
 }
 

@@ -52,7 +52,7 @@ static int by_bytes(const void *a, const void *b)
 // The step at whose beginning the device's arena holds most bytes.
 static uint32_t fullest(const struct yk_plan *p)
 {
-	int64_t *change = calloc(p->steps + 1, sizeof *change), now = 0, most = -1;
+	int64_t *change = calloc(p->steps + 1, sizeof *change), now = 0, max = -1;
 	uint32_t at = 0;
 	for (size_t i = 0; i < p->layout.lives && change; i++) {
 		const struct yk_live *l = &p->layout.live[i];
@@ -63,8 +63,8 @@ static uint32_t fullest(const struct yk_plan *p)
 	}
 	for (uint32_t s = 0; s < p->steps && change; s++) {
 		now += change[s];
-		if (now > most) {
-			most = now;
+		if (now > max) {
+			max = now;
 			at = s;
 		}
 	}

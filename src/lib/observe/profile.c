@@ -225,8 +225,8 @@ static int fallbacks_since(const struct yk_profile *p, struct yk_report *to)
 		return yk_fail(YOKE_ENOMEM, "profile: no memory");
 	to->nfallback = (int)yk_fallback_list(p->ctx, (const uint64_t(*)[2])p->fell, p->nfell,
 					      all);
-	int most = sizeof to->fallback / sizeof *to->fallback;
-	for (int i = 0; i < to->nfallback && i < most; i++)
+	int max = sizeof to->fallback / sizeof *to->fallback;
+	for (int i = 0; i < to->nfallback && i < max; i++)
 		to->fallback[i] = all[i];
 	free(all);
 	return 0;
@@ -288,7 +288,7 @@ static int by_time(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-void yk_profile_top(const struct yk_profile *p, int most, yk_line_fn *line, void *arg)
+void yk_profile_top(const struct yk_profile *p, int max, yk_line_fn *line, void *arg)
 {
 	char text[512];
 	const struct yk_row **order = malloc((p->rows.n + 1) * sizeof *order);
@@ -303,7 +303,7 @@ void yk_profile_top(const struct yk_profile *p, int most, yk_line_fn *line, void
 	snprintf(text, sizeof text, "%9s %6s %9s %10s %9s  %s", "seconds", "busy",
 		 "launches", "mean", "rate", "op, device, scopes");
 	line(arg, text);
-	for (int i = 0; i < most && i < (int)p->rows.n && order[i]->count; i++) {
+	for (int i = 0; i < max && i < (int)p->rows.n && order[i]->count; i++) {
 		const struct yk_row *r = order[i];
 		double s = 1e-9 * (double)r->ns, n = (double)r->count;
 		const bool products = r->flops > 8 * (double)r->bytes; // bound by arithmetic

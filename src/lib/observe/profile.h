@@ -36,8 +36,8 @@ void yk_profile_start(struct yk_profile *);
 double yk_profile_busy(struct yk_profile *);
 // Reports everything since the start.
 int yk_profile_report(struct yk_profile *, struct yk_report *);
-// Prints the rows that took longest, one per line, at most `most` lines.
-void yk_profile_top(const struct yk_profile *, int most, yk_line_fn *, void *arg);
+// Prints the rows that took longest, one per line, at most `max` lines.
+void yk_profile_top(const struct yk_profile *, int max, yk_line_fn *, void *arg);
 // Writes Chrome's trace format (chrome://tracing, Perfetto); details only.
 int yk_profile_trace(struct yk_profile *, const char *path);
 // One trace for several ranks.  Each rank sets its number and its start relative to the first

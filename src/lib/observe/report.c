@@ -80,8 +80,8 @@ static void print_sums(const struct yk_report *r, yk_line_fn *line, void *arg)
 
 static int listed(const struct yk_report *r)
 {
-	const int most = sizeof r->fallback / sizeof *r->fallback;
-	return r->nfallback < most ? r->nfallback : most;
+	const int max = sizeof r->fallback / sizeof *r->fallback;
+	return r->nfallback < max ? r->nfallback : max;
 }
 
 // "    fell back: sort f32 [16,384], 120 launches, 3.2 MiB moved"

@@ -174,19 +174,19 @@ int yk_profile_column(const char *name)
 	return column_of(name);
 }
 
-int yoke_profile_rows(yoke_profile *p, int most, struct yoke_profile_row *to)
+int yoke_profile_rows(yoke_profile *p, int max, struct yoke_profile_row *to)
 {
 	size_t n;
 	int e = yk_profile_given_as(p, __func__);
 	if (!e)
-		e = yk_sized_array(to, most, "profile_rows", "yoke_profile_row");
+		e = yk_sized_array(to, max, "profile_rows", "yoke_profile_row");
 	if (e)
 		return e;
 	struct yoke_profile_row *row = all_rows(p->core, &n);
 	struct sorted *s = row ? sort(row, n, TOTAL) : NULL;
 	if (!s)
 		e = yk_error_last();
-	for (int i = 0; i < most && i < (int)n && to && e == 0; i++)
+	for (int i = 0; i < max && i < (int)n && to && e == 0; i++)
 		e = yk_sized_give_at(to, i, sizeof *row, s[i].row, "profile_rows", "yoke_profile_row");
 	free(s);
 	free(row);
@@ -332,11 +332,11 @@ static uint64_t device_ns(const struct yk_profile *p, uint32_t range)
 	return ns;
 }
 
-int yoke_profile_ranges(yoke_profile *prof, int most, struct yoke_profile_range *to)
+int yoke_profile_ranges(yoke_profile *prof, int max, struct yoke_profile_range *to)
 {
 	int n = 0, e = yk_profile_given_as(prof, __func__);
 	if (!e)
-		e = yk_sized_array(to, most, "profile_ranges", "yoke_profile_range");
+		e = yk_sized_array(to, max, "profile_ranges", "yoke_profile_range");
 	if (e)
 		return e;
 	const struct yk_profile *p = prof->core;
@@ -348,22 +348,22 @@ int yoke_profile_ranges(yoke_profile *prof, int most, struct yoke_profile_range 
 		};
 		if (!r.calls && r.device == 0)
 			continue;
-		if (n < most && to)
+		if (n < max && to)
 			e = yk_sized_give_at(to, n, sizeof r, &r, "profile_ranges", "yoke_profile_range");
 		n++;
 	}
 	return e < 0 ? e : n;
 }
 
-int yoke_profile_peak(yoke_profile *prof, int most, struct yoke_profile_holder *to)
+int yoke_profile_peak(yoke_profile *prof, int max, struct yoke_profile_holder *to)
 {
 	int e = yk_profile_given_as(prof, __func__);
 	if (!e)
-		e = yk_sized_array(to, most, "profile_peak", "yoke_profile_holder");
+		e = yk_sized_array(to, max, "profile_peak", "yoke_profile_holder");
 	if (e)
 		return e;
 	const struct yk_peak *k = &prof->core->peak;
-	for (int i = 0; i < most && i < (int)k->holders && to && e == 0; i++) {
+	for (int i = 0; i < max && i < (int)k->holders && to && e == 0; i++) {
 		const struct yk_peak_holder *h = &k->holder[i];
 		const struct yoke_profile_holder x = { sizeof x, h->op, h->range, h->site, h->bytes, h->values };
 		e = yk_sized_give_at(to, i, sizeof x, &x, "profile_peak", "yoke_profile_holder");

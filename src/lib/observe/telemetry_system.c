@@ -63,16 +63,16 @@ static void sensors(const char *card, struct yoke_sample *s)
 static double highest(const char *card, const char *name)
 {
 	char path[2 * YK_SYS_PATH], text[YK_SYS_TEXT];
-	double most = NAN;
+	double max = NAN;
 	snprintf(path, sizeof path, "%s/%s", card, name);
 	if (yk_sys_read(path, text, sizeof text))
 		return NAN;
 	for (const char *colon = text; (colon = strchr(colon, ':')); colon++) {
 		const double mhz = yk_strtod(colon + 1, NULL);
-		if (mhz > 0 && !(mhz <= most))
-			most = mhz;
+		if (mhz > 0 && !(mhz <= max))
+			max = mhz;
 	}
-	return most * 1e6;
+	return max * 1e6;
 }
 
 // Frequencies of Intel's drivers, in MHz.

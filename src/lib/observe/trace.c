@@ -29,7 +29,7 @@ struct out {
 	bool kept;
 	int process;    // its number in the trace, starting at 1
 	uint64_t later; // nanoseconds from the trace's zero to its own
-	uint64_t bytes, most, left_out;
+	uint64_t bytes, max, left_out;
 	bool first;
 	int code;
 };
@@ -68,7 +68,7 @@ static bool event(struct out *o, const char *rest, const char *fmt, ...)
 	int n = yk_vsnprintf(line, sizeof line, fmt, ap);
 	va_end(ap);
 	const size_t more = rest ? strlen(rest) : 0;
-	if (o->bytes + (size_t)n + more + TAIL > o->most) {
+	if (o->bytes + (size_t)n + more + TAIL > o->max) {
 		o->left_out++;
 		return false;
 	}
@@ -322,7 +322,7 @@ static int write_all(struct out *o, struct yk_profile *p, int others, char *cons
 
 int yk_profile_trace_max(struct yk_profile *p, const char *path, uint64_t max_bytes, int others, char *const *other)
 {
-	struct out o = { .text = malloc(BUFFER), .most = max_bytes, .first = true };
+	struct out o = { .text = malloc(BUFFER), .max = max_bytes, .first = true };
 	int e = o.text ? yk_file_begin(&o.w, path) : YOKE_ENOMEM;
 	if (o.text && e == 0) {
 		e = write_all(&o, p, others, other);
@@ -339,7 +339,7 @@ int yk_profile_trace_max(struct yk_profile *p, const char *path, uint64_t max_by
 
 char *yk_profile_events(struct yk_profile *p)
 {
-	struct out o = { .kept = true, .most = yk_profile_trace_bytes() / (uint64_t)p->ranks, .first = true };
+	struct out o = { .kept = true, .max = yk_profile_trace_bytes() / (uint64_t)p->ranks, .first = true };
 	yk_profile_settle(p);
 	int e = events(&o, p);
 	if (e == 0 && yk_grow(&o.text, &o.cap, o.n + 1, 1) < 0)

@@ -338,12 +338,12 @@ static int norm_make(const struct yoke_optim *o, int dtype, struct yk_optim_norm
 {
 	const struct yk_optim_tensor *tensor = o->share.tensor;
 	const int tensors = yk_optim_tensors(o);
-	size_t most = 0;
+	size_t max = 0;
 	for (int i = 0; i < tensors; i++)
-		most += pieces_of(o, tensor ? tensor[i].elements : elements_of(o, i));
-	to->tensor = calloc(most + 1, sizeof *to->tensor);
-	to->g = calloc(most + 1, sizeof *to->g);
-	to->piece = o->pieces ? calloc(most + 1, sizeof *to->piece) : NULL;
+		max += pieces_of(o, tensor ? tensor[i].elements : elements_of(o, i));
+	to->tensor = calloc(max + 1, sizeof *to->tensor);
+	to->g = calloc(max + 1, sizeof *to->g);
+	to->piece = o->pieces ? calloc(max + 1, sizeof *to->piece) : NULL;
 	if (!to->tensor || !to->g || (o->pieces && !to->piece))
 		return yk_fail(YOKE_ENOMEM, "optim_step: no memory");
 	for (int i = 0; i < tensors; i++) {

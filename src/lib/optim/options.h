@@ -5,7 +5,7 @@
 #define YK_OPTIM_OPTIONS_H
 
 // O(key, group, level, type, least, most, words, help).  Group and level place the key in
-// `yoke help train` (train/conf.h).  Types: INT and REAL in [least, most]; CHOICE, the index of one
+// `yoke help train` (train/conf.h).  Types: INT and REAL in [min, max]; CHOICE, the index of one
 // of the words, each preceded by a blank.  An optimizer's entry in table.c lists its options with
 // their defaults.
 #define YK_BELOW_1 0.9999999999999999

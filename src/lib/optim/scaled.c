@@ -25,14 +25,14 @@ json_t *yk_scaler_describe(const yoke_scaler *s)
 
 int yk_scaler_parse(const json_t *o, const char *what, yoke_scaler *s)
 {
-	const int64_t most = INT64_MAX;
+	const int64_t max = INT64_MAX;
 	struct yoke_scaler_state x = { .size = sizeof x };
 	const char *recent;
 	int64_t steps, skipped;
 	if (!o || !s)
 		return 0;
-	if (yk_json_real(o, what, "scale", &x.scale) < 0 || yk_json_int(o, what, "clean", 0, most, &x.clean) < 0 ||
-	    yk_json_int(o, what, "left", 0, most, &x.left) < 0 || yk_json_int(o, what, "steps", 0, most, &steps) < 0 ||
+	if (yk_json_real(o, what, "scale", &x.scale) < 0 || yk_json_int(o, what, "clean", 0, max, &x.clean) < 0 ||
+	    yk_json_int(o, what, "left", 0, max, &x.left) < 0 || yk_json_int(o, what, "steps", 0, max, &steps) < 0 ||
 	    yk_json_int(o, what, "skipped", 0, steps, &skipped) < 0 || yk_json_str(o, what, "recent", &recent) < 0)
 		return YOKE_EFORMAT;
 	if (strlen(recent) != 32 || strspn(recent, "0123456789abcdef") != 32)

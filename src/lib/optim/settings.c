@@ -14,8 +14,8 @@
 #include "optim/optim.h"
 
 const struct yk_optim_row yk_optim_rows[YK_OPTIM_OPTION_COUNT] = {
-#define O(key, group, level, type, least, most, words, help) \
-	{ #key, YK_OPTIM_##type, least, most, words },
+#define O(key, group, level, type, min, max, words, help) \
+	{ #key, YK_OPTIM_##type, min, max, words },
 	YK_OPTIM_OPTIONS(O) YK_OPTIM_OWN_OPTIONS(O)
 #undef O
 };
@@ -200,10 +200,10 @@ struct yk_lr_schedule yk_optim_schedule(const double *o)
 {
 	const enum yk_schedule_kind kind = (enum yk_schedule_kind)o[YK_O_schedule];
 	const int64_t steps = o[YK_O_steps] > 0 ? (int64_t)o[YK_O_steps] : 0;
-	const double warmup = o[YK_O_warmup], least = o[YK_O_lr_min], cycle = o[YK_O_lr_cycle];
+	const double warmup = o[YK_O_warmup], min = o[YK_O_lr_min], cycle = o[YK_O_lr_cycle];
 	return (struct yk_lr_schedule){
 		.kind = kind, .peak = o[YK_O_lr], .steps = steps,
-		.least = least == YK_OPTIM_NOT_GIVEN ? yk_schedule_min(kind, o[YK_O_lr]) : least,
+		.least = min == YK_OPTIM_NOT_GIVEN ? yk_schedule_min(kind, o[YK_O_lr]) : min,
 		.warmup = warmup == YK_OPTIM_NOT_GIVEN ? yk_schedule_rise(kind, steps) : (int64_t)warmup,
 		.factor = o[YK_O_lr_factor], .grow = o[YK_O_lr_cycle_grow],
 		.every = (int64_t)o[YK_O_lr_every], .cycle = cycle > 0 ? (int64_t)cycle : 0,

@@ -594,7 +594,7 @@ size_t yk_view_series(const struct yk_view *v, const struct yk_view_table *t, in
 {
 	const double began = t && t->rows ? yk_view_time(t, 0) : 0;
 	size_t n = 0, inside = 0, parts = points / 2 ? points / 2 : 1;
-	double least = INFINITY, most = -INFINITY;
+	double min = INFINITY, max = -INFINITY;
 	if (!t || column < 0)
 		return 0;
 #define X_OF(row) (axis == YK_VIEW_BY_STEP ? (double)yk_view_step(t, row) : yk_view_time(t, row) - began)
@@ -603,10 +603,10 @@ size_t yk_view_series(const struct yk_view *v, const struct yk_view_table *t, in
 		if (!(at >= from && at <= to) || isnan(yk_view_value(v, t, column, i)))
 			continue;
 		inside++;
-		least = fmin(least, at);
-		most = fmax(most, at);
+		min = fmin(min, at);
+		max = fmax(max, at);
 	}
-	const double width = most > least ? (most - least) / (double)parts : 1;
+	const double width = max > min ? (max - min) / (double)parts : 1;
 	size_t part = SIZE_MAX, low = 0, high = 0;
 	for (size_t i = 0; i <= t->rows; i++) {
 		double at = i < t->rows ? X_OF(i) : NAN, value = i < t->rows ? yk_view_value(v, t, column, i) : NAN;
@@ -618,7 +618,7 @@ size_t yk_view_series(const struct yk_view *v, const struct yk_view_table *t, in
 			y[n++] = value;
 			continue;
 		}
-		size_t now = in ? (size_t)((at - least) / width) : SIZE_MAX;
+		size_t now = in ? (size_t)((at - min) / width) : SIZE_MAX;
 		if (in && now >= parts)
 			now = parts - 1;
 		// lines may be out of order, so an interval may occur twice

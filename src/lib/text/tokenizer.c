@@ -26,7 +26,7 @@ struct yk_kind {
 		      struct yk_tokens *to);
 	const char *(*decode)(const struct yk_tokenizer *, int32_t id, size_t *bytes);
 	// NULL if it does not learn; members of the JSON besides name and size.
-	int (*settle)(struct yk_tokenizer *, struct yk_tokens *, size_t train, size_t most);
+	int (*settle)(struct yk_tokenizer *, struct yk_tokens *, size_t train, size_t max);
 	int (*save)(const struct yk_tokenizer *, json_t *to);
 	int (*load)(struct yk_tokenizer *, const json_t *, const char *what);
 };
@@ -97,9 +97,9 @@ static int word_encode(struct yk_tokenizer *t, const char *text, size_t bytes,
 	return yk_words_encode(&t->words, text, bytes, to);
 }
 
-static int word_settle(struct yk_tokenizer *t, struct yk_tokens *tokens, size_t train, size_t most)
+static int word_settle(struct yk_tokenizer *t, struct yk_tokens *tokens, size_t train, size_t max)
 {
-	return t->words.learning ? yk_words_settle(&t->words, tokens, train, most) : 0;
+	return t->words.learning ? yk_words_settle(&t->words, tokens, train, max) : 0;
 }
 
 static const char *word_decode(const struct yk_tokenizer *t, int32_t id, size_t *bytes)
@@ -415,9 +415,9 @@ bool yk_tokenizer_ends(const struct yk_tokenizer *t, int32_t id)
 	return false;
 }
 
-int yk_tokenizer_settle(struct yk_tokenizer *t, struct yk_tokens *tokens, size_t train, size_t most)
+int yk_tokenizer_settle(struct yk_tokenizer *t, struct yk_tokens *tokens, size_t train, size_t max)
 {
-	return t->kind->settle ? t->kind->settle(t, tokens, train, most) : 0;
+	return t->kind->settle ? t->kind->settle(t, tokens, train, max) : 0;
 }
 
 const char *yk_tokenizer_decode(const struct yk_tokenizer *t, int32_t id, size_t *bytes)

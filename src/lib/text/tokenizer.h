@@ -47,9 +47,9 @@ int yk_tokenizer_ids_of(const struct yk_tokenizer *, const char *text, size_t by
 // Does this id end a text?
 bool yk_tokenizer_ends(const struct yk_tokenizer *, int32_t id);
 // Ends learning, after all text is encoded: builds the vocabulary from the first `train` tokens,
-// with at most `most` ids (0: no limit, else at least 3), and renumbers the list.  Does nothing for
+// with at most `max` ids (0: no limit, else at least 3), and renumbers the list.  Does nothing for
 // tokenizers that do not learn.  ENOMEM, ERANGE.
-int yk_tokenizer_settle(struct yk_tokenizer *, struct yk_tokens *, size_t train, size_t most);
+int yk_tokenizer_settle(struct yk_tokenizer *, struct yk_tokens *, size_t train, size_t max);
 // Number of distinct words learned so far, whose ids count from 0 in order of first appearance; 0
 // if the tokenizer does not learn.
 int64_t yk_tokenizer_learnt(const struct yk_tokenizer *);

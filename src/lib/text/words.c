@@ -240,7 +240,7 @@ static int by_count(const void *a, const void *b)
 
 // Selects the most frequent words of the training split and, once the vocabulary is fixed, sets the
 // new id of each.
-static int settle(const struct yk_words *w, const struct yk_tokens *tokens, size_t train, size_t most, int32_t *to,
+static int settle(const struct yk_words *w, const struct yk_tokens *tokens, size_t train, size_t max, int32_t *to,
 		  struct yk_word *list, struct yk_words *fixed)
 {
 	struct counted *all = calloc(w->count + 1, sizeof *all);
@@ -254,9 +254,9 @@ static int settle(const struct yk_words *w, const struct yk_tokens *tokens, size
 	for (size_t i = 0; i < w->count; i++)
 		if (all[i].times && special_of(&all[i].word) < 0)
 			all[n++] = all[i];
-	if (most && n + SPECIALS > most) {
+	if (max && n + SPECIALS > max) {
 		qsort(all, n, sizeof *all, by_count);
-		n = most - SPECIALS;
+		n = max - SPECIALS;
 	}
 	for (size_t i = 0; i < n; i++)
 		list[i] = all[i].word;
@@ -267,12 +267,12 @@ static int settle(const struct yk_words *w, const struct yk_tokens *tokens, size
 	return e;
 }
 
-int yk_words_settle(struct yk_words *w, struct yk_tokens *tokens, size_t train, size_t most)
+int yk_words_settle(struct yk_words *w, struct yk_tokens *tokens, size_t train, size_t max)
 {
 	struct yk_word *list = malloc((w->count + 1) * sizeof *list);
 	int32_t *to = malloc((w->count + 1) * sizeof *to);
 	struct yk_words fixed;
-	int e = list && to ? settle(w, tokens, train, most, to, list, &fixed) : no_memory();
+	int e = list && to ? settle(w, tokens, train, max, to, list, &fixed) : no_memory();
 	if (e == 0) {
 		yk_tokens_renumber(tokens, to, (int32_t)fixed.count);
 		yk_words_fini(w);

@@ -36,9 +36,9 @@ int yk_words_make(struct yk_words *, struct yk_word *, size_t n);
 // id [from->count]: the ids of the words of `from` in a fixed vocabulary.
 void yk_words_map(const struct yk_words *fixed, const struct yk_words *from, int32_t *id);
 // Ends learning: the vocabulary becomes the words of the first `train` tokens, limited to the most
-// frequent ones (ties in byte order) so that it has at most `most` ids, 0: no limit; renumbers all
+// frequent ones (ties in byte order) so that it has at most `max` ids, 0: no limit; renumbers all
 // tokens.  ERANGE: too large for a manifest.
-int yk_words_settle(struct yk_words *, struct yk_tokens *, size_t train, size_t most);
+int yk_words_settle(struct yk_words *, struct yk_tokens *, size_t train, size_t max);
 // Converts a fixed vocabulary to an array of strings, and back.  EFORMAT: not sorted as settle does
 // it.
 json_t *yk_words_save(const struct yk_words *);
