@@ -51,18 +51,56 @@ static struct yk_tokenizer *open_tokenizer(const char *name, const char *templat
 
 // ---- targets ----
 
-static int encode(struct yk_tokenizer *t, const char *messages, size_t from,
-		  struct yk_chat_tokens *x)
+// The samples of a conversation.
+struct samples {
+	struct yk_chat_tokens at[8];
+	int n;
+};
+
+static int take_sample(void *arg, const struct yk_chat_tokens *x)
 {
-	struct yk_chat c = { .tokenizer = t,
-			     .template = yoke_chat_template_of(yk_tokenizer_pretrained(t)),
-			     .messages = json_loads(messages, 0, NULL),
-			     .from = from,
-			     .limit = 1000 };
-	const int e = c.template ? yk_chat_encode(&c, x) : yoke_error_code();
+	struct samples *s = arg;
+	struct yk_chat_tokens *to = &s->at[s->n++];
+	*to = *x;
+	to->id = malloc(x->n * sizeof *x->id);
+	to->target = malloc(x->n);
+	memcpy(to->id, x->id, x->n * sizeof *x->id);
+	memcpy(to->target, x->target, x->n);
+	return 0;
+}
+
+static void samples_free(struct samples *s)
+{
+	for (int i = 0; i < s->n; i++)
+		yk_chat_tokens_fini(&s->at[i]);
+	s->n = 0;
+}
+
+static int encode_all(struct yk_tokenizer *t, const char *messages, size_t from, struct samples *to)
+{
+	struct yk_conversation c = { .tokenizer = t,
+				     .template = yoke_chat_template_of(yk_tokenizer_pretrained(t)),
+				     .messages = json_loads(messages, 0, NULL),
+				     .from = from,
+				     .limit = 1000 };
+	const int e = c.template ? yk_chat_encode(&c, take_sample, to) : yoke_error_code();
 	json_decref(c.messages);
 	yoke_chat_template_free(c.template);
 	return e;
+}
+
+// Of one sample.
+static int encode(struct yk_tokenizer *t, const char *messages, size_t from,
+		  struct yk_chat_tokens *x)
+{
+	struct samples s = { .n = 0 };
+	const int e = encode_all(t, messages, from, &s);
+	if (e == 0 && s.n == 1) {
+		*x = s.at[0];
+		return 0;
+	}
+	samples_free(&s);
+	return e < 0 ? e : YOKE_ERANGE;
 }
 
 // Decodes each run of targets, in brackets.
@@ -132,16 +170,141 @@ static void test_targets(void)
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		struct yk_tokenizer *t = open_tokenizer(cases[i].tokenizer, cases[i].template);
-		struct yk_chat_tokens x = { 0 };
+		struct samples all = { .n = 0 };
 		char got[1000] = "";
-		const int e =
-			t ? encode(t, cases[i].messages, cases[i].from, &x) : yoke_error_code();
-		if (e == 0)
-			learned(t, &x, got, sizeof got);
+		const int e = t ? encode_all(t, cases[i].messages, cases[i].from, &all) :
+				  yoke_error_code();
+		if (e == 0 && all.n == 1)
+			learned(t, &all.at[0], got, sizeof got);
 		ok(e == 0 && !strcmp(got, cases[i].want), "%s: learned are '%s', want '%s' %s",
 		   cases[i].what, got, cases[i].want, yoke_error());
 		yoke_error_clear();
-		yk_chat_tokens_fini(&x);
+		samples_free(&all);
+		yk_tokenizer_free(t);
+	}
+}
+
+// Templates that render earlier turns in another way than the last one: each sample is the prompt for an answer
+// and the answer, "prompt|answer".  <|eot|> is one token.
+static void test_turns(void)
+{
+	static const struct {
+		const char *what, *template, *messages, *want[3];
+		size_t from;
+	} cases[] = {
+		{ "thinking that is left out of earlier answers",
+		  "{% for m in messages %}[{{ m.role }}]\n{% if m.role == 'assistant' and not "
+		  "loop.last %}{{ m.content.split('</t>')[-1] }}{% else %}{{ m.content }}{% endif "
+		  "%}<|eot|>\n{% endfor %}" PROMPT,
+		  "[{\"role\":\"user\",\"content\":\"q\"},{\"role\":\"assistant\",\"content\":"
+		  "\"<t>a</t>Four\"},{\"role\":\"user\",\"content\":\"r\"},{\"role\":"
+		  "\"assistant\",\"content\":\"<t>b</t>Five\"}]",
+		  { "[user]\nq<|eot|>\n[assistant]\n|<t>a</t>Four<|eot|>|\n",
+		    "[user]\nq<|eot|>\n[assistant]\nFour<|eot|>\n[user]\nr<|eot|>\n[assistant]\n|"
+		    "<t>b</t>Five<|eot|>|\n" },
+		  0 },
+		{ "the same after a prompt of three messages",
+		  "{% for m in messages %}[{{ m.role }}]\n{% if m.role == 'assistant' and not "
+		  "loop.last %}{{ m.content.split('</t>')[-1] }}{% else %}{{ m.content }}{% endif "
+		  "%}<|eot|>\n{% endfor %}" PROMPT,
+		  "[{\"role\":\"user\",\"content\":\"q\"},{\"role\":\"assistant\",\"content\":"
+		  "\"<t>a</t>Four\"},{\"role\":\"user\",\"content\":\"r\"},{\"role\":"
+		  "\"assistant\",\"content\":\"<t>b</t>Five\"}]",
+		  { "[user]\nq<|eot|>\n[assistant]\nFour<|eot|>\n[user]\nr<|eot|>\n[assistant]\n|"
+		    "<t>b</t>Five<|eot|>|\n" },
+		  3 },
+		{ "a system message in the last message of the user, if that is the last",
+		  "{% for m in messages %}{% if m.role == 'user' %}[INST]{% if loop.last %}{{ "
+		  "messages[0].content }}/{% endif %}{{ m.content }}[/INST]{% elif m.role == "
+		  "'assistant' %}{{ m.content }}<|eot|>{% endif %}{% endfor %}",
+		  "[{\"role\":\"system\",\"content\":\"s\"},{\"role\":\"user\",\"content\":"
+		  "\"q\"},{\"role\":\"assistant\",\"content\":\"Four\"},{\"role\":\"user\","
+		  "\"content\":\"r\"},{\"role\":\"assistant\",\"content\":\"Five\"}]",
+		  { "[INST]s/q[/INST]|Four<|eot|>|",
+		    "[INST]q[/INST]Four<|eot|>[INST]s/r[/INST]|Five<|eot|>|" },
+		  0 },
+		{ "a prompt that begins thinking which the answer does not have",
+		  "{% for m in messages %}<{{ m.role }}>{{ m.content }}<|eot|>{% endfor %}{% if "
+		  "add_generation_prompt %}<assistant><t>{% endif %}",
+		  TWO,
+		  { "<user>Two and two?<|eot|><assistant>|Four.<|eot|>|<user>and "
+		    "one?<|eot|><assistant>|It is five.<|eot|>|" },
+		  0 },
+		{ "an answer that begins as such a prompt",
+		  "{% for m in messages %}<{{ m.role }}>{{ m.content }}<|eot|>{% endfor %}{% if "
+		  "add_generation_prompt %}<assistant><t>{% endif %}",
+		  "[{\"role\":\"user\",\"content\":\"q\"},{\"role\":\"assistant\",\"content\":"
+		  "\"<b\"}]",
+		  { "<user>q<|eot|><assistant>|<b<|eot|>|" },
+		  0 },
+		{ "a template that counts messages",
+		  "{{ messages|length }}" TURNS PROMPT,
+		  TWO,
+		  { "1[user]\nTwo and two?<|eot|>\n[assistant]\n|Four.<|eot|>|\n",
+		    "3[user]\nTwo and two?<|eot|>\n[assistant]\nFour.<|eot|>\n[user]\nand "
+		    "one?<|eot|>\n[assistant]\n|It is five.<|eot|>|\n" },
+		  0 },
+		{ "an end after the last answer only",
+		  "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% if loop.last and m.role "
+		  "== 'assistant' %}<|eot|>{% endif %}{% endfor %}{% if add_generation_prompt "
+		  "%}[assistant]{% endif %}",
+		  TWO,
+		  { "[user]Two and two?[assistant]|Four.<|eot|>|",
+		    "[user]Two and two?[assistant]Four.[user]and one?[assistant]|It is "
+		    "five.<|eot|>|" },
+		  0 },
+		{ "generation blocks with the header of the turn, after a prompt",
+		  "{% for m in messages %}{% if m.role == 'assistant' %}{% generation %}[a]{{ "
+		  "m.content }}<|eot|>{% endgeneration %}{% else %}[u]{{ m.content }}<|eot|>{% "
+		  "endif %}{% endfor %}{% if add_generation_prompt %}[a]{% endif %}",
+		  TWO,
+		  { "[u]Two and two?<|eot|>[a]Four.<|eot|>[u]and one?<|eot|>|[a]It is "
+		    "five.<|eot|>|" },
+		  3 },
+		{ "generation blocks of answers whose thinking is left out",
+		  "{% for m in messages %}{% if m.role == 'assistant' %}[a]{% generation %}{{ "
+		  "m.content if loop.last else m.content[1:] }}<|eot|>{% endgeneration %}{% else "
+		  "%}[u]{{ m.content }}<|eot|>{% endif %}{% endfor %}{% if add_generation_prompt "
+		  "%}[a]{% endif %}",
+		  TWO,
+		  { "[u]Two and two?<|eot|>[a]|our.<|eot|>|[u]and one?<|eot|>[a]|It is "
+		    "five.<|eot|>|" },
+		  0 },
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct yk_tokenizer *t = open_tokenizer("llama3", cases[i].template);
+		struct samples all = { .n = 0 };
+		int want = 0;
+		const int e = t ? encode_all(t, cases[i].messages, cases[i].from, &all) :
+				  yoke_error_code();
+		bool good = e == 0;
+		while (want < 3 && cases[i].want[want])
+			want++;
+		for (int k = 0; k < want && good && all.n == want; k++) {
+			const struct yk_chat_tokens *x = &all.at[k];
+			char got[1000] = "";
+			size_t n = 0;
+			for (size_t from = 0, to; from < x->n; from = to) {
+				char *text;
+				size_t bytes;
+				for (to = from; to < x->n && x->target[to] == x->target[from];)
+					to++;
+				yoke_tokenizer_decode(yk_tokenizer_pretrained(t), x->id + from,
+						      to - from, 0, &text, &bytes);
+				n += (size_t)snprintf(got + n, sizeof got - n, "%s%.300s",
+						      x->target[from] ? "|" : "", text);
+				if (x->target[from])
+					n += (size_t)snprintf(got + n, sizeof got - n, "|");
+				free(text);
+			}
+			good = ok(!strcmp(got, cases[i].want[k]),
+				  "%s: sample %d is '%s', want '%s'", cases[i].what, k, got,
+				  cases[i].want[k]);
+		}
+		ok(good && all.n == want, "%s: %d samples, want %d %s", cases[i].what, all.n, want,
+		   yoke_error());
+		yoke_error_clear();
+		samples_free(&all);
 		yk_tokenizer_free(t);
 	}
 }
@@ -195,8 +358,6 @@ static void test_templates_refused(void)
 		const char *what, *template;
 		int code;
 	} cases[] = {
-		{ "a template that counts messages", "{{ messages|length }}" TURNS PROMPT,
-		  YOKE_EFORMAT },
 		{ "one that begins at the end",
 		  "{% for m in messages|reverse %}{{ m.content }}{% endfor %}", YOKE_EFORMAT },
 		{ "one that raises", "{{ raise_exception('only users') }}", YOKE_EFORMAT },
@@ -456,6 +617,13 @@ static void test_lines_refused(void)
 		{ "bytes that are not UTF-8", "{\"text\":\"\xff\"}", YOKE_EFORMAT },
 		{ "half of a surrogate pair", "{\"text\":\"\\ud800\"}", YOKE_EFORMAT },
 		{ "a NUL", "{\"text\":\"\\u0000\"}", YOKE_EFORMAT },
+		{ "messages and a text", "{\"messages\":[" ASKED "],\"text\":\"a\"}",
+		  YOKE_EFORMAT },
+		{ "messages and a completion",
+		  "{\"messages\":[" ASKED "],\"prompt\":\"a\",\"completion\":\"b\"}",
+		  YOKE_EFORMAT },
+		{ "a completion and a text",
+		  "{\"prompt\":\"a\",\"completion\":\"b\",\"text\":\"c\"}", YOKE_EFORMAT },
 		{ "a member twice", "{\"text\":\"a\",\"text\":\"b\"}", YOKE_EFORMAT },
 	};
 	struct yk_tokenizer *t = open_tokenizer("llama3", TURNS PROMPT);
@@ -545,6 +713,7 @@ int main(void)
 		return 1;
 	test_targets();
 	test_list();
+	test_turns();
 	test_templates_refused();
 	const int64_t sizes[][2] = { { 1, 1 },    { 1, 7 },      { 5, 1 },      { 40, 13 },
 				     { 300, 64 }, { 200, 1000 }, { 2000, 255 }, { 700, 17 } };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Renders a conversation, tokenizes it, and finds the tokens of the assistant's turns.
+// Renders a conversation and divides it into samples, in which each answer follows the prompt that a model is
+// given for it.
 #include "config.h"
 
 #include "data/chat.h"
@@ -7,25 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/error.h"
 #include "base/json.h"
-#include "template/template.h"
 
-// The date that templates insert is fixed, so that the tokens do not depend on the day: 2025-01-01.
-enum { NOW = 1735689600 };
-#define PREFIX_BYTES ((size_t)64 << 20) // tokenized at most to find where turns begin
-
-// Bytes of the text that the assistant wrote.  turn: found by comparing texts, so it may have a line end after
-// the token that ends the turn.
-struct answer {
-	size_t from, to;
-	bool turn;
-};
-
-struct answers {
-	struct answer *at;
-	size_t n;
-};
+// The date that templates insert is fixed, so that the tokens do not depend on the day: noon of 2025-01-01, UTC.
+enum { NOW = 1735732800, CHECKED = 1 << 14 };
 
 static int no_memory(void)
 {
@@ -35,7 +23,8 @@ static int no_memory(void)
 // ---- rendering ----
 
 // Renders the first `count` messages.
-static int render(const struct yk_chat *c, size_t count, bool prompt, struct yk_chat_text *to)
+static int render(const struct yk_conversation *c, size_t count, bool prompt,
+		  struct yk_chat_text *to)
 {
 	struct yoke_chat_options o = { .size = sizeof o,
 				       .add_generation_prompt = prompt,
@@ -55,33 +44,9 @@ static int render(const struct yk_chat *c, size_t count, bool prompt, struct yk_
 	return e;
 }
 
-static bool begins(const char *text, size_t bytes, const char *with, size_t n)
+static bool begins_with(const struct yk_chat_text *text, const struct yk_chat_text *with)
 {
-	return n <= bytes && !memcmp(text, with, n);
-}
-
-// The answer of message i, which must lie in the text of all messages where the prompt for it ends.
-static int find_answer(const struct yk_chat *c, size_t i, const struct yk_chat_text *all,
-		       struct answer *to)
-{
-	struct yk_chat_text before = { 0 }, after = { 0 };
-	int e = render(c, i, true, &before);
-	if (e == 0)
-		e = render(c, i + 1, false, &after);
-	if (e == 0 && (after.bytes < before.bytes ||
-		       !begins(all->text, all->bytes, before.text, before.bytes) ||
-		       !begins(all->text, all->bytes, after.text, after.bytes)))
-		e = yk_fail(YOKE_EFORMAT,
-			    "messages[%zu]: the chat template does not render the messages up to "
-			    "here as the "
-			    "beginning of all of them, so the tokens of this answer are unknown; "
-			    "use a template with "
-			    "{%% generation %%} blocks, or conversations that end with this answer",
-			    i);
-	*to = (struct answer){ before.bytes, after.bytes, true };
-	yk_chat_text_fini(&before);
-	yk_chat_text_fini(&after);
-	return e;
+	return with->bytes <= text->bytes && !memcmp(text->text, with->text, with->bytes);
 }
 
 static bool is_answer(const json_t *message)
@@ -90,210 +55,224 @@ static bool is_answer(const json_t *message)
 	return role && !strcmp(role, "assistant");
 }
 
-// Answers in the text up to byte `limit`.
-static int find_answers(const struct yk_chat *c, const struct yk_chat_text *all, size_t limit,
-			struct answers *to)
+// ---- an answer after its prompt ----
+
+// The end of the bytes that come from tools and messages before message i, and the first one of message i; the
+// end of the text if there is none.
+static void bytes_of(const struct yk_chat_text *text, size_t i, size_t *end, size_t *first)
 {
-	const size_t n = json_array_size(c->messages);
-	int e = 0;
-	to->at = malloc((n + 1) * sizeof *to->at);
-	if (!to->at)
+	*end = 0;
+	*first = text->bytes;
+	for (size_t k = 0; k < text->written.n; k++) {
+		const struct yoke_text_span *s = &text->written.at[k];
+		if (s->message < (int64_t)i)
+			*end = s->to;
+		else if (*first == text->bytes)
+			*first = s->from;
+	}
+}
+
+// Makes the sample of a prompt up to byte `cut`, and the text `after` from byte `from` on.
+static int join(const struct yk_chat_text *prompt, size_t cut, const struct yk_chat_text *after,
+		size_t from, struct yk_chat_text *to)
+{
+	const struct yk_spans *p = &prompt->written, *a = &after->written;
+	struct yk_chat_text x = { .bytes = cut + after->bytes - from };
+	x.text = malloc(x.bytes + 1);
+	if (!x.text ||
+	    yk_grow(&x.written.at, &x.written.cap, p->n + a->n + 1, sizeof *x.written.at) < 0) {
+		yk_chat_text_fini(&x);
 		return no_memory();
-	for (size_t i = c->from; i < n && e == 0; i++) {
-		if (!is_answer(json_array_get(c->messages, i)))
-			continue;
-		e = find_answer(c, i, all, &to->at[to->n]);
-		if (e == 0 && to->at[to->n++].to >= limit)
-			break;
 	}
-	return e;
-}
-
-// The template's generation blocks, those after message c->from.
-static int take_blocks(const struct yk_chat *c, const struct yk_chat_text *all, struct answers *to)
-{
-	const struct yk_spans *blocks = &all->generation;
-	struct answer first = { 0 };
-	int e = c->from ? find_answer(c, c->from, all, &first) : 0;
-	to->at = e == 0 ? malloc((blocks->n + 1) * sizeof *to->at) : NULL;
-	if (e == 0 && !to->at)
-		e = no_memory();
-	for (size_t i = 0; i < blocks->n && e == 0; i++)
-		if (blocks->at[i].from >= first.from)
-			to->at[to->n++] =
-				(struct answer){ blocks->at[i].from, blocks->at[i].to, false };
-	return e;
-}
-
-// ---- from bytes to tokens ----
-
-static bool is_space(char c)
-{
-	return c == ' ' || (c >= '\t' && c <= '\r');
-}
-
-// Sets at[k] to the byte at which token k begins, and at[n] to the end, by comparing the text with the decoded
-// tokens.  A decoded blank may be missing in the text, where the tokenizer added it, and white space of the
-// text among the tokens, where a special token includes it.  false: they differ otherwise.
-static bool offsets(struct yk_tokenizer *t, const char *text, size_t bytes,
-		    const struct yk_chat_tokens *x, size_t *at)
-{
-	size_t pos = 0;
-	for (size_t k = 0; k < x->n; k++) {
-		size_t n, next = pos;
-		const char *s = yk_tokenizer_decode(t, x->id[k], &n);
-		if (!s || !n)
-			return false;
-		const size_t added = *s == ' ';
-		while (!begins(text + next, bytes - next, s, n) &&
-		       !(added && begins(text + next, bytes - next, s + 1, n - 1))) {
-			if (next == bytes || !is_space(text[next]))
-				return false;
-			next++;
-		}
-		at[k] = next;
-		pos = next + (begins(text + next, bytes - next, s, n) ? n : n - 1);
-	}
-	while (pos < bytes && is_space(text[pos]))
-		pos++;
-	at[x->n] = pos;
-	return pos == bytes;
-}
-
-// The tokens of the text up to byte `end`; special tokens in messages are text.
-static int tokenize(const struct yk_chat *c, const struct yk_chat_text *all, size_t end,
-		    int32_t **id, size_t *n)
-{
-	const size_t spans = all->written.n;
-	struct yoke_text_span *plain = malloc((spans + 1) * sizeof *plain);
-	size_t k = 0;
-	if (!plain)
-		return no_memory();
-	for (; k < spans && all->written.at[k].from < end; k++) {
-		plain[k] = all->written.at[k];
-		plain[k].to = plain[k].to < end ? plain[k].to : end;
-	}
-	const int e = yk_tokenizer_ids_of(c->tokenizer, all->text, end, YOKE_TOKENIZER_PARSE, plain,
-					  k, id, n);
-	free(plain);
-	return e;
-}
-
-// The number of tokens that the text up to byte `end` has in common with the whole text.
-static int tokens_until(const struct yk_chat *c, const struct yk_chat_text *all, size_t end,
-			const struct yk_chat_tokens *x, size_t *work, size_t *to)
-{
-	int32_t *id;
-	size_t n, k = 0;
-	if ((*work += end) > PREFIX_BYTES)
-		return yk_fail(YOKE_ERANGE, "the conversation has too many turns for this "
-					    "tokenizer, which changes the text: divide it");
-	const int e = tokenize(c, all, end, &id, &n);
-	if (e < 0)
-		return e;
-	while (k < n && k < x->n && id[k] == x->id[k])
-		k++;
-	free(id);
-	*to = k;
+	memcpy(x.text, prompt->text, cut);
+	memcpy(x.text + cut, after->text + from, after->bytes - from + 1);
+	for (size_t k = 0; k < p->n; k++) // all of them end before the cut
+		x.written.at[x.written.n++] = p->at[k];
+	for (size_t k = 0; k < a->n; k++)
+		if (a->at[k].from >= from)
+			x.written.at[x.written.n++] =
+				(struct yoke_text_span){ a->at[k].from - from + cut,
+							 a->at[k].to - from + cut,
+							 a->at[k].message };
+	*to = x;
 	return 0;
 }
 
-// Tokens first .. end - 1 of an answer.
-struct range {
-	size_t first, end;
+// The sample of an answer whose rendering does not begin with its prompt.
+static int join_differing(size_t i, const struct yk_chat_text *prompt,
+			  const struct yk_chat_text *after, struct yk_chat_text *to,
+			  struct yk_answer *answer)
+{
+	size_t p, a, first, none, k = 0;
+	bytes_of(prompt, i, &p, &none);
+	bytes_of(after, i, &a, &first);
+	if (first < a)
+		return yk_fail(YOKE_EFORMAT,
+			       "messages[%zu]: the chat template does not render this answer after "
+			       "the messages "
+			       "before it, so its tokens are unknown; use a template with {%% "
+			       "generation %%} blocks",
+			       i);
+	const size_t tail = prompt->bytes - p, rest = after->bytes - a;
+	while (k < tail && k < rest && prompt->text[p + k] == after->text[a + k])
+		k++;
+	if (k < tail && k > first - a) // what the answer itself begins with is not the prompt's
+		k = first - a;
+	while (k > 0 && a + k < after->bytes && ((unsigned char)after->text[a + k] & 0xc0) == 0x80)
+		k--; // a character is not divided
+	const int e = join(prompt, p + k, after, a + k, to);
+	*answer = (struct yk_answer){ p + k, e == 0 ? to->bytes : 0, true };
+	return e;
+}
+
+// The sample that ends with the answer of message i.
+static int make_turn(const struct yk_conversation *c, size_t i, struct yk_chat_text *to,
+		     struct yk_answer *answer)
+{
+	struct yk_chat_text prompt = { 0 }, after = { 0 };
+	int e = render(c, i, true, &prompt);
+	if (e == 0)
+		e = render(c, i + 1, false, &after);
+	if (e == 0 && begins_with(&after, &prompt)) {
+		*answer = (struct yk_answer){ prompt.bytes, after.bytes, true };
+		*to = after;
+		after = (struct yk_chat_text){ 0 };
+	} else if (e == 0) {
+		e = join_differing(i, &prompt, &after, to, answer);
+	}
+	yk_chat_text_fini(&prompt);
+	yk_chat_text_fini(&after);
+	return e;
+}
+
+// ---- samples ----
+
+// The sample that grows by answers.
+struct sample {
+	struct yk_chat_text text;
+	struct yk_answers answers;
+	size_t checked; // bytes of the text when its tokens were counted
+	bool full;      // it has no token left for another answer
 };
 
-// A token belongs to an answer if any of its bytes does.
-static struct range range_at(const size_t *at, size_t n, const struct answer *a, size_t first)
+static void sample_fini(struct sample *s)
 {
-	struct range r = { first, first };
-	while (r.first < n && at[r.first + 1] <= a->from)
-		r.first++;
-	for (r.end = r.first; r.end < n && at[r.end] < a->to;)
-		r.end++;
-	return r;
+	yk_chat_text_fini(&s->text);
+	free(s->answers.at);
+	*s = (struct sample){ 0 };
 }
 
-// Removes the white space after the token that ends the turn, which the model need not write.
-static size_t without_rest(struct yk_tokenizer *t, const struct yk_chat_tokens *x, struct range r)
+static int add_answer(struct sample *s, struct yk_answer a)
 {
-	for (size_t k = r.end; k > r.first; k--) {
-		size_t n;
-		const char *s = yk_tokenizer_decode(t, x->id[k - 1], &n);
-		if (yoke_tokenizer_is_special(yk_tokenizer_pretrained(t), x->id[k - 1]))
-			return k;
-		for (size_t i = 0; i < n; i++)
-			if (!is_space(s[i]))
-				return r.end;
-	}
-	return r.end;
-}
-
-static int mark(const struct yk_chat *c, const struct yk_chat_text *all, const struct answers *a,
-		const size_t *at, struct yk_chat_tokens *x)
-{
-	size_t work = 0;
-	struct range r = { 0 };
-	for (size_t i = 0; i < a->n; i++) {
-		int e = 0;
-		if (at) {
-			r = range_at(at, x->n, &a->at[i], r.end);
-		} else {
-			e = tokens_until(c, all, a->at[i].from, x, &work, &r.first);
-			if (e == 0)
-				e = tokens_until(c, all, a->at[i].to, x, &work, &r.end);
-		}
-		if (e < 0)
-			return e;
-		const size_t end = a->at[i].turn ? without_rest(c->tokenizer, x, r) : r.end;
-		for (size_t k = r.first; k < end; k++)
-			x->target[k] = 1;
-	}
+	if (yk_grow(&s->answers.at, &s->answers.cap, s->answers.n + 1, sizeof a) < 0)
+		return no_memory();
+	s->answers.at[s->answers.n++] = a;
 	return 0;
 }
 
-// ---- entry points ----
-
-static int encode(const struct yk_chat *c, const struct yk_chat_text *all, struct yk_chat_tokens *x)
+// Passes a sample on and releases it; *full is set if none of its answers begins within the limit.
+static int finish(const struct yk_conversation *c, struct sample *s, yk_chat_sample_fn *fn,
+		  void *arg, bool *full)
 {
-	struct answers a = { 0 };
-	int e = tokenize(c, all, all->bytes, &x->id, &x->n);
-	if (e < 0)
-		return e;
-	x->target = calloc(x->n + 1, 1);
-	size_t *at = malloc((x->n + 1) * sizeof *at);
-	if (!x->target || !at) {
-		free(at);
-		return no_memory();
+	struct yk_chat_tokens x = { 0 };
+	int e = yk_chat_tokens_make(c->tokenizer, &s->text, &s->answers, c->limit, &x);
+	if (e == 0) {
+		*full = x.n > c->limit && !memchr(x.target, 1, c->limit);
+		e = fn(arg, &x);
 	}
-	const bool aligned = offsets(c->tokenizer, all->text, all->bytes, x, at);
-	const size_t limit = aligned && c->limit < x->n ? at[c->limit] : all->bytes;
-	e = all->generation.n ? take_blocks(c, all, &a) : find_answers(c, all, limit, &a);
-	if (e == 0)
-		e = mark(c, all, &a, aligned ? at : NULL, x);
-	free(a.at);
-	free(at);
+	yk_chat_tokens_fini(&x);
+	sample_fini(s);
 	return e;
 }
 
-int yk_chat_encode(const struct yk_chat *c, struct yk_chat_tokens *to)
+// Sets s->full if the tokens exceed the limit.  They are counted each time that the text has doubled.
+static int check_size(const struct yk_conversation *c, struct sample *s)
 {
-	struct yk_chat_tokens x = { 0 };
+	int32_t *ids;
+	size_t n;
+	if (s->text.bytes < CHECKED || s->text.bytes < 2 * s->checked)
+		return 0;
+	s->checked = s->text.bytes;
+	const int e =
+		yk_tokenizer_ids_of(c->tokenizer, s->text.text, s->text.bytes, YOKE_TOKENIZER_PARSE,
+				    s->text.written.at, s->text.written.n, &ids, &n);
+	if (e < 0)
+		return e;
+	s->full = n >= c->limit;
+	free(ids);
+	return 0;
+}
+
+// Adds the answer of message i to the sample, or finishes it and begins another one.
+static int add_turn(const struct yk_conversation *c, size_t i, struct sample *s,
+		    yk_chat_sample_fn *fn, void *arg, bool *full)
+{
+	struct yk_chat_text text = { 0 };
+	struct yk_answer answer = { 0 };
+	int e = make_turn(c, i, &text, &answer);
+	if (e == 0 && s->text.text && !begins_with(&text, &s->text))
+		e = finish(c, s, fn, arg, full);
+	else if (e == 0)
+		*full = s->full;
+	if (e < 0 || *full) {
+		yk_chat_text_fini(&text);
+		return e;
+	}
+	yk_chat_text_fini(&s->text);
+	s->text = text;
+	e = add_answer(s, answer);
+	return e < 0 ? e : check_size(c, s);
+}
+
+// Each answer after its prompt.
+static int encode_turns(const struct yk_conversation *c, struct yk_chat_text *all,
+			yk_chat_sample_fn *fn, void *arg)
+{
+	const size_t n = json_array_size(c->messages);
+	struct sample s = { 0 };
+	bool full = false;
+	int e = 0;
+	for (size_t i = c->from; i < n && e == 0 && !full; i++)
+		if (is_answer(json_array_get(c->messages, i)))
+			e = add_turn(c, i, &s, fn, arg, &full);
+	if (e == 0 && (s.text.text ? begins_with(all, &s.text) : !full)) {
+		yk_chat_text_fini(&s.text);
+		s.text = *all;
+		*all = (struct yk_chat_text){ 0 };
+	}
+	if (e == 0 && s.text.text)
+		e = finish(c, &s, fn, arg, &full);
+	sample_fini(&s);
+	return e;
+}
+
+// The template's generation blocks, those of messages from c->from on.
+static int encode_blocks(const struct yk_conversation *c, struct yk_chat_text *all,
+			 yk_chat_sample_fn *fn, void *arg)
+{
+	const struct yk_spans *blocks = &all->generation;
+	struct yk_chat_text before = { 0 };
+	struct sample s = { 0 };
+	bool full;
+	int e = c->from ? render(c, c->from, false, &before) : 0;
+	for (size_t i = before.generation.n; i < blocks->n && e == 0; i++)
+		e = add_answer(&s,
+			       (struct yk_answer){ blocks->at[i].from, blocks->at[i].to, false });
+	yk_chat_text_fini(&before);
+	s.text = *all;
+	*all = (struct yk_chat_text){ 0 };
+	if (e == 0)
+		e = finish(c, &s, fn, arg, &full);
+	sample_fini(&s);
+	return e;
+}
+
+int yk_chat_encode(const struct yk_conversation *c, yk_chat_sample_fn *fn, void *arg)
+{
 	struct yk_chat_text all = { 0 };
 	int e = render(c, json_array_size(c->messages), false, &all);
 	if (e == 0)
-		e = encode(c, &all, &x);
+		e = (all.generation.n ? encode_blocks : encode_turns)(c, &all, fn, arg);
 	yk_chat_text_fini(&all);
-	if (e < 0)
-		yk_chat_tokens_fini(&x);
-	else
-		*to = x;
 	return e;
-}
-
-void yk_chat_tokens_fini(struct yk_chat_tokens *x)
-{
-	free(x->id);
-	free(x->target);
-	*x = (struct yk_chat_tokens){ 0 };
 }

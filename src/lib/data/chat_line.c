@@ -168,12 +168,34 @@ static int take_pair(struct yk_chat_line *l, const char *what)
 		       take_tools(l, what);
 }
 
+// Refuses a line of two forms, of which one would be left out.
+static int check_forms(const json_t *root, const char *what)
+{
+	const char *found[3];
+	int n = 0;
+	if (json_object_get(root, "messages"))
+		found[n++] = "\"messages\"";
+	if (json_object_get(root, "completion"))
+		found[n++] = json_object_get(root, "prompt") ? "\"prompt\" with \"completion\"" :
+							       "\"completion\"";
+	if (json_object_get(root, "text"))
+		found[n++] = "\"text\"";
+	return n < 2 ? 0 :
+		       yk_fail(YOKE_EFORMAT,
+			       "%s: has %s and %s, and a line is one of them; remove the other, or "
+			       "name the string to train on with field=",
+			       what, found[0], found[1]);
+}
+
 static int take(struct yk_chat_line *l, const char *what)
 {
 	if (!json_is_object(l->root))
 		return yk_fail(YOKE_EFORMAT,
 			       "%s: is %s; a line must be an object such as {\"messages\": [..]}",
 			       what, kind(l->root));
+	const int forms = check_forms(l->root, what);
+	if (forms < 0)
+		return forms;
 	l->messages = json_object_get(l->root, "messages");
 	if (l->messages) {
 		const int e = check_messages(l->messages, what, "messages");

@@ -34,6 +34,8 @@ struct yk_chats {
 	int64_t *begin; // [count + 1]: first token of each text
 	int64_t count, cap;
 	int64_t conversations, cut, empty; // read; longer than a window; without a target
+	int64_t divided;                   // of several samples
+	int64_t blank;                     // other texts that have nothing to learn
 	uint64_t hash;
 	struct windows part[2];
 };
@@ -118,16 +120,31 @@ static bool has_target(const unsigned char *target, size_t n)
 	return n > 1 && memchr(target + 1, 1, n - 1); // the first token is never predicted
 }
 
-// A conversation: cut at the end of a window.
-static int add_cut(struct yk_chats *c, const struct yk_chat_tokens *x)
+// The samples of a conversation.
+struct samples {
+	struct yk_chats *of;
+	int64_t added;
+	bool cut;
+};
+
+// A sample of a conversation: cut at the end of a window.
+static int add_cut(void *arg, const struct yk_chat_tokens *x)
 {
-	const size_t room = (size_t)c->context + 1, n = x->n < room ? x->n : room;
+	struct samples *s = arg;
+	const size_t room = (size_t)s->of->context + 1, n = x->n < room ? x->n : room;
+	s->cut = s->cut || n < x->n;
+	if (!has_target(x->target, n))
+		return 0;
+	s->added++;
+	return add(s->of, x->id, x->target, n);
+}
+
+static void count_conversation(struct yk_chats *c, const struct samples *s)
+{
 	c->conversations++;
-	c->cut += n < x->n;
-	if (has_target(x->target, n))
-		return add(c, x->id, x->target, n);
-	c->empty++;
-	return 0;
+	c->cut += s->cut;
+	c->empty += s->added == 0;
+	c->divided += s->added > 1;
 }
 
 // Other texts: in as many windows as they need, each of which begins with the last token of the one before.
@@ -139,6 +156,7 @@ static int add_whole(struct yk_chats *c, const struct yk_chat_tokens *x)
 		const size_t n = x->n - i < step + 1 ? x->n - i : step + 1;
 		e = add(c, x->id + i, x->target + i, n);
 	}
+	c->blank += x->n < 2;
 	return e;
 }
 
@@ -205,22 +223,35 @@ static int encode_pair(struct yk_chats *c, const struct yk_chat_line *l, struct 
 
 // ---- lines ----
 
-static int encode_line(struct yk_chats *c, const struct yk_chat_line *l, struct yk_chat_tokens *x)
+static int add_messages(struct yk_chats *c, const struct yk_chat_line *l)
 {
-	const struct yk_chat chat = { .tokenizer = c->tokenizer,
-				      .template = c->template,
-				      .messages = l->messages,
-				      .tools = l->tools,
-				      .from = l->from,
-				      .limit = (size_t)c->context + 1 };
-	if (!l->messages)
-		return l->prompt ? encode_pair(c, l, x) :
-				   encode_text(c, l->text, l->text_bytes, 0, x);
+	const struct yk_conversation chat = { .tokenizer = c->tokenizer,
+					      .template = c->template,
+					      .messages = l->messages,
+					      .tools = l->tools,
+					      .from = l->from,
+					      .limit = (size_t)c->context + 1 };
+	struct samples s = { .of = c };
 	if (!c->template)
 		return yk_fail(YOKE_ENOENT, "the model has no chat template to write messages "
 					    "with; give it a chat_template.jinja, or write "
 					    "the text yourself as \"prompt\" and \"completion\"");
-	return yk_chat_encode(&chat, x);
+	const int e = yk_chat_encode(&chat, add_cut, &s);
+	count_conversation(c, &s);
+	return e;
+}
+
+static int add_strings(struct yk_chats *c, const struct yk_chat_line *l)
+{
+	struct yk_chat_tokens x = { 0 };
+	struct samples s = { .of = c };
+	int e = l->prompt ? encode_pair(c, l, &x) : encode_text(c, l->text, l->text_bytes, 0, &x);
+	if (e == 0)
+		e = l->prompt ? add_cut(&s, &x) : add_whole(c, &x);
+	if (l->prompt)
+		count_conversation(c, &s);
+	yk_chat_tokens_fini(&x);
+	return e;
 }
 
 // Puts the line before an error's text.
@@ -236,20 +267,16 @@ static int add_line(struct yk_chats *c, const char *path, int64_t number, const 
 		    size_t bytes)
 {
 	struct yk_chat_line line;
-	struct yk_chat_tokens x = { 0 };
 	char *what;
 	if (asprintf(&what, "%s:%lld", path, (long long)number) < 0)
 		return no_memory();
 	int e = yk_chat_line_parse(text, bytes, what, &line);
 	if (e == 0) {
-		e = encode_line(c, &line, &x);
-		if (e == 0)
-			e = line.messages || line.prompt ? add_cut(c, &x) : add_whole(c, &x);
+		e = (line.messages ? add_messages : add_strings)(c, &line);
 		if (e < 0)
 			name_line(what, e);
 		yk_chat_line_fini(&line);
 	}
-	yk_chat_tokens_fini(&x);
 	free(what);
 	return e;
 }
@@ -366,6 +393,15 @@ static void report(const struct yk_chats *c, const char *paths)
 		yk_info("data", "%s: %lld of %s longer than context=%lld and cut there%s", paths,
 			(long long)c->cut, yk_counted(n[0], c->conversations, "conversation"),
 			(long long)c->context, left);
+	if (c->divided)
+		yk_info("data",
+			"%s: %s divided into a sample for each answer, because the chat template "
+			"writes "
+			"earlier turns in another way than the last",
+			paths, yk_counted(n[0], c->divided, "conversation"));
+	if (c->blank)
+		yk_info("data", "%s: %s without a token to learn left out", paths,
+			yk_counted(n[0], c->blank, "text"));
 }
 
 int yk_chats_windows(struct yk_chats *c, const char *paths, double valid, bool pack,
@@ -375,12 +411,15 @@ int yk_chats_windows(struct yk_chats *c, const char *paths, double valid, bool p
 	int64_t held = (int64_t)((double)c->count * valid);
 	report(c, paths);
 	if (c->count < (split ? 2 : 1))
-		return yk_fail(YOKE_ERANGE,
-			       "data: %s: %lld of %lld conversations have something to learn; %s",
-			       paths, (long long)c->count, (long long)c->conversations,
-			       split ? "one to train and one to validate are needed: give more, or "
-				       "valid=0" :
-				       "give some with an answer of the assistant within context=");
+		return yk_fail(
+			YOKE_ERANGE,
+			"data: %s: %lld samples to learn in %lld conversations and %lld empty "
+			"texts; %s",
+			paths, (long long)c->count, (long long)c->conversations,
+			(long long)c->blank,
+			split ? "one to train and one to validate are needed: give more, or "
+				"valid=0" :
+				"give some with an answer of the assistant within context=");
 	if (split && held < 1) // both parts have one at least
 		held = 1;
 	c->hash = yk_hash(c->begin, ((size_t)c->count + 1) * sizeof *c->begin, pack);

@@ -6,6 +6,8 @@ libyokecore_la_SOURCES += \
 	src/lib/data/chat.h \
 	src/lib/data/chat_line.c \
 	src/lib/data/chat_line.h \
+	src/lib/data/chat_tokens.c \
+	src/lib/data/chat_tokens.h \
 	src/lib/data/chats.c \
 	src/lib/data/chats.h \
 	src/lib/data/combine.c \

@@ -191,9 +191,16 @@ static int ids_load(struct yk_tokenizer *t, const json_t *o, const char *what)
 int yk_tokenizer_ids_of(const struct yk_tokenizer *t, const char *text, size_t bytes, unsigned flags,
 			const struct yoke_text_span *plain, size_t spans, int32_t **to, size_t *count)
 {
+	return yk_tokenizer_segments_of(t, text, bytes, flags, plain, spans, NULL, to, count);
+}
+
+int yk_tokenizer_segments_of(const struct yk_tokenizer *t, const char *text, size_t bytes,
+			     unsigned flags, const struct yoke_text_span *plain, size_t spans,
+			     struct yk_segments *segments, int32_t **to, size_t *count)
+{
 	int32_t *ids;
 	size_t n;
-	int e = yoke_tokenizer_encode_spans(t->published.tokenizer, text, bytes, flags, plain, spans, &ids, &n);
+	int e = yk_tokenizer_encode_segments(t->published.tokenizer, text, bytes, flags, plain, spans, segments, &ids, &n);
 	if (e < 0)
 		return e;
 	for (size_t i = 0; i < n && e == 0; i++)

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 
 #include "text/tokens.h"
+#include "tokenizer/segments.h"
 #include "yoke-tokenizer.h"
 
 struct yk_tokenizer;
@@ -44,6 +45,10 @@ const yoke_tokenizer *yk_tokenizer_pretrained(const struct yk_tokenizer *);
 // model does not have.
 int yk_tokenizer_ids_of(const struct yk_tokenizer *, const char *text, size_t bytes, unsigned flags,
 			const struct yoke_text_span *plain, size_t n, int32_t **ids, size_t *count);
+// The same with the segments of the text, which are appended.
+int yk_tokenizer_segments_of(const struct yk_tokenizer *, const char *text, size_t bytes,
+			     unsigned flags, const struct yoke_text_span *plain, size_t n,
+			     struct yk_segments *, int32_t **ids, size_t *count);
 // Does this id end a text?
 bool yk_tokenizer_ends(const struct yk_tokenizer *, int32_t id);
 // Ends learning, after all text is encoded: builds the vocabulary from the first `train` tokens,

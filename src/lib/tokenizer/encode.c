@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "tokenizer/encode_cache.h"
+#include "tokenizer/segments.h"
 #include "tokenizer/tokenizer.h"
 
 static int word(const yoke_tokenizer *t, struct yk_encode_cache *w, const char *s, size_t n,
@@ -51,8 +52,21 @@ struct encoding {
 	struct yk_ids *to;
 	const char *text;
 	struct yk_special_rule rule;
+	struct yk_segments *segments; // NULL: not wanted
 	bool first; // the segment begins the text
 };
+
+static int add_segment(struct encoding *x, const char *s, size_t n, bool token)
+{
+	struct yk_segments *to = x->segments;
+	const size_t from = (size_t)(s - x->text);
+	if (!to)
+		return 0;
+	if (yk_grow(&to->at, &to->cap, to->n + 1, sizeof *to->at) < 0)
+		return yk_fail(YOKE_ENOMEM, "no memory for the segments of a text");
+	to->at[to->n++] = (struct yk_segment){ from, from + n, x->to->n, token };
+	return 0;
+}
 
 // The intervals of the rule within n bytes at `at` of the text, as intervals of their normal form: the
 // length of the normal form of what is before a boundary is taken for its position.  *to is freed with
@@ -119,7 +133,10 @@ static int segment(void *arg, const char *s, size_t n, int32_t id)
 {
 	struct encoding *x = arg;
 	struct yk_string *normal = &x->w->normal;
+	const int added = add_segment(x, s, n, id >= 0);
 
+	if (added < 0)
+		return added;
 	if (id >= 0) {
 		yk_ids_add(x->to, id);
 		return 0;
@@ -146,7 +163,8 @@ static int segment(void *arg, const char *s, size_t n, int32_t id)
 }
 
 static int encode(const yoke_tokenizer *t, const char *text, size_t bytes, unsigned flags,
-		  const struct yoke_text_span *plain, size_t n, struct yk_ids *ids)
+		  const struct yoke_text_span *plain, size_t n, struct yk_segments *segments,
+		  struct yk_ids *ids)
 {
 	const bool add = flags & YOKE_TOKENIZER_ADD;
 	yoke_tokenizer *shared = (yoke_tokenizer *)t; // only its lock and scratch memory change
@@ -165,6 +183,7 @@ static int encode(const yoke_tokenizer *t, const char *text, size_t bytes, unsig
 				      .w = w,
 				      .to = ids,
 				      .text = text,
+				      .segments = segments,
 				      .rule = { flags & YOKE_TOKENIZER_PARSE, plain, n } };
 		e = yk_added_cut(&t->added, &t->added.raw, text, bytes, &x.rule, segment, &x);
 	}
@@ -198,6 +217,13 @@ int yoke_tokenizer_encode_spans(const yoke_tokenizer *t, const char *text, size_
 				unsigned flags, const struct yoke_text_span *plain, size_t n,
 				int32_t **to, size_t *count)
 {
+	return yk_tokenizer_encode_segments(t, text, bytes, flags, plain, n, NULL, to, count);
+}
+
+int yk_tokenizer_encode_segments(const yoke_tokenizer *t, const char *text, size_t bytes,
+				 unsigned flags, const struct yoke_text_span *plain, size_t n,
+				 struct yk_segments *segments, int32_t **to, size_t *count)
+{
 	struct yk_ids ids = { 0 };
 	int e;
 
@@ -218,7 +244,7 @@ int yoke_tokenizer_encode_spans(const yoke_tokenizer *t, const char *text, size_
 	if (good < bytes)
 		return yk_fail(YOKE_EFORMAT, "tokenizer_encode: the text is not UTF-8 at byte %zu",
 			       good);
-	e = encode(t, text ? text : "", bytes, flags, plain, n, &ids);
+	e = encode(t, text ? text : "", bytes, flags, plain, n, segments, &ids);
 	if (e < 0) {
 		free(ids.id);
 		return e;

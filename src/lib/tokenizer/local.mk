@@ -21,6 +21,7 @@ libyokecore_la_SOURCES += \
 	src/lib/tokenizer/normalize.c \
 	src/lib/tokenizer/pieces.c \
 	src/lib/tokenizer/pieces.h \
+	src/lib/tokenizer/segments.h \
 	src/lib/tokenizer/regex.c \
 	src/lib/tokenizer/regex.h \
 	src/lib/tokenizer/split.c \
