@@ -1,17 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // Low-rank adapters: their gradients are those of finite differences and of the dense matrix W +
 // alpha/r B A; a quantized base gives the gradients of its dequantized form; runs with adapters resume
-// with the same bits and store no frozen weights.
+// with the same bits, store no frozen weights, and refuse another base.
 #include "config.h"
 
+#include <fcntl.h>
 #include <math.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/file.h"
+#include "base/json.h"
 #include "base/number.h"
+#include "formats/checkpoint.h"
 #include "models/pretrained.h"
 #include "nn/lora.h"
+#include "nn/module.h"
 #include "tap.h"
 #include "../tests/models/recorded_files.h"
 #include "train/trained.h"
@@ -50,13 +55,12 @@ static size_t layers_of(const struct yk_network *n, struct yk_lora_layer *to)
 {
 	const struct yk_parameters *p = yk_network_base(n);
 	size_t count = 0;
-	int64_t dims[2];
 	for (int i = 0; i < p->count; i++) {
 		const char *name = p->row[i].name;
 		char layer[48];
 		snprintf(layer, sizeof layer, "%.*s", (int)(strrchr(name, '.') - name), name);
 		if (strncmp(name, "layer", 5) || !yk_ends_with(name, ".weight") ||
-		    !yk_network_linear_dims(n, layer, dims) || i % 3 == 0)
+		    p->row[i].rank != 2 || i % 3 == 0)
 			continue;
 		to[count] = (struct yk_lora_layer){ .rank = RANK, .alpha = alpha };
 		strcpy(to[count++].name, layer);
@@ -181,8 +185,8 @@ static void add_product(float *to, const float *a, const float *b, int64_t rows,
 // Index of the weight of adapter i in the dense network.
 static int dense_index(const struct yk_network *n, size_t i, const struct yk_network *dense)
 {
-	const char *name = n->params.row[n->adapter[i].a].name;
-	const size_t layer = (size_t)(strstr(name, ".lora_A") - name);
+	const char *name = n->adapter[i].as.name;
+	const size_t layer = strlen(name);
 	for (int k = 0; k < dense->params.count; k++)
 		if (!strncmp(dense->params.row[k].name, name, layer) &&
 		    !strcmp(dense->params.row[k].name + layer, ".weight"))
@@ -463,6 +467,225 @@ static void test_base(const struct recorded *r)
 	yoke_error_clear();
 }
 
+// Replaces text in a file, of which `from` is a part, without changing its size.
+static void edit(const char *path, const char *from, const char *to)
+{
+	char *text, *at;
+	size_t bytes;
+	if (!ok(yk_file_read(path, 1 << 20, &text, &bytes) == 0 && (at = strstr(text, from)),
+		"%s has %s", path, from))
+		return;
+	memcpy(at, to, strlen(to));
+	FILE *f = fopen(path, "r+b");
+	fwrite(text, 1, bytes, f);
+	fclose(f);
+	free(text);
+}
+
+static void expect_base(int want, const char *what, const char *run, const char *base)
+{
+	struct yk_trained t = { 0 };
+	const char *name = strrchr(run, '/') + 1;
+	int e = yk_trained_open(run, NULL, &t);
+	ok(e == want && !strchr(yoke_error(), '\n'), "%s: opening the run gives %d, wanted %d: %s",
+	   what, e, want, yoke_error());
+	yoke_error_clear();
+	yk_trained_close(&t);
+	e = train(base, name, 1, "lora=2");
+	ok(e == want, "%s: so does resuming it, got %d: %s", what, e, yoke_error());
+	yoke_error_clear();
+}
+
+// The configuration of the frozen model identifies it, too; the times of its files do not.
+static void test_configuration(const struct recorded *r)
+{
+	static const char *const edits[][2] = {
+		{ "\"rms_norm_eps\": 1e-05", "\"rms_norm_eps\": 1e-03" },
+		{ "\"rope_theta\": 10000.0", "\"rope_theta\": 20000.0" },
+		{ "\"max_position_embeddings\": 64", "\"max_position_embeddings\": 48" },
+	};
+	char init[300], run[300], config[340], weights[340], name[80];
+	const struct timespec old[] = { { 1000000000, 0 }, { 1000000000, 0 } };
+	struct stat st;
+	snprintf(init, sizeof init, "%s", write_model(r));
+	snprintf(name, sizeof name, "%s-configured", r->name);
+	snprintf(run, sizeof run, "%s/%s", folder, name);
+	snprintf(config, sizeof config, "%s/config.json", init);
+	snprintf(weights, sizeof weights, "%s/model.safetensors", init);
+	int e = train(init, name, 1, "lora=2");
+	ok(e == 0, "%s: trains %s", r->name, yoke_error());
+	yoke_error_clear();
+	for (size_t i = 0; i < sizeof edits / sizeof *edits; i++) {
+		edit(config, edits[i][0], edits[i][1]);
+		expect_base(YOKE_EINVAL, edits[i][1], run, init);
+		edit(config, edits[i][1], edits[i][0]);
+	}
+	expect_base(0, "the first configuration", run, init);
+	utimensat(AT_FDCWD, weights, old, 0);
+	expect_base(0, "weights with another time", run, init);
+	// one bit in the middle of the file, which keeps its time
+	FILE *f = fopen(weights, "r+b");
+	fstat(fileno(f), &st);
+	fseek(f, (long)st.st_size / 2, SEEK_SET);
+	const int byte = fgetc(f);
+	fseek(f, (long)st.st_size / 2, SEEK_SET);
+	fputc(byte ^ 1, f);
+	fclose(f);
+	utimensat(AT_FDCWD, weights, (struct timespec[]){ st.st_atim, st.st_mtim }, 0);
+	expect_base(YOKE_EINVAL, "weights with another bit and the same time", run, init);
+}
+
+// What a resumed run repeats may be written otherwise, and its adapter's folder may be gone.
+static void test_repeated(const struct recorded *r)
+{
+	char init[300], from[300], gone[300], keys[400];
+	snprintf(init, sizeof init, "%s", write_model(r));
+	snprintf(from, sizeof from, "%s/repeated", folder);
+	snprintf(gone, sizeof gone, "%s/gone", folder);
+	int e = train(init, "repeated", 1, "lora=2 lora_alpha=16");
+	ok(e == 0, "trains %s", yoke_error());
+	e = train(init, "repeated", 2, "lora=2.0 lora_alpha=1.6e1");
+	ok(e == 0, "resumes with lora_alpha=1.6e1 instead of 16 %s", yoke_error());
+	yoke_error_clear();
+	e = train(init, "repeated", 3, "lora_alpha=16.5");
+	ok(e == YOKE_EINVAL, "refused: resuming with lora_alpha=16.5 %s", yoke_error());
+	yoke_error_clear();
+	snprintf(keys, sizeof keys, "adapter=%s lora_alpha=16.0", from);
+	e = train(init, "further", 1, keys);
+	ok(e == 0, "trains from an adapter, with the default of lora_alpha in another form %s",
+	   yoke_error());
+	yoke_error_clear();
+	ok(rename(from, gone) == 0, "the adapter's folder is moved");
+	snprintf(keys, sizeof keys, "adapter=%s", from);
+	e = train(init, "further", 2, keys);
+	ok(e == 0, "resumes with adapter= of a folder that is gone %s", yoke_error());
+	yoke_error_clear();
+	snprintf(keys, sizeof keys, "adapter=%s", gone);
+	e = train(init, "further", 3, keys);
+	ok(e == YOKE_EINVAL, "refused: resuming with another adapter= %s", yoke_error());
+	yoke_error_clear();
+	snprintf(keys, sizeof keys, "adapter=%s", from);
+	e = train(init, "anew", 1, keys);
+	ok(e == YOKE_ENOENT, "refused: a new run from a folder that is gone %s", yoke_error());
+	yoke_error_clear();
+}
+
+// A copy in PEFT's format that cannot be written does not end the run.
+static void test_copy(const struct recorded *r)
+{
+	char init[300], path[400];
+	struct yk_checkpoint ck;
+	snprintf(init, sizeof init, "%s", write_model(r));
+	snprintf(path, sizeof path, "%s/copy/adapter_model.safetensors/in_the_way", folder);
+	yk_dir_make(path);
+	const int e = train(init, "copy", 2, "lora=2 save_every=1");
+	ok(e == 0, "trains although adapter_model.safetensors cannot be written %s", yoke_error());
+	yoke_error_clear();
+	snprintf(path, sizeof path, "%s/copy", folder);
+	if (ok(yk_checkpoint_open(path, &ck) == 0 && ck.step == 2,
+	       "and keeps the checkpoint of step 2 %s", yoke_error()))
+		yk_checkpoint_fini(&ck);
+}
+
+// Elements of x are dropped before A, the others divided by 1 - p; only in a training's loss.
+static void test_dropout(const struct recorded *r)
+{
+	enum { WIDE = 512 };
+	static const double p = 0.25;
+	struct yk_network *n = adapted(write_model(r), NULL);
+	if (!n)
+		return;
+	yoke_module *layer = n->adapter[0].module;
+	const int64_t in = layer->own[0].dims[1], out = layer->own[0].dims[0];
+	float *y[3], *x = calloc((size_t)(WIDE * in), sizeof *x);
+	for (int64_t i = 0; i < WIDE; i++) // one element other than 0 per row
+		x[i * in + i % in] = 1;
+	yk_network_take_up(n);
+	for (int k = 0; k < 3; k++) { // W x; with adapters; with dropout
+		n->adapter_dropout = k ? p : 0;
+		n->trains = k == 2;
+		const struct yk_low_rank *lora = layer->lora;
+		layer->lora = k ? lora : NULL;
+		yoke_scope *s = yoke_scope_begin("dropout");
+		yoke_random_set(5, 0);
+		y[k] = host_of(
+			yoke_call(layer, yoke_from(yoke_f32, 2, (int64_t[]){ WIDE, in }, x)));
+		yoke_scope_end(s);
+		layer->lora = lora;
+	}
+	int kept = 0, dropped = 0;
+	double worst = 0;
+	for (int64_t i = 0; i < WIDE; i++) {
+		double as[2] = { 0 };
+		for (int64_t o = 0; o < out; o++) {
+			const double w = (double)y[0][i * out + o],
+				     added = (double)y[1][i * out + o] - w,
+				     got = (double)y[2][i * out + o] - w;
+			as[0] = fmax(as[0], fabs(got));
+			as[1] = fmax(as[1], fabs(got - added / (1 - p)));
+		}
+		dropped += as[0] <= as[1];
+		kept += as[0] > as[1];
+		worst = fmax(worst, fmin(as[0], as[1]));
+	}
+	ok(worst < 1e-5 && abs(dropped - (int)(p * WIDE)) < 60,
+	   "of %d elements %d are dropped and %d kept, with a difference of %g", WIDE, dropped,
+	   kept, worst);
+	for (int k = 0; k < 3; k++)
+		free(y[k]);
+	free(x);
+	yk_network_free(n);
+	yoke_error_clear();
+}
+
+// lora_dropout of an adapter is part of a run that continues from it.
+static void test_dropout_run(const struct recorded *r)
+{
+	char init[300], from[300], path[400], keys[400], runs[2][300];
+	json_t *c;
+	snprintf(init, sizeof init, "%s", write_model(r));
+	snprintf(from, sizeof from, "%s/undropped", folder);
+	int e = train(init, "undropped", 2, "lora=2");
+	snprintf(keys, sizeof keys, "adapter=%s", from);
+	if (e == 0)
+		e = train(init, "without", 4, keys);
+	snprintf(from, sizeof from, "%s/dropping", folder);
+	yk_dir_make(from);
+	for (int i = 0; i < 2 && e == 0; i++) {
+		static const char *const files[] = { "adapter_config.json",
+						     "adapter_model.safetensors" };
+		char to[400];
+		snprintf(path, sizeof path, "%s/undropped/%s", folder, files[i]);
+		snprintf(to, sizeof to, "%s/%s", from, files[i]);
+		e = rename(path, to);
+	}
+	snprintf(path, sizeof path, "%s/adapter_config.json", from);
+	c = yk_json_load(path);
+	ok(e == 0 && json_number_value(json_object_get(c, "lora_dropout")) == 0,
+	   "trains without dropout %s", yoke_error());
+	json_object_set_new(c, "lora_dropout", json_real(0.5));
+	yk_json_save(path, c);
+	json_decref(c);
+	snprintf(keys, sizeof keys, "adapter=%s", from);
+	test_resume(init, "dropout", keys);
+	test_resume(init, "dropout2", "lora=2");
+	snprintf(keys, sizeof keys, "adapter=%s recompute=block", from);
+	e = train(init, "dropout-block", 4, keys);
+	snprintf(runs[0], sizeof *runs, "%s/dropout-once", folder);
+	snprintf(runs[1], sizeof *runs, "%s/dropout-block", folder);
+	ok(e == 0 && distance(runs[0], runs[1]) == 0, "recompute drops the same elements %s",
+	   yoke_error());
+	snprintf(runs[1], sizeof *runs, "%s/without", folder);
+	ok(distance(runs[0], runs[1]) > 1e-4, "and training differs from that without dropout: %g",
+	   distance(runs[0], runs[1]));
+	snprintf(path, sizeof path, "%s/dropout-twice/adapter_config.json", folder);
+	c = yk_json_load(path);
+	ok(json_number_value(json_object_get(c, "lora_dropout")) == 0.5,
+	   "the run's copy has lora_dropout");
+	json_decref(c);
+	yoke_error_clear();
+}
+
 static void refuse(const char *what, const char *init, const char *name, const char *keys)
 {
 	const int e = train(init, name, 2, keys);
@@ -516,6 +739,12 @@ int main(void)
 	test_quantized(named("qwen2"), "q4_1");
 	test_runs(named("llama"));
 	test_base(named("qwen3"));
+	test_configuration(named("llama"));
+	test_configuration(named("phi3"));
+	test_repeated(named("llama"));
+	test_copy(named("llama"));
+	test_dropout(named("llama"));
+	test_dropout_run(named("llama"));
 	test_refused(named("llama"), named("gpt2"));
 	return done();
 }

@@ -582,6 +582,31 @@ bool yk_config_is_path(const struct yk_config *c, enum yk_config_key key)
 	return !has_word(yk_config_rows[key].choices, yk_config_str(c, key));
 }
 
+static bool same_value(enum yk_config_key key, const struct yk_config_value *a,
+		       const struct yk_config_value *b)
+{
+	switch (yk_config_rows[key].type) {
+	case YK_KEY_INT:
+	case YK_KEY_EVERY:
+	case YK_KEY_REAL: return a->i == b->i && a->r == b->r;
+	default: return !strcmp(a->text, b->text);
+	}
+}
+
+bool yk_config_same(const struct yk_config *a, const struct yk_config *b, enum yk_config_key key)
+{
+	return same_value(key, &a->value[key], &b->value[key]);
+}
+
+bool yk_config_is(const struct yk_config *c, enum yk_config_key key, const char *text)
+{
+	struct yk_config_value v = { .text = (char *)(uintptr_t)text };
+	if (parse(&yk_config_rows[key], "value", text, &v) == 0)
+		return same_value(key, &c->value[key], &v);
+	yoke_error_clear();
+	return false;
+}
+
 bool yk_config_given(const struct yk_config *c, enum yk_config_key key)
 {
 	return c->value[key].origin != YK_BY_DEFAULT;

@@ -6,7 +6,7 @@
 #define YK_CONF_H
 
 #include "data/text.h"
-#include "nn/model.h"
+#include "nn/lora.h"
 #include "optim/options.h"
 
 // Commands that accept a key.
@@ -61,7 +61,7 @@
 	X(init, MODEL, BASIC, STRING, YK_T, "", 0, 0, NULL, \
 	  "pretrained model to start from, with its tokenizer: a Hugging Face folder, a GGUF file, or a model that " \
 	  "was trained from one") \
-	X(lora, MODEL, ADVANCED, INT, YK_T, "0", 0, 65536, NULL, \
+	X(lora, MODEL, ADVANCED, INT, YK_T, "0", 0, YK_LORA_MAX_RANK, NULL, \
 	  "rank of low-rank adapters (LoRA) for matrices of init=, whose own weights are not trained; 0: train all " \
 	  "weights") \
 	X(lora_alpha, MODEL, ADVANCED, REAL, YK_T, "16", 1e-6, 1e6, NULL, \
@@ -313,6 +313,10 @@ int64_t yk_config_every(const struct yk_config *, enum yk_config_key, double ste
 const char *yk_config_str(const struct yk_config *, enum yk_config_key);
 // Whether the value of a CHOICE_OR_PATH is a path.
 bool yk_config_is_path(const struct yk_config *, enum yk_config_key);
+// Do two configurations have the same value of a key?  Numbers are compared as numbers: 16 and 16.0.
+bool yk_config_same(const struct yk_config *, const struct yk_config *, enum yk_config_key);
+// The same for a value as text, which need not be valid.
+bool yk_config_is(const struct yk_config *, enum yk_config_key, const char *text);
 // Whether the value is not the default.
 bool yk_config_given(const struct yk_config *, enum yk_config_key);
 // Whether this command set it, rather than the checkpoint being resumed.

@@ -14,7 +14,6 @@
 #include "base/number.h"
 #include "graph/context.h"
 #include "config/capable.h"
-#include "nn/windows.h"
 #include "train/check.h"
 #include "train/trainer.h"
 #include "train/trainer_open.h"
@@ -88,7 +87,7 @@ static int gradients(struct yk_trainer *t, struct ran *r, bool *finite)
 	yoke_scope *s = yoke_scope_begin("step");
 	yoke_random_set(t->replica.seed, t->random_step);
 	yk_precision_begin(&t->precision);
-	yoke_tensor *loss = yk_windows_loss(t->replica.net, t->feed.ids[0], t->dropout);
+	yoke_tensor *loss = yk_trainer_loss(t, t->feed.ids[0]);
 	if (yoke_grad(t->replica.scaler ? yoke_scaler_scale(t->replica.scaler, loss) : loss, ps->count, ps->var, t->replica.grad) == 0) {
 		for (int i = 0; i < ps->count && t->replica.scaler; i++)
 			t->replica.grad[i] = yoke_mul(t->replica.grad[i], yoke_scaler_inverse(t->replica.scaler));

@@ -98,17 +98,14 @@ static int same_start(const struct yk_config *c, const struct yk_checkpoint *ck,
 }
 
 // Keys of adapters may be repeated, but not changed.
-static int same_adapters(const struct yk_config *c, const struct yk_checkpoint *ck, const char *out)
+static int same_adapters(const struct yk_config *c, const struct yk_config *was, const char *out)
 {
 	static const enum yk_config_key keys[] = { YK_KEY_lora, YK_KEY_lora_alpha, YK_KEY_lora_targets, YK_KEY_dtype, YK_KEY_quant,
 						    YK_KEY_adapter };
-	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
-		const char *name = yk_config_rows[keys[i]].name, *was = json_string_value(json_object_get(ck->config, name));
-		was = was ? was : yk_config_rows[keys[i]].def;
-		if (yk_config_asked(c, keys[i]) && strcmp(yk_config_str(c, keys[i]), was))
+	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+		if (yk_config_asked(c, keys[i]) && !yk_config_same(c, was, keys[i]))
 			return yk_fail(YOKE_EINVAL, "%s: was started with %s=%s; remove the key, or train another model with another out", out,
-				       name, was);
-	}
+				       yk_config_rows[keys[i]].name, yk_config_str(was, keys[i]));
 	return 0;
 }
 
@@ -119,7 +116,7 @@ int yk_resume_open(struct yk_config *c, const char *out, struct yk_checkpoint *c
 	bool exists = yk_checkpoint_exists(out);
 	struct yk_config was;
 	*resumes = false;
-	const int settled = yk_start_settle(c);
+	const int settled = yk_start_settle(c, exists);
 	if (settled < 0)
 		return settled;
 	if (exists && !strcmp(resume, "0"))
@@ -135,10 +132,12 @@ int yk_resume_open(struct yk_config *c, const char *out, struct yk_checkpoint *c
 	if (e < 0)
 		return e;
 	*resumes = true;
-	if ((e = same_start(c, ck, out)) < 0 || (e = same_adapters(c, ck, out)) < 0 || (e = yk_config_init(&was, YK_T)) < 0)
+	if ((e = same_start(c, ck, out)) < 0 || (e = yk_config_init(&was, YK_T)) < 0)
 		return e;
 	const bool given = yk_config_given(c, YK_KEY_micro_batches);
 	e = yk_config_take(&was, ck->config, out);
+	if (e == 0)
+		e = same_adapters(c, &was, out);
 	if (e == 0)
 		e = yk_config_take(c, ck->config, out);
 	if (e == 0)

@@ -6,8 +6,10 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "graph/context.h"
@@ -31,9 +33,21 @@ const char *yk_start_source(const struct yk_config *c)
 	return yk_start_given(c) ? init_of(c) : yk_config_str(c, YK_KEY_tokenizer);
 }
 
-static int settle(struct yk_config *c, enum yk_config_key key)
+// The absolute path of a file that need not exist.
+static char *absolute(const char *path)
+{
+	char *here = *path == '/' ? strdup("") : getcwd(NULL, 0), *full = NULL;
+	if (here && asprintf(&full, *here ? "%s/%s" : "%s%s", here, path) < 0)
+		full = NULL;
+	free(here);
+	return full;
+}
+
+static int settle(struct yk_config *c, enum yk_config_key key, bool optional)
 {
 	char *path = realpath(yk_config_str(c, key), NULL);
+	if (!path && optional)
+		path = absolute(yk_config_str(c, key));
 	if (!path)
 		return yk_fail(YOKE_ENOENT, "%s=%s: %s", yk_config_rows[key].name, yk_config_str(c, key), strerror(errno));
 	const int e = yk_config_settle_text(c, key, path);
@@ -41,12 +55,12 @@ static int settle(struct yk_config *c, enum yk_config_key key)
 	return e;
 }
 
-int yk_start_settle(struct yk_config *c)
+int yk_start_settle(struct yk_config *c, bool resumes)
 {
-	int e = *yk_config_str(c, YK_KEY_adapter) ? settle(c, YK_KEY_adapter) : 0;
+	int e = *yk_config_str(c, YK_KEY_adapter) ? settle(c, YK_KEY_adapter, resumes) : 0;
 	if (e == 0 && yk_start_given(c))
-		return settle(c, YK_KEY_init);
-	return e == 0 && yk_config_is_path(c, YK_KEY_tokenizer) ? settle(c, YK_KEY_tokenizer) : e;
+		return settle(c, YK_KEY_init, false);
+	return e == 0 && yk_config_is_path(c, YK_KEY_tokenizer) ? settle(c, YK_KEY_tokenizer, false) : e;
 }
 
 // ---- shape ----

@@ -11,8 +11,8 @@ bool yk_start_given(const struct yk_config *);
 // Where the run's tokenizer comes from: init=, or tokenizer=.
 const char *yk_start_source(const struct yk_config *);
 // Replaces the paths of init=, adapter= and tokenizer= by absolute ones, since checkpoints store them.
-// ENOENT.
-int yk_start_settle(struct yk_config *);
+// resumes: the run has the adapter's values, and its folder may be gone.  ENOENT.
+int yk_start_settle(struct yk_config *, bool resumes);
 // The model and its shape: of the checkpoint in `folder` that is resumed (NULL: none), of init=, or
 // of the keys, for a vocabulary of that many tokens.
 int yk_start_shape(const struct yk_config *, int64_t vocab, const struct yk_checkpoint *from, const char *folder,

@@ -116,7 +116,7 @@ static int adapted_network(const char *folder, const struct yk_checkpoint *ck, c
 	if (e == 0)
 		e = yk_adapter_parse(folder, ck->adapter, &x);
 	if (e == 0)
-		e = yk_adapter_same_base(folder, ck->adapter, x.base);
+		e = yk_adapter_same_base(folder, ck, x.base);
 	if (e == 0) {
 		o.context = shape.context;
 		if (!o.dtype && !o.quant) {
@@ -126,6 +126,8 @@ static int adapted_network(const char *folder, const struct yk_checkpoint *ck, c
 		e = yk_trained_adapt(x.base, &shape, &o, x.n, x.layer, &net);
 	}
 	free(x.layer);
+	if (e == 0)
+		net->adapter_dropout = x.dropout;
 	if (e == 0)
 		e = yk_checkpoint_holds(folder, ck, YK_CHECKPOINT_MODEL, sizeof(float) * (uint64_t)net->params.elements);
 	if (e == 0)

@@ -52,7 +52,7 @@ static int position_take(struct yk_trainer *t, const struct yk_checkpoint *from,
 			       "%s: stopped at window %lld of an epoch, but data has %lld windows; "
 			       "resume with the text of the run",
 			       folder, (long long)from->data.index, (long long)windows);
-	} else if (from->data.index > 0 && strcmp(order, yk_config_str(t->replica.config, YK_KEY_shuffle))) {
+	} else if (from->data.index > 0 && !yk_config_is(t->replica.config, YK_KEY_shuffle, order)) {
 		return yk_fail(YOKE_EINVAL,
 			       "%s: stopped in the middle of an epoch with shuffle=%s; remove the "
 			       "key, or train another model with another out",

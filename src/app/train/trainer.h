@@ -113,6 +113,8 @@ void yk_trainer_unfeed(struct yk_trainer *);
 const int32_t *yk_trainer_windows(const struct yk_trainer *, int64_t k);
 // Allocates sums over n micro-batches.
 int yk_trainer_sums(struct yk_trainer *, int64_t n);
+// The loss of windows that is trained on, with dropout.
+yoke_tensor *yk_trainer_loss(struct yk_trainer *, yoke_tensor *windows);
 // Arbitrary windows.
 yoke_tensor *yk_trainer_zeros(const struct yk_trainer *, int64_t rows);
 // Sets the position of the next step in the data.

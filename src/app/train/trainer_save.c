@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/number.h"
 #include "models/adapter.h"
 #include "parallel/gather_checkpoint.h"
@@ -108,7 +109,8 @@ int yk_trainer_keep(struct yk_trainer *t, const char *folder, struct yk_checkpoi
 	return e;
 }
 
-// The adapters as a folder of PEFT, beside the checkpoint.
+// The adapters as a folder of PEFT, beside the checkpoint.  The checkpoint is complete without it, so
+// files that cannot be written are only logged.
 static int write_adapter(const struct yk_trainer *t, const char *folder)
 {
 	const struct yk_network *net = t->replica.net;
@@ -117,9 +119,13 @@ static int write_adapter(const struct yk_trainer *t, const char *folder)
 	int e = f ? yk_adapter_take(net, &x) : yk_fail(YOKE_EINVAL, "%s: of an unknown family '%s'", folder, net->shape.decoder.family);
 	if (e < 0)
 		return e;
-	e = yk_adapter_write(&x, f, &net->shape, json_string_value(json_object_get(t->adapter, "base")), folder);
+	if (yk_adapter_write(&x, f, &net->shape, json_string_value(json_object_get(t->adapter, "base")), folder) < 0) {
+		yk_warn("train", "%s: the checkpoint of step %lld is saved, but not its copy in PEFT's format: %s; write it with "
+			"`yoke export %s DIR format=peft`", folder, (long long)t->replica.step, yoke_error(), folder);
+		yoke_error_clear();
+	}
 	yk_adapter_close(&x);
-	return e;
+	return 0;
 }
 
 int yk_trainer_save(struct yk_trainer *t, const char *folder)

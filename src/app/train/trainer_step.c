@@ -102,6 +102,14 @@ static int64_t random_step_of(const struct yk_trainer *t, const struct micro *m)
 	return (t->replica.batches.first + m->number / parts * t->replica.batches.stride) * parts + m->number % parts;
 }
 
+yoke_tensor *yk_trainer_loss(struct yk_trainer *t, yoke_tensor *windows)
+{
+	t->replica.net->trains = true;
+	yoke_tensor *loss = yk_windows_loss(t->replica.net, windows, t->dropout);
+	t->replica.net->trains = false;
+	return loss;
+}
+
 // The loss of the step's windows for the current parameters, recorded together with the step's last
 // micro-batch.
 static yoke_tensor *loss_now(void *arg)
@@ -117,7 +125,7 @@ static yoke_tensor *loss_now(void *arg)
 	if (t->own)
 		return t->own->loss(t->own->arg, 0, true);
 	if (parts_of(t) * t->replica.batches.count == 1)
-		return yk_windows_loss(t->replica.net, t->part, t->dropout);
+		return yk_trainer_loss(t, t->part);
 	if (t->replica.stage > 2 && yk_zero_enter(&t->replica) < 0)
 		return NULL;
 	yoke_random_set(t->replica.seed, t->random_step);
@@ -128,7 +136,7 @@ static yoke_tensor *loss_now(void *arg)
 		// random numbers depend on the micro-batch
 		snprintf(name, sizeof name, "part%lld", (long long)random_step_of(t, &m));
 		yoke_scope *s = yoke_scope_begin(name);
-		yoke_tensor *loss = yk_windows_loss(t->replica.net, micro_ids(t, &m), t->dropout);
+		yoke_tensor *loss = yk_trainer_loss(t, micro_ids(t, &m));
 		loss = micro_share(t, &m, loss);
 		if (t->replica.stage > 1)
 			loss = yoke_all_reduce(t->replica.group, YOKE_REDUCE_SUM, loss);
@@ -147,7 +155,7 @@ static yoke_tensor *micro_loss(struct yk_trainer *t, const struct micro *m)
 	if (t->own)
 		return micro_share(t, m, t->own->loss(t->own->arg, m->number, false));
 	t->part = micro_ids(t, m);
-	return micro_share(t, m, yk_windows_loss(t->replica.net, t->part, t->dropout));
+	return micro_share(t, m, yk_trainer_loss(t, t->part));
 }
 
 // Records what follows the last micro-batch: reduction over ranks, and the update.

@@ -100,7 +100,7 @@ static int open_adapted(struct yk_export *x, const struct yk_checkpoint *ck)
 	free(m.layer);
 	if (!(x->base = strdup(m.base)))
 		return yk_fail(YOKE_ENOMEM, "%s: no memory for a path", x->path);
-	e = yk_adapter_same_base(x->path, ck->adapter, x->base);
+	e = yk_adapter_same_base(x->path, ck, x->base);
 	if (e == 0 && !yk_pretrained_is(x->base))
 		e = yk_fail(YOKE_EINVAL, "%s: adapts %s, which yoke trained; only adapters of published models can be exported", x->path, x->base);
 	if (e == 0) {
@@ -174,12 +174,6 @@ static int find_source(struct yk_export *x, const struct yk_weight_wanted *wante
 	return e;
 }
 
-// The prefix of names of the decoder's weights in gpt2's files, which the published models have.
-static const char *prefix_of(const struct yk_export *x, bool gguf, const char *name)
-{
-	return !gguf && x->written->names == YK_NAMES_GPT2 && strcmp(name, "lm_head.weight") ? "transformer." : "";
-}
-
 static int list_one(void *arg, const char *name, int rank, const int64_t *dims)
 {
 	const struct listing *l = arg;
@@ -188,16 +182,16 @@ static int list_one(void *arg, const char *name, int rank, const int64_t *dims)
 	struct yk_weight_wanted wanted = { .name = name, .rank = rank };
 	struct yk_weight_place place;
 	struct yk_weight_source source;
-	char full[sizeof place.name + 16];
 	memcpy(wanted.dims, dims, (size_t)rank * sizeof *dims);
-	yk_family_place(f, l->gguf, name, &place);
-	snprintf(full, sizeof full, "%s%s", prefix_of(x, l->gguf, place.name), place.name);
-	full[sizeof place.name - 1] = 0;
+	if (l->gguf)
+		yk_family_place(f, true, name, &place);
+	else
+		yk_family_place_full(f, name, &place);
 	const int e = find_source(x, &wanted, &source);
 	if (e < 0)
 		return e;
-	struct yk_export_tensor *t = place.shared[0] ? find(x, full) : NULL;
-	t = t ? t : add(x, full);
+	struct yk_export_tensor *t = place.shared[0] ? find(x, place.name) : NULL;
+	t = t ? t : add(x, place.name);
 	if (!t)
 		return yk_fail(YOKE_ENOMEM, "%s: no memory for tensors", x->path);
 	const bool in_block = !strncmp(name, "layer", 5), product = strstr(name, ".attn.") || strstr(name, ".mlp.");

@@ -63,6 +63,7 @@ int yk_adapter_apply(const struct yk_adapter *x, struct yk_network *n)
 	if (e == 0)
 		e = yk_network_adapt(n, x->n, l);
 	free(l);
+	n->adapter_dropout = x->dropout;
 	for (size_t i = 0; i < x->n && e == 0 && !(ctx && ctx->mode.dry); i++) {
 		const struct yk_adapter_layer *from = &x->layer[i];
 		yoke_tensor *const *var = &n->params.var[n->adapter[i].a];
@@ -76,17 +77,13 @@ int yk_adapter_apply(const struct yk_adapter *x, struct yk_network *n)
 
 int yk_adapter_take(const struct yk_network *n, struct yk_adapter *to)
 {
-	struct yk_adapter x = { 0 };
+	struct yk_adapter x = { .dropout = n->adapter_dropout };
 	int e = 0;
 	for (size_t i = 0; i < n->adapters && e == 0; i++) {
 		const struct yk_network_adapter *from = &n->adapter[i];
 		yoke_tensor *const *var = &n->params.var[from->a];
-		const char *name = n->params.row[from->a].name;
-		struct yk_lora_layer is = { .rank = from->rank, .alpha = from->alpha };
-		snprintf(is.name, sizeof is.name, "%.*s", (int)(strstr(name, ".lora_A") - name),
-			 name);
 		struct yk_adapter_layer *l =
-			yk_adapter_add(&x, &is, yoke_dim(var[0], 1), yoke_dim(var[1], 0));
+			yk_adapter_add(&x, &from->as, yoke_dim(var[0], 1), yoke_dim(var[1], 0));
 		e = l ? yoke_read(var[0], l->a, yoke_bytes(var[0])) : YOKE_ENOMEM;
 		if (e == 0)
 			e = yoke_read(var[1], l->b, yoke_bytes(var[1]));
@@ -102,12 +99,8 @@ int yk_adapter_take(const struct yk_network *n, struct yk_adapter *to)
 
 void yk_adapter_place(const struct yk_family *f, const char *weight, struct yk_weight_place *to)
 {
-	char name[sizeof to->name];
-	yk_family_place(f, false, weight, to);
+	yk_family_place_full(f, weight, to);
 	*strrchr(to->name, '.') = 0;
-	memcpy(name, to->name, sizeof name);
-	snprintf(to->name, sizeof to->name, "%s%.120s",
-		 f->names == YK_NAMES_GPT2 && strcmp(name, "lm_head") ? "transformer." : "", name);
 }
 
 struct reading {
@@ -142,6 +135,71 @@ static int misfit(const struct reading *r, const struct yk_weight *w, int64_t ro
 		       (long long)rows, (long long)columns);
 }
 
+// Does the layer's rows of b [..,rank] have an element other than 0 in columns from .. to - 1?
+static bool is_used(const float *b, int64_t rows, int64_t rank, int64_t from, int64_t to)
+{
+	for (int64_t i = 0; i < rows; i++)
+		for (int64_t k = from; k < to; k++)
+			if (b[i * rank + k] != 0)
+				return true;
+	return false;
+}
+
+// Finds the layers of a module that have adapters of their own, as yk_adapter_write stores them: each uses
+// another one of equal blocks of B's columns.  Returns the number of blocks and sets each layer's, -1: it
+// has none; 0: the layers have A in common.
+static int blocks_of(const float *b, const struct yk_shared_rows *s, int64_t rank, int block[3])
+{
+	int n = 0;
+	for (int i = 0; i < s->layers; i++)
+		n += is_used(b + s->from[i] * rank, s->rows[i], rank, 0, rank);
+	if (!n || rank % n)
+		return 0;
+	bool taken[3] = { false };
+	for (int i = 0; i < s->layers; i++) {
+		block[i] = -1;
+		for (int k = 0; k < n; k++) {
+			if (!is_used(b + s->from[i] * rank, s->rows[i], rank, k * (rank / n),
+				     (k + 1) * (rank / n)))
+				continue;
+			if (block[i] >= 0 || taken[k])
+				return 0;
+			block[i] = k;
+			taken[k] = true;
+		}
+	}
+	return n;
+}
+
+// Adds a layer with its rows of b [all,rank] and, if it has its own block of columns, only these.
+static int take_layer(const struct reading *r, const struct yk_weight *a, const struct yk_weight *b,
+		      const struct yk_shared_rows *s, int segment, struct yk_lora_layer *is)
+{
+	const int64_t rank = is->rank;
+	int block[3] = { 0 }, n = 1;
+	float *all = malloc((size_t)(s->all * rank) * sizeof *all);
+	int e = all ? yk_weight_rows(b, 0, s->all, all) :
+		      yk_fail(YOKE_ENOMEM, "%s: no memory for '%s'", b->path, b->name);
+	if (e == 0 && s->layers > 1)
+		n = blocks_of(all, s, rank, block);
+	const int at = n ? block[segment] : 0;
+	if (n > 1) {
+		is->rank /= n;
+		is->alpha /= n;
+	}
+	struct yk_adapter_layer *l =
+		e == 0 && at >= 0 ? yk_adapter_add(r->to, is, a->dims[1], s->rows[segment]) : NULL;
+	if (e == 0 && at >= 0 && !l)
+		e = yoke_error_code();
+	if (l)
+		e = yk_weight_rows(a, at * is->rank, is->rank, l->a);
+	for (int64_t i = 0; l && e == 0 && i < l->out; i++)
+		memcpy(l->b + i * is->rank, all + (s->from[segment] + i) * rank + at * is->rank,
+		       (size_t)is->rank * sizeof *l->b);
+	free(all);
+	return e;
+}
+
 // Reads the adapter of one weight of the decoder, if there is one.
 static int read_layer(void *arg, const char *name, int rank, const int64_t *dims)
 {
@@ -149,7 +207,7 @@ static int read_layer(void *arg, const char *name, int rank, const int64_t *dims
 	struct yk_weight_place place;
 	struct yk_weight a, b;
 	struct yk_lora_layer is = { 0 };
-	int64_t from = 0, rows = dims[0];
+	struct yk_shared_rows shared;
 	if (rank != 2 || strlen(name) - strlen(".weight") >= sizeof is.name)
 		return 0;
 	snprintf(is.name, sizeof is.name, "%.*s", (int)(strrchr(name, '.') - name), name);
@@ -168,26 +226,18 @@ static int read_layer(void *arg, const char *name, int rank, const int64_t *dims
 		return yk_fail(YOKE_EFORMAT,
 			       "%s: adapts module '%s', which target_modules of %s do not name",
 			       r->w->set.path, place.name, r->config->path);
-	if (place.shared[0])
-		rows = 0;
-	for (int k = 0; k < 3 && place.shared[k]; k++) {
-		from += k < place.segment ? yk_weight_rows_of(r->shape, place.shared[k]) : 0;
-		rows += yk_weight_rows_of(r->shape, place.shared[k]);
-	}
+	yk_weight_shared_rows(r->shape, &place, dims[0], &shared);
 	yk_peft_config_of(r->config, place.name, &is.rank, &is.alpha);
 	int e = misfit(r, &a, is.rank, dims[1]);
 	if (e == 0)
-		e = misfit(r, &b, rows, is.rank);
-	struct yk_adapter_layer *l = e == 0 ? yk_adapter_add(r->to, &is, dims[1], dims[0]) : NULL;
-	if (!l)
-		return yoke_error_code();
-	e = yk_weight_rows(&a, 0, is.rank, l->a);
-	return e < 0 ? e : yk_weight_rows(&b, from, dims[0], l->b);
+		e = misfit(r, &b, shared.all, is.rank);
+	return e < 0 ? e : take_layer(r, &a, &b, &shared, place.segment, &is);
 }
 
 static int read_all(struct reading *r)
 {
 	int e = yk_model_each(&yk_model_decoder, r->shape, read_layer, r);
+	r->to->dropout = r->config->dropout;
 	for (size_t i = 0; e == 0 && i < (size_t)r->w->set.count; i++)
 		if (!r->used[i])
 			e = yk_fail(
@@ -242,7 +292,7 @@ static int open_run(const char *path, const char *model, const struct yk_model_s
 	int e = yk_checkpoint_open(path, &ck);
 	if (e < 0)
 		return e;
-	e = ck.adapter ? yk_adapter_same_base(path, ck.adapter, model) :
+	e = ck.adapter ? yk_adapter_same_base(path, &ck, model) :
 			 yk_fail(YOKE_EINVAL, "%s: is a model, and no adapter of one", path);
 	if (e == 0)
 		e = yk_adapter_of_run(path, &ck, s, to);

@@ -20,6 +20,7 @@ struct yk_adapter {
 		float *a, *b; // [rank,in], [out,rank], as the decoder's weight
 	} * layer;
 	size_t n, cap;
+	double dropout; // of the inputs of A in training
 };
 // Reads a folder of PEFT (adapter_config.json and adapter_model.safetensors), or the last checkpoint
 // of a run, for a model.  `model`: its path; it must have the weights of the run's frozen model.
@@ -44,14 +45,15 @@ int yk_adapter_write(const struct yk_adapter *, const struct yk_family *,
 // ---- shared by its files ----
 
 // The module of PEFT that adapts a weight of the decoder, "model.layers.3.self_attn.q_proj", and where
-// the weight is in it.
+// the weight is in it.  A weight that the model's files store with others, as rows of one matrix, shares
+// their module.
 void yk_adapter_place(const struct yk_family *, const char *weight, struct yk_weight_place *);
 // adapter_config.json.
 struct yk_peft_config {
 	json_t *root;
 	const char *path;
 	int64_t rank;
-	double alpha;
+	double alpha, dropout;
 	bool rank_stabilized; // products are scaled by alpha / sqrt(rank)
 };
 // EUNSUPPORTED names a setting that is not computed.  transposed: the model's files store [in,out].
@@ -66,9 +68,11 @@ bool yk_peft_config_targets(const struct yk_peft_config *, const char *module);
 // ---- manifests of runs ----
 
 // The manifest's member "adapter" of a network with adapters:
-//     { "base": path, "xxh64": of its weights, "dtype": "file" or a dtype, "quant": "none" or a format,
+//     { "base": path, "xxh64": of its weights, "state": of its files, "dtype": "file" or a dtype,
+//       "quant": "none" or a format, "dropout": 0.1,
 //       "layers": [ { "name": "layer0.attn.q", "rank": 8, "alpha": 16.0 }, .. ] }
-// NULL: an error.
+// dropout only if there is one.  state: yk_weights_state, 0 for a base that yoke trained; older manifests
+// have none.  NULL: an error.
 json_t *yk_adapter_describe(const char *base, const char *dtype, const char *quant,
 			    const struct yk_network *);
 
@@ -77,11 +81,14 @@ struct yk_adapter_manifest {
 					  // yoke_model_options; the manifest owns them
 	struct yk_lora_layer *layer;      // the caller frees them
 	size_t n;
+	double dropout;
 };
 // Reads it back; `folder` is for messages.  EFORMAT.
 int yk_adapter_parse(const char *folder, const json_t *adapter, struct yk_adapter_manifest *);
-// EINVAL: the model does not have the weights of the frozen one; ENOENT.
-int yk_adapter_same_base(const char *folder, const json_t *adapter, const char *model);
+// EINVAL: the model does not have the weights of the frozen one, or its configuration describes another
+// network; ENOENT.  Weights are hashed only if their files changed since the manifest was written; the
+// checkpoint's description then gets the new state.
+int yk_adapter_same_base(const char *folder, const struct yk_checkpoint *, const char *model);
 // Reads the values in a run's checkpoint.
 int yk_adapter_of_run(const char *folder, const struct yk_checkpoint *,
 		      const struct yk_model_shape *, struct yk_adapter *);

@@ -99,8 +99,8 @@ static int check_words(const json_t *o, const char *path, bool transposed)
 
 // A key of rank_pattern or alpha_pattern is a regular expression, of which only names are read, with ^
 // for a whole one.
-static int check_pattern(const json_t *o, const char *path, const char *name, double least,
-			 double most)
+static int check_pattern(const json_t *o, const char *path, const char *name, bool whole,
+			 double least, double most)
 {
 	json_t *patterns = json_object_get(o, name), *value;
 	const char *key;
@@ -118,11 +118,12 @@ static int check_pattern(const json_t *o, const char *path, const char *name, do
 				YOKE_EUNSUPPORTED,
 				"%s: %s has the regular expression '%.60s'; only names are read",
 				path, name, key);
-		if (!json_is_number(value) ||
-		    !(json_number_value(value) >= least && json_number_value(value) <= most))
+		const double v = json_number_value(value);
+		if (!json_is_number(value) || !(v >= least && v <= most) ||
+		    (whole && v != floor(v)))
 			return yk_fail(YOKE_EFORMAT,
-				       "%s: %s of '%.60s' is not a number from %g to %g", path,
-				       name, key, least, most);
+				       "%s: %s of '%.60s' is not a %snumber from %g to %g", path,
+				       name, key, whole ? "whole " : "", least, most);
 	}
 	return 0;
 }
@@ -155,12 +156,16 @@ int yk_peft_config_open(const char *path, bool transposed, struct yk_peft_config
 		e = yk_json_real(c.root, path, "lora_alpha", &c.alpha);
 	if (e == 0 && !(fabs(c.alpha) <= 1e9))
 		e = yk_fail(YOKE_EFORMAT, "%s: lora_alpha %g is out of bounds", path, c.alpha);
+	if (e == 0 && !is_off(json_object_get(c.root, "lora_dropout")))
+		e = yk_json_real(c.root, path, "lora_dropout", &c.dropout);
+	if (e == 0 && !(c.dropout >= 0 && c.dropout < 1))
+		e = yk_fail(YOKE_EFORMAT, "%s: lora_dropout %g is not in [0, 1)", path, c.dropout);
 	if (e == 0)
 		e = check_targets(c.root, path);
 	if (e == 0)
-		e = check_pattern(c.root, path, "rank_pattern", 1, YK_LORA_MAX_RANK);
+		e = check_pattern(c.root, path, "rank_pattern", true, 1, YK_LORA_MAX_RANK);
 	if (e == 0)
-		e = check_pattern(c.root, path, "alpha_pattern", -1e9, 1e9);
+		e = check_pattern(c.root, path, "alpha_pattern", false, -1e9, 1e9);
 	c.rank_stabilized = json_is_true(json_object_get(c.root, "use_rslora"));
 	if (e < 0)
 		yk_peft_config_close(&c);

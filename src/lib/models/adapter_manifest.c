@@ -16,48 +16,167 @@
 #include "formats/checkpoint.h"
 #include "models/pretrained.h"
 
-// The hash of a model's weights, as hexadecimal digits.
-static int hash_of(const char *path, char hex[17])
+// What identifies a frozen model's weights, as hexadecimal digits.
+struct identity {
+	char weights[17],
+		state[17]; // state: of the files; of a checkpoint 0, since its manifest has the hash
+};
+
+static void digits(uint64_t hash, char to[17])
+{
+	snprintf(to, 17, "%016" PRIx64, hash);
+}
+
+static int identify(const char *path, struct identity *to)
 {
 	struct yk_checkpoint ck;
-	uint64_t hash;
+	uint64_t hash = 0, state = 0;
 	int e = 0;
 	if (yk_pretrained_is(path)) {
-		e = yk_pretrained_hash(path, &hash);
+		e = yk_pretrained_hash(path, &hash, &state);
 	} else if ((e = yk_checkpoint_open(path, &ck)) == 0) {
 		hash = ck.file[YK_CHECKPOINT_MODEL].hash;
 		yk_checkpoint_fini(&ck);
 	}
-	if (e == 0)
-		snprintf(hex, 17, "%016" PRIx64, hash);
+	digits(hash, to->weights);
+	digits(state, to->state);
 	return e;
+}
+
+// 1: the files of a pretrained model are in the state that the manifest describes.
+static int is_untouched(const json_t *adapter, const char *path)
+{
+	const char *was = json_string_value(json_object_get(adapter, "state"));
+	uint64_t state;
+	char now[17];
+	const int e = was && yk_pretrained_is(path) ? yk_pretrained_hash(path, NULL, &state) : 1;
+	if (e)
+		return e < 0 ? e : 0;
+	digits(state, now);
+	return !strcmp(was, now);
 }
 
 json_t *yk_adapter_describe(const char *base, const char *dtype, const char *quant,
 			    const struct yk_network *net)
 {
-	json_t *layers = json_array();
-	char hex[17];
-	int bad = !layers;
-	if (hash_of(base, hex) < 0) {
-		json_decref(layers);
+	struct identity id;
+	if (identify(base, &id) < 0)
 		return NULL;
-	}
+	json_t *layers = json_array();
+	int bad = !layers;
 	for (size_t i = 0; i < net->adapters && !bad; i++) {
-		const struct yk_network_adapter *a = &net->adapter[i];
-		const char *name = net->params.row[a->a].name;
-		bad |= json_array_append_new(
-			layers, json_pack("{s:s#, s:I, s:f}", "name", name,
-					  (int)(strstr(name, ".lora_A") - name), "rank",
-					  (json_int_t)a->rank, "alpha", a->alpha));
+		const struct yk_lora_layer *l = &net->adapter[i].as;
+		bad |= json_array_append_new(layers,
+					     json_pack("{s:s, s:I, s:f}", "name", l->name, "rank",
+						       (json_int_t)l->rank, "alpha", l->alpha));
 	}
 	json_t *o = bad ? NULL :
-			  json_pack("{s:s, s:s, s:s, s:s, s:O}", "base", base, "xxh64", hex,
-				    "dtype", dtype, "quant", quant, "layers", layers);
+			  json_pack("{s:s, s:s, s:s, s:s, s:s, s:O}", "base", base, "xxh64",
+				    id.weights, "state", id.state, "dtype", dtype, "quant", quant,
+				    "layers", layers);
+	if (o && net->adapter_dropout > 0 &&
+	    json_object_set_new(o, "dropout", json_real(net->adapter_dropout)) < 0) {
+		json_decref(o);
+		o = NULL;
+	}
 	json_decref(layers);
 	if (!o)
 		yk_fail(YOKE_ENOMEM, "lora: no memory for the manifest");
 	return o;
+}
+
+// ---- comparing the base ----
+
+// Finds the first member in which two descriptions differ, as "decoder.rope.base is 10000.0, not 500000.0".
+static bool differ(const json_t *was, const json_t *now, const char *name, char *to, size_t room)
+{
+	const char *key;
+	json_t *value;
+	char full[160];
+	if (json_equal(was, now))
+		return false;
+	if (json_is_object(was) && json_is_object(now)) {
+		json_object_foreach ((json_t *)(uintptr_t)was, key, value) {
+			snprintf(full, sizeof full, "%.100s%s%.40s", name, *name ? "." : "", key);
+			if (differ(value, json_object_get(now, key), full, to, room))
+				return true;
+		}
+	}
+	char *texts[] = { was ? yk_json_text(was, JSON_COMPACT | JSON_ENCODE_ANY) : NULL,
+			  now ? yk_json_text(now, JSON_COMPACT | JSON_ENCODE_ANY) : NULL };
+	snprintf(to, room, "%s is %.60s, not %.60s", *name ? name : "the network",
+		 texts[1] ? texts[1] : "missing", texts[0] ? texts[0] : "missing");
+	free(texts[0]);
+	free(texts[1]);
+	return true;
+}
+
+// The shape that a model's configuration describes, for sequences of that many tokens.
+static int shape_of(const char *path, int64_t context, const struct yk_model **m,
+		    struct yk_model_shape *to)
+{
+	struct yk_checkpoint ck;
+	*m = &yk_model_decoder;
+	if (yk_pretrained_is(path))
+		return yk_pretrained_shape(path, context, to);
+	int e = yk_checkpoint_open(path, &ck);
+	if (e < 0)
+		return e;
+	e = yk_model_parse(ck.model, path, m, to);
+	yk_checkpoint_fini(&ck);
+	to->context = context;
+	return e;
+}
+
+// Does the model's configuration describe the network that the run adapts?
+static int same_network(const char *folder, const struct yk_checkpoint *ck, const char *model)
+{
+	const struct yk_model *m[2];
+	struct yk_model_shape s[2];
+	char what[320];
+	int e = yk_model_parse(ck->model, folder, &m[0], &s[0]);
+	if (e == 0)
+		e = shape_of(model, s[0].context, &m[1], &s[1]);
+	if (e < 0)
+		return e;
+	json_t *was = yk_model_describe(m[0], &s[0]), *now = yk_model_describe(m[1], &s[1]);
+	if (!was || !now)
+		e = yoke_error_code();
+	else if (differ(was, now, "", what, sizeof what))
+		e = yk_fail(YOKE_EINVAL,
+			    "%s: adapts a model with another configuration than %s: %s; restore "
+			    "its configuration",
+			    folder, model, what);
+	json_decref(was);
+	json_decref(now);
+	return e;
+}
+
+int yk_adapter_same_base(const char *folder, const struct yk_checkpoint *ck, const char *model)
+{
+	const char *want;
+	struct identity id;
+	int e = yk_json_str(ck->adapter, folder, "xxh64", &want);
+	if (e < 0)
+		return e;
+	if (access(model, R_OK) < 0)
+		return yk_fail(YOKE_ENOENT, "%s: adapts the model %s, which cannot be read: %s",
+			       folder, model, strerror(errno));
+	e = same_network(folder, ck, model);
+	const int untouched = e == 0 ? is_untouched(ck->adapter, model) : e;
+	if (untouched)
+		return untouched < 0 ? untouched : 0;
+	e = identify(model, &id);
+	if (e < 0)
+		return e;
+	if (strcmp(id.weights, want))
+		return yk_fail(YOKE_EINVAL,
+			       "%s: adapts a model whose weights have the checksum "
+			       "%.16s, but those of %s have %s",
+			       folder, want, model, id.weights);
+	return json_object_set_new(ck->adapter, "state", json_string(id.state)) < 0 ?
+		       yk_fail(YOKE_ENOMEM, "%s: no memory for the manifest", folder) :
+		       0;
 }
 
 static int parse_layers(const char *folder, const json_t *list, struct yk_lora_layer *to)
@@ -80,26 +199,6 @@ static int parse_layers(const char *folder, const json_t *list, struct yk_lora_l
 	return e;
 }
 
-int yk_adapter_same_base(const char *folder, const json_t *adapter, const char *model)
-{
-	const char *want;
-	char hex[17];
-	int e = yk_json_str(adapter, folder, "xxh64", &want);
-	if (e < 0)
-		return e;
-	if (access(model, R_OK) < 0)
-		return yk_fail(YOKE_ENOENT, "%s: adapts the model %s, which cannot be read: %s",
-			       folder, model, strerror(errno));
-	e = hash_of(model, hex);
-	if (e < 0)
-		return e;
-	return strcmp(hex, want) ? yk_fail(YOKE_EINVAL,
-					   "%s: adapts a model whose weights have the checksum "
-					   "%.16s, but those of %s have %s",
-					   folder, want, model, hex) :
-				   0;
-}
-
 int yk_adapter_parse(const char *folder, const json_t *adapter, struct yk_adapter_manifest *to)
 {
 	const json_t *list = json_object_get(adapter, "layers");
@@ -110,6 +209,11 @@ int yk_adapter_parse(const char *folder, const json_t *adapter, struct yk_adapte
 		e = yk_json_str(adapter, folder, "dtype", &dtype);
 	if (e == 0)
 		e = yk_json_str(adapter, folder, "quant", &quant);
+	if (e == 0 && json_object_get(adapter, "dropout"))
+		e = yk_json_real(adapter, folder, "dropout", &x.dropout);
+	if (e == 0 && !(x.dropout >= 0 && x.dropout < 1))
+		e = yk_fail(YOKE_EFORMAT, "%s: the dropout %g of its adapter is not in [0, 1)",
+			    folder, x.dropout);
 	if (e == 0 && !x.n)
 		e = yk_fail(YOKE_EFORMAT, "%s: lists no layers of its adapter", folder);
 	if (e == 0 && !(x.layer = calloc(x.n, sizeof *x.layer)))
@@ -200,6 +304,7 @@ int yk_adapter_of_run(const char *folder, const struct yk_checkpoint *ck,
 	if (e == 0)
 		e = load(folder, ck, &x);
 	free(m.layer);
+	x.dropout = m.dropout;
 	if (e < 0)
 		yk_adapter_close(&x);
 	else

@@ -15,10 +15,12 @@
 #include "models/weights.h"
 
 // A module of PEFT.  The layers of one that some families store as one matrix (q, k and v, for example)
-// are stacked: A has the rows of all, and B has each layer's columns in its rows, zero elsewhere.
+// are stacked: A has the rows of all, and B has each layer's columns in its rows, zero elsewhere.  Layers
+// with the same A have the same columns.
 struct module {
 	char name[160];
 	int64_t rank, in, out;
+	struct yk_lora_layer first; // the scale of the first layer, alpha / rank, is that of all
 	double alpha;
 	float *a, *b;
 };
@@ -37,10 +39,20 @@ static void modules_free(struct modules *all)
 	free(all->m);
 }
 
-// Appends a layer to a module, at rows from `at` on of its output.
-static int append(struct module *m, const struct yk_adapter_layer *l, int64_t at)
+// The first column of B for a layer with the same A as another one before; the rank: there is none.
+static int64_t find_same(const struct module *m, const struct yk_adapter_layer *l)
 {
-	const int64_t rank = m->rank + l->is.rank, n = l->is.rank;
+	const int64_t n = l->is.rank;
+	for (int64_t k = 0; k + n <= m->rank; k++)
+		if (!memcmp(m->a + k * m->in, l->a, (size_t)(n * m->in) * sizeof *l->a))
+			return k;
+	return m->rank;
+}
+
+// Appends n rows to A and columns to B.
+static int widen(struct module *m, int64_t n)
+{
+	const int64_t rank = m->rank + n;
 	float *a = realloc(m->a, (size_t)(rank * m->in) * sizeof *a);
 	float *b = calloc((size_t)(rank * m->out), sizeof *b);
 	m->a = a ? a : m->a;
@@ -48,50 +60,64 @@ static int append(struct module *m, const struct yk_adapter_layer *l, int64_t at
 		free(b);
 		return yk_fail(YOKE_ENOMEM, "adapter: no memory for %s", m->name);
 	}
-	// the scale of the first layer, alpha / rank, is that of all
-	const double scale = l->is.alpha / (double)n,
-		     by = m->rank && m->alpha != 0 ? scale * (double)m->rank / m->alpha : 1;
-	if (m->rank && m->alpha == 0 && scale != 0) {
-		free(b);
-		return yk_fail(YOKE_EINVAL,
-			       "adapter: %s: layers with alpha 0 and %g cannot be one module",
-			       m->name, l->is.alpha);
-	}
-	memcpy(a + m->rank * m->in, l->a, (size_t)(n * m->in) * sizeof *a);
 	for (int64_t r = 0; r < m->out && m->rank; r++)
 		memcpy(b + r * rank, m->b + r * m->rank, (size_t)m->rank * sizeof *b);
-	for (int64_t r = 0; r < l->out; r++)
-		for (int64_t k = 0; k < n; k++)
-			b[(at + r) * rank + m->rank + k] = (float)(by * (double)l->b[r * n + k]);
-	m->alpha = m->rank ? m->alpha * (double)rank / (double)m->rank : l->is.alpha;
 	free(m->b);
 	m->b = b;
 	m->rank = rank;
 	return 0;
 }
 
-static int add_layer(const struct yk_adapter_layer *l, const struct yk_family *f,
+// Adds a layer to a module, at rows from `at` on of its output.
+static int append(struct module *m, const struct yk_adapter_layer *l, int64_t at)
+{
+	const int64_t n = l->is.rank, column = find_same(m, l);
+	if (!m->rank)
+		m->first = l->is;
+	const struct yk_lora_layer *first = &m->first;
+	const bool same = l->is.alpha == first->alpha && n == first->rank;
+	if (!same && first->alpha == 0 && l->is.alpha != 0)
+		return yk_fail(YOKE_EINVAL,
+			       "adapter: %s: layers with alpha 0 and %g cannot be one module",
+			       m->name, l->is.alpha);
+	const double by = same || first->alpha == 0 ?
+				  1 :
+				  l->is.alpha / (double)n * (double)first->rank / first->alpha;
+	if (column == m->rank) {
+		const int e = widen(m, n);
+		if (e < 0)
+			return e;
+		memcpy(m->a + column * m->in, l->a, (size_t)(n * m->in) * sizeof *m->a);
+	}
+	for (int64_t r = 0; r < l->out; r++)
+		for (int64_t k = 0; k < n; k++)
+			m->b[(at + r) * m->rank + column + k] =
+				(float)(by * (double)l->b[r * n + k]);
+	m->alpha = m->rank % first->rank ? first->alpha * (double)m->rank / (double)first->rank :
+					   first->alpha * (double)(m->rank / first->rank);
+	return 0;
+}
+
+// Adds a layer if it is that segment of its module: so the order of the layers does not matter.
+static int add_layer(const struct yk_adapter_layer *l, int segment, const struct yk_family *f,
 		     const struct yk_model_shape *s, struct modules *all)
 {
 	struct yk_weight_place place;
 	char weight[sizeof l->is.name + 8];
-	int64_t at = 0, out = l->out;
+	struct yk_shared_rows shared;
 	size_t i = 0;
 	snprintf(weight, sizeof weight, "%s.weight", l->is.name);
 	yk_adapter_place(f, weight, &place);
-	if (place.shared[0])
-		out = 0;
-	for (int k = 0; k < 3 && place.shared[k]; k++) {
-		at += k < place.segment ? yk_weight_rows_of(s, place.shared[k]) : 0;
-		out += yk_weight_rows_of(s, place.shared[k]);
-	}
+	if (place.segment != segment)
+		return 0;
+	yk_weight_shared_rows(s, &place, l->out, &shared);
 	while (i < all->n && strcmp(all->m[i].name, place.name))
 		i++;
 	if (i == all->n) {
-		all->m[all->n++] = (struct module){ .in = l->in, .out = out };
+		all->m[all->n++] = (struct module){ .in = l->in, .out = shared.all };
 		memcpy(all->m[i].name, place.name, sizeof place.name);
 	}
-	return append(&all->m[i], l, at);
+	return append(&all->m[i], l, shared.from[place.segment]);
 }
 
 // ---- adapter_config.json ----
@@ -134,7 +160,8 @@ static bool listed(const json_t *list, const char *name)
 }
 
 static int write_config(const struct modules *all, const struct yk_family *f,
-			const struct yk_model_shape *s, const char *base, const char *path)
+			const struct yk_model_shape *s, const char *base, double dropout,
+			const char *path)
 {
 	const bool uniform = is_uniform(all, f, s->layers);
 	json_t *targets = json_array(), *ranks = json_object(), *alphas = json_object();
@@ -156,7 +183,7 @@ static int write_config(const struct modules *all, const struct yk_family *f,
 				    "auto_mapping", "base_model_name_or_path", base, "bias", "none",
 				    "fan_in_fan_out", (int)f->transposed, "inference_mode", 1,
 				    "layers_pattern", "init_lora_weights", 1, "layers_to_transform",
-				    "lora_alpha", number(all->m[0].alpha), "lora_dropout", 0.0,
+				    "lora_alpha", number(all->m[0].alpha), "lora_dropout", dropout,
 				    "modules_to_save", "peft_type", "LORA", "r",
 				    (json_int_t)all->m[0].rank, "rank_pattern", ranks, "revision",
 				    "alpha_pattern", alphas, "task_type", "CAUSAL_LM",
@@ -202,8 +229,9 @@ int yk_adapter_write(const struct yk_adapter *x, const struct yk_family *f,
 	struct modules all = { .m = calloc(x->n + 1, sizeof *all.m) };
 	char path[4096];
 	int e = all.m ? yk_dir_make(folder) : yk_fail(YOKE_ENOMEM, "%s: no memory", folder);
-	for (size_t i = 0; i < x->n && e == 0; i++)
-		e = add_layer(&x->layer[i], f, s, &all);
+	for (int segment = 0; segment < 3; segment++)
+		for (size_t i = 0; i < x->n && e == 0; i++)
+			e = add_layer(&x->layer[i], segment, f, s, &all);
 	if (e == 0 &&
 	    snprintf(path, sizeof path, "%s/adapter_model.safetensors", folder) >= (int)sizeof path)
 		e = yk_fail(YOKE_EINVAL, "%s: the path is too long", folder);
@@ -211,7 +239,7 @@ int yk_adapter_write(const struct yk_adapter *x, const struct yk_family *f,
 		e = write_tensors(&all, path);
 	if (e == 0) {
 		snprintf(path, sizeof path, "%.4060s/adapter_config.json", folder);
-		e = write_config(&all, f, s, base, path);
+		e = write_config(&all, f, s, base, x->dropout, path);
 	}
 	modules_free(&all);
 	return e;

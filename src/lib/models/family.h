@@ -52,6 +52,9 @@ struct yk_weight_place {
 };
 // The place of the parameter `name` ("layer3.attn.q.weight") in files of the family.
 void yk_family_place(const struct yk_family *, bool gguf, const char *name, struct yk_weight_place *);
+// The same with the name that Hugging Face's files of the whole model have; those of gpt2's decoder alone
+// lack "transformer.".
+void yk_family_place_full(const struct yk_family *, const char *name, struct yk_weight_place *);
 // May a tensor of a file be left out, since it is no parameter (tables of rotary embeddings,
 // causal masks) or the tied head?
 bool yk_family_ignores(const struct yk_model_shape *, const char *name);

@@ -26,12 +26,26 @@ static FILE *problem(struct report *r)
 	return r->f;
 }
 
-int64_t yk_weight_rows_of(const struct yk_model_shape *s, const char *name)
+// Rows of the layer `name`, "attn.q", of a block that some families store with others.
+static int64_t rows_of(const struct yk_model_shape *s, const char *name)
 {
 	const struct yk_decoder *d = &s->decoder;
 	if (!strcmp(name, "attn.q"))
 		return s->heads * d->head_dim;
 	return !strcmp(name, "attn.k") || !strcmp(name, "attn.v") ? d->kv_heads * d->head_dim : d->hidden;
+}
+
+void yk_weight_shared_rows(const struct yk_model_shape *s, const struct yk_weight_place *place, int64_t rows, struct yk_shared_rows *to)
+{
+	struct yk_shared_rows r = { 0 };
+	for (; r.layers < 3 && place->shared[r.layers]; r.layers++) {
+		r.from[r.layers] = r.all;
+		r.rows[r.layers] = rows_of(s, place->shared[r.layers]);
+		r.all += r.rows[r.layers];
+	}
+	if (!r.layers)
+		r = (struct yk_shared_rows){ .layers = 1, .rows = { rows }, .all = rows };
+	*to = r;
 }
 
 static bool is_weight(const char *name)
@@ -45,6 +59,7 @@ int yk_weight_source(struct yk_weights *w, const struct yk_family *f, const stru
 	const char *name = wanted->name;
 	const bool in_block = !strncmp(name, "layer", 5), product = strstr(name, ".attn.") || strstr(name, ".mlp.");
 	struct yk_weight_place place;
+	struct yk_shared_rows shared;
 	char want[YK_SHAPE_TEXT], got[YK_SHAPE_TEXT];
 	yk_family_place(f, w->is_gguf, name, &place);
 	const int e = yk_weights_find(w, place.name, &to->weight);
@@ -57,15 +72,9 @@ int yk_weight_source(struct yk_weights *w, const struct yk_family *f, const stru
 	to->rank = wanted->rank;
 	memcpy(to->dims, wanted->dims, sizeof to->dims);
 	to->head_dim = shape->decoder.head_dim;
-	to->rows = to->dims[0];
-	to->from = 0;
-	if (place.shared[0]) {
-		to->rows = 0;
-		for (int k = 0; k < 3 && place.shared[k]; k++) {
-			to->from += k < place.segment ? yk_weight_rows_of(shape, place.shared[k]) : 0;
-			to->rows += yk_weight_rows_of(shape, place.shared[k]);
-		}
-	}
+	yk_weight_shared_rows(shape, &place, to->dims[0], &shared);
+	to->rows = shared.all;
+	to->from = shared.from[place.segment];
 	to->transposed = f->transposed && !w->is_gguf && in_block && product && to->rank == 2;
 	to->swapped = f->swapped && w->is_gguf && (strstr(name, ".attn.q.") || strstr(name, ".attn.k."));
 	to->offset = f->norm_offset && !w->is_gguf && to->rank == 1 && is_weight(name);

@@ -109,3 +109,12 @@ void yk_family_place(const struct yk_family *f, bool gguf, const char *name, str
 	if (in_block)
 		add_shared(f, gguf, r, to);
 }
+
+void yk_family_place_full(const struct yk_family *f, const char *name, struct yk_weight_place *to)
+{
+	yk_family_place(f, false, name, to);
+	const bool in_decoder = f->names == YK_NAMES_GPT2 && strcmp(to->name, "lm_head.weight");
+	char short_name[sizeof to->name];
+	memcpy(short_name, to->name, sizeof short_name);
+	snprintf(to->name, sizeof to->name, "%s%.140s", in_decoder ? "transformer." : "", short_name);
+}

@@ -185,14 +185,16 @@ static int open_files(const char *path, int64_t context, struct yk_weights *w, c
 	return e < 0 ? e : limit_context(path, context, s);
 }
 
-int yk_pretrained_hash(const char *path, uint64_t *to)
+int yk_pretrained_hash(const char *path, uint64_t *hash, uint64_t *state)
 {
 	const struct yk_family *family;
 	struct yk_model_shape shape;
 	struct yk_weights *w = yk_weights_new(path);
 	int e = w ? open_files(path, 0, w, &family, &shape) : YOKE_ENOMEM;
-	if (e == 0)
-		e = yk_weights_hash(w, to);
+	if (e == 0 && state)
+		e = yk_weights_state(w, state);
+	if (e == 0 && hash)
+		e = yk_weights_hash(w, hash);
 	yk_weights_release(w);
 	return e;
 }

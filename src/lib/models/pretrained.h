@@ -47,8 +47,9 @@ const struct yk_model *yk_pretrained_model(const struct yk_family *);
 // EFORMAT: the shape is that of no model, or of one with far more weights than the files have, for
 // which nothing should be allocated; a few missing tensors are named when weights are loaded.
 int yk_pretrained_check(const char *path, const struct yk_weights *, const struct yk_family *, const struct yk_model_shape *);
-// A checksum of all tensors, with their names, formats and shapes, whatever their order in the files.
-int yk_pretrained_hash(const char *path, uint64_t *to);
+// A checksum of all tensors, with their names, formats and shapes, whatever their order in the files; and
+// yk_weights_state.  Either may be NULL.
+int yk_pretrained_hash(const char *path, uint64_t *hash, uint64_t *state);
 void yk_pretrained_close(struct yk_pretrained *);
 
 #endif

@@ -4,8 +4,13 @@
 
 #include "models/weights.h"
 
+#include <errno.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/half.h"
@@ -113,24 +118,100 @@ uint64_t yk_weights_elements(const struct yk_weights *w)
 	return all;
 }
 
+// ---- checksums ----
+
+// Advice about the pages of mapped bytes; no error if it is not taken.
+static void advise(const void *at, uint64_t bytes, int advice)
+{
+	const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), from = (uintptr_t)at & ~(page - 1);
+	if (bytes)
+		madvise((void *)from, (uintptr_t)at + bytes - from, advice);
+}
+
+void yk_weights_forget(const void *at, uint64_t bytes)
+{
+	advise(at, bytes, MADV_DONTNEED);
+}
+
+// The bytes of tensor i, and a hash of what describes them.  NULL: an error.
+static const unsigned char *describe(const struct yk_weights *w, size_t i, const struct yk_weight_stored *x, uint64_t *hash)
+{
+	const struct yk_safetensors_part *part = w->is_gguf ? NULL : &w->set.part[i];
+	const void *data = w->is_gguf ? w->gguf.tensor[i].data : yk_safetensors_data(part->file, part->entry);
+	const int64_t *dims = w->is_gguf ? w->gguf.tensor[i].dims : part->entry->dims;
+	const int rank = w->is_gguf ? w->gguf.tensor[i].rank : part->entry->rank;
+	const char *name = yk_weights_name(w, i);
+	*hash = yk_hash(name, strlen(name), 0);
+	*hash = yk_hash(x->format, strlen(x->format), *hash);
+	*hash = yk_hash(dims, (size_t)rank * sizeof *dims, *hash);
+	return data;
+}
+
+enum { WINDOW = 4 << 20 }; // bytes that are in memory at once
+
+static int hash_of(const unsigned char *data, uint64_t bytes, uint64_t seed, uint64_t *to)
+{
+	struct yk_hash_state *s = yk_hash_new(seed);
+	if (!s)
+		return yk_fail(YOKE_ENOMEM, "no memory for a checksum");
+	for (uint64_t at = 0; at < bytes; at += WINDOW) {
+		const uint64_t n = bytes - at < WINDOW ? bytes - at : WINDOW;
+		yk_hash_add(s, data + at, n);
+		yk_weights_forget(data + at, n);
+	}
+	*to = yk_hash_end(s);
+	return 0;
+}
+
 int yk_weights_hash(const struct yk_weights *w, uint64_t *to)
 {
 	struct yk_weight_stored x;
-	uint64_t sum = 0; // does not depend on the order
+	uint64_t sum = 0, hash; // does not depend on the order
 	for (size_t i = 0; yk_weights_stored(w, i, &x); i++) {
-		const struct yk_safetensors_part *part = w->is_gguf ? NULL : &w->set.part[i];
-		const void *data = w->is_gguf ? w->gguf.tensor[i].data : yk_safetensors_data(part->file, part->entry);
-		const int64_t *dims = w->is_gguf ? w->gguf.tensor[i].dims : part->entry->dims;
-		const int rank = w->is_gguf ? w->gguf.tensor[i].rank : part->entry->rank;
-		const char *name = yk_weights_name(w, i);
-		if (!data)
-			return yoke_error_code();
-		uint64_t hash = yk_hash(name, strlen(name), 0);
-		hash = yk_hash(x.format, strlen(x.format), hash);
-		hash = yk_hash(dims, (size_t)rank * sizeof *dims, hash);
-		sum += yk_hash(data, x.bytes, hash);
+		const unsigned char *data = describe(w, i, &x, &hash);
+		const int e = data ? hash_of(data, x.bytes, hash, &hash) : yoke_error_code();
+		if (e < 0)
+			return e;
+		sum += hash;
 	}
 	*to = sum;
+	return 0;
+}
+
+static const char *file_of(const struct yk_weights *w, int i)
+{
+	if (w->is_gguf)
+		return i < w->gguf.files ? w->gguf.file[i].path : NULL;
+	return i < w->set.files ? w->set.file[i].path : NULL;
+}
+
+int yk_weights_state(const struct yk_weights *w, uint64_t *to)
+{
+	enum { SAMPLE = 512 };
+	struct yk_weight_stored x;
+	struct stat st;
+	uint64_t all = 0, hash;
+	const char *path;
+	for (int i = 0; (path = file_of(w, i)); i++) {
+		if (stat(path, &st) < 0)
+			return yk_fail(YOKE_EIO, "%s: %s", path, strerror(errno));
+		// any write sets the change time, also one that sets the modification time back
+		all = yk_hash((int64_t[]){ st.st_size, st.st_ctim.tv_sec, st.st_ctim.tv_nsec }, 24, all);
+	}
+	for (size_t i = 0; yk_weights_stored(w, i, &x); i++) {
+		const unsigned char *data = describe(w, i, &x, &hash);
+		if (!data)
+			return yoke_error_code();
+		const uint64_t n = x.bytes < SAMPLE ? x.bytes : SAMPLE;
+		const unsigned char *sample[] = { data + (x.bytes - n) / 2, data + x.bytes - n };
+		for (int k = 0; k < 2; k++) {
+			advise(sample[k], n, MADV_RANDOM); // reads this page only
+			hash = yk_hash(sample[k], n, hash);
+			advise(sample[k], n, MADV_NORMAL);
+		}
+		all = yk_hash(&hash, sizeof hash, all);
+	}
+	*to = all;
 	return 0;
 }
 

@@ -43,6 +43,12 @@ bool yk_weights_stored(const struct yk_weights *, size_t i, struct yk_weight_sto
 uint64_t yk_weights_elements(const struct yk_weights *);
 // A checksum of all tensors, with names, formats and shapes.
 int yk_weights_hash(const struct yk_weights *, uint64_t *to);
+// A checksum that costs little whatever the size: the size and change time of each file, and of each
+// tensor name, format, shape and a sample of its bytes.  If it is the same as before, no file was written
+// in between; a copy of a file has another one.
+int yk_weights_state(const struct yk_weights *, uint64_t *to);
+// Gives the memory of mapped bytes back, which are read from the file again when they are used.
+void yk_weights_forget(const void *at, uint64_t bytes);
 // Without files, for one user; NULL: ENOMEM.
 struct yk_weights *yk_weights_new(const char *path);
 void yk_weights_release(void *weights); // NULL is fine
@@ -76,8 +82,14 @@ int yk_weight_source_rows(const struct yk_weight_source *, int64_t from, int64_t
 // The row of the file's tensor, or the element of its vector, that is row r of a parameter that is not
 // transposed.
 int64_t yk_weight_source_row(const struct yk_weight_source *, int64_t r);
-// Rows of the layer `name`, "attn.q", of a block that some families store with others.
-int64_t yk_weight_rows_of(const struct yk_model_shape *, const char *name);
+// The rows of each layer in a tensor that several layers of a block may share.
+struct yk_shared_rows {
+	int layers;                // 1: it has only this parameter
+	int64_t from[3], rows[3];  // by segment
+	int64_t all;
+};
+// rows: of the parameter, which counts if the tensor has no other.
+void yk_weight_shared_rows(const struct yk_model_shape *, const struct yk_weight_place *, int64_t rows, struct yk_shared_rows *);
 
 // Formats in which a model's matrices can be held: as in the file if an op computes with them (others
 // become F16); F32, as variables that can be trained; or another format that yoke_quantize writes,

@@ -76,8 +76,11 @@ static int linear_forward(yoke_module *m, void *state, int n, yoke_tensor *const
 	if (err)
 		return err;
 	out[0] = product(m, in[0]);
-	if (m->lora)
-		out[0] = yoke_add(out[0], yk_low_rank_product(m->lora, in[0], m->net && m->net->by_row));
+	if (m->lora) {
+		const double dropout = m->net && m->net->trains ? m->net->adapter_dropout : 0;
+		yoke_tensor *x = dropout > 0 ? yoke_dropout(in[0], dropout) : in[0];
+		out[0] = yoke_add(out[0], yk_low_rank_product(m->lora, x, m->net && m->net->by_row));
+	}
 	return 0;
 }
 

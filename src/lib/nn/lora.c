@@ -33,14 +33,6 @@ static yoke_module *linear_at(const struct yk_network *n, const char *path)
 	return m && m->class == &yk_linear_class && !m->own[0].with ? m : NULL;
 }
 
-bool yk_network_linear_dims(const struct yk_network *n, const char *name, int64_t dims[2])
-{
-	const yoke_module *m = linear_at(n, name);
-	if (m)
-		memcpy(dims, m->own[0].dims, 2 * sizeof *dims);
-	return m;
-}
-
 static int add_layer(struct yk_network *n, const struct yk_lora_layer *l,
 		     struct yk_network_adapter *to)
 {
@@ -58,7 +50,7 @@ static int add_layer(struct yk_network *n, const struct yk_lora_layer *l,
 			       ", alpha %g; the rank must be in 1 .. %d",
 			       l->name, l->rank, l->alpha, YK_LORA_MAX_RANK);
 	const int64_t *w = m->own[0].dims, a[] = { l->rank, w[1] }, b[] = { w[0], l->rank };
-	*to = (struct yk_network_adapter){ .module = m, .a = p->count, .rank = l->rank, .alpha = l->alpha };
+	*to = (struct yk_network_adapter){ .module = m, .a = p->count, .as = *l };
 	to->is.scale = l->alpha / (double)l->rank;
 	m->lora = &to->is;
 	yk_parameters_add(p, 2, a, "%s.lora_A.weight", l->name);

@@ -3,6 +3,7 @@
 //
 //     y = W x + alpha/rank B (A x)        A [rank,in], B [out,rank]
 //
+// In training, with dropout, A multiplies x with some elements zeroed and the others divided by 1 - p.
 // A and B are the parameters of an adapted network; its weights are frozen, and may be quantized.
 #ifndef YK_LORA_H
 #define YK_LORA_H
@@ -11,21 +12,12 @@
 
 enum { YK_LORA_MAX_RANK = 65536 };
 
-// A layer with an adapter.
-struct yk_lora_layer {
-	char name[48]; // "layer3.attn.q"
-	int64_t rank;
-	double alpha;
-};
-
 // Adapts layers of a network: moves its parameters to `frozen` and adds A and B of each layer,
 // "layer3.attn.q.lora_A.weight" and lora_B, to `params`.  yk_parameters_draw sets A to U(-1/sqrt(in),
 // 1/sqrt(in)) and B to 0, so that an adapted network starts with the values of the original one.
 // EINVAL: there is no linear layer of that name, it is listed twice, or its rank or alpha is out of
 // bounds; the network can then only be freed.
 int yk_network_adapt(struct yk_network *, size_t n, const struct yk_lora_layer *);
-// The dims of the weight [out,in] of a linear layer; false: there is none of that name.
-bool yk_network_linear_dims(const struct yk_network *, const char *name, int64_t dims[2]);
 // The number of elements of the adapters' matrices in a network of that shape.
 int64_t yk_lora_elements(const struct yk_model *, const struct yk_model_shape *, size_t n,
 			 const struct yk_lora_layer *);

@@ -102,6 +102,13 @@ struct yk_stage {
 	int64_t from, to;  // its blocks, from .. to - 1
 };
 
+// A layer with a low-rank adapter (lora.h).
+struct yk_lora_layer {
+	char name[48]; // "layer3.attn.q"
+	int64_t rank;
+	double alpha;
+};
+
 struct yk_network {
 	const struct yk_model *model;
 	struct yk_model_shape shape;
@@ -111,10 +118,11 @@ struct yk_network {
 		yoke_module *module; // the linear layer
 		struct yk_low_rank is;
 		int a; // index of A in `params`; B follows
-		int64_t rank;
-		double alpha;
+		struct yk_lora_layer as;
 	} *adapter;
 	size_t adapters;
+	double adapter_dropout; // of the inputs of A, in losses that are recorded while `trains`
+	bool trains;
 	struct yk_shard shard; // its position if several ranks compute it together (tensor
 			       // parallelism); then it has no cache
 	struct yk_stage stage; // the blocks it holds (pipeline parallelism), with the same
