@@ -131,6 +131,34 @@ static void writing(void)
 	yoke_error_clear();
 }
 
+// Two files that belong together, of which `first` exists or not; `fails`: a folder takes the second's name.
+static void pair(bool exists, bool fails)
+{
+	struct yk_file_writer a, b;
+	char first[600], second[600];
+	snprintf(first, sizeof first, "%s/pair.data", folder);
+	snprintf(second, sizeof second, "%s/pair", folder);
+	if (exists)
+		yk_file_write(first, "old", 3);
+	const int before = entries(folder);
+	ok(!yk_file_begin(&a, first) && !yk_file_begin(&b, second) && !yk_file_add(&a, "new", 3) &&
+		   !yk_file_add(&b, "n", 1) && (!fails || !mkdir(second, 0777)),
+	   "two files, the first %s", exists ? "exists" : "is new");
+	ok(yk_file_commit_both(&a, &b) == (fails ? YOKE_EIO : 0), "are committed: %s", yoke_error());
+	yoke_error_clear();
+	if (fails && !exists)
+		ok(access(first, F_OK) < 0, "the first is removed when the second fails");
+	else
+		holds(first, fails ? "old" : "new", "the first is old when the second fails");
+	if (!fails)
+		holds(second, "n", "the second is new");
+	ok(entries(folder) == before + 1 + (!fails && !exists), "no temporary file is left");
+	unlink(first);
+	if (fails)
+		rmdir(second);
+	unlink(second);
+}
+
 static void failing(void)
 {
 	struct rlimit old, limit;
@@ -164,6 +192,8 @@ static void failing(void)
 	}
 	yk_file_abort(&w);
 	holds(path, "old", "leaves the old file");
+	for (int i = 0; i < 4; i++)
+		pair(i & 1, i & 2);
 
 	if (geteuid() == 0) {
 		skip("a read-only directory", "root writes everywhere");

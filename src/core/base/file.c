@@ -321,23 +321,75 @@ void yk_file_nameless_close(struct yk_file_writer *w)
 	*w = (struct yk_file_writer){ .fd = -1 };
 }
 
-int yk_file_commit(struct yk_file_writer *w)
+// Syncs and closes the temporary file.
+static int finish(struct yk_file_writer *w)
 {
 	int e = fsync(w->fd) < 0 ? fail("write", w->path, errno) : 0;
 	int fd = w->fd;
 	w->fd = -1;
 	if (close(fd) < 0 && !e)
 		e = fail("write", w->path, errno);
-	if (!e && rename(w->temporary, w->path) < 0)
-		e = fail("write", w->path, errno);
-	if (!e) {
-		free(w->temporary);
-		w->temporary = NULL;
-		char *folder = folder_of(w->path);
-		e = folder ? yk_dir_sync(folder) : fail("write", w->path, ENOMEM);
-		free(folder);
-	}
+	return e;
+}
+
+static int replace(struct yk_file_writer *w)
+{
+	if (rename(w->temporary, w->path) < 0)
+		return fail("write", w->path, errno);
+	free(w->temporary);
+	w->temporary = NULL;
+	char *folder = folder_of(w->path);
+	const int e = folder ? yk_dir_sync(folder) : fail("write", w->path, ENOMEM);
+	free(folder);
+	return e;
+}
+
+int yk_file_commit(struct yk_file_writer *w)
+{
+	int e = finish(w);
+	if (!e)
+		e = replace(w);
 	yk_file_abort(w);
+	return e;
+}
+
+// Gives the file at the writer's path another name too; *kept is NULL if there is no file.  File systems
+// without hard links have it under the other name only.
+static int keep(const struct yk_file_writer *w, char **kept)
+{
+	if (asprintf(kept, "%s.old", w->temporary) < 0) {
+		*kept = NULL;
+		return fail("write", w->path, ENOMEM);
+	}
+	if (!link(w->path, *kept) || !rename(w->path, *kept))
+		return 0;
+	const int reason = errno;
+	free(*kept);
+	*kept = NULL;
+	return reason == ENOENT ? 0 : fail("write", w->path, reason);
+}
+
+int yk_file_commit_both(struct yk_file_writer *first, struct yk_file_writer *second)
+{
+	char *kept = NULL;
+	int e = finish(first);
+	if (!e)
+		e = finish(second);
+	if (!e)
+		e = keep(first, &kept);
+	if (!e)
+		e = replace(first);
+	if (!e)
+		e = replace(second);
+	if (e < 0 && second->temporary && kept)
+		rename(kept, first->path);
+	else if (e < 0 && second->temporary && !first->temporary)
+		unlink(first->path);
+	if (kept)
+		unlink(kept);
+	free(kept);
+	yk_file_abort(first);
+	yk_file_abort(second);
 	return e;
 }
 
