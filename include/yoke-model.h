@@ -156,13 +156,16 @@ struct yoke_onnx_options {
 };
 // Writes how m recorded values are computed from n inputs as an ONNX model: opset 20, all shapes static.
 // Inputs are tensors that the outputs were recorded from, with any numbers; what else these depend on is
-// written as constants, with its present numbers.  The file and PATH.data are replaced atomically.
+// written as constants, with its present numbers.  The file and PATH.data are replaced
+// together: after an error both are as before.  Names are made valid and unique: what is not UTF-8, white
+// space and control characters become '_', bytes from the 301st on are cut off, and equal names get numbers.
 //
-// Values keep their dtypes.  f16 and bf16 are computed in f32, and rounded after each operation as by
-// yoke, i8 and u8 in i32; so the model needs few operators and runs on the CPU of onnxruntime.  Quantized
-// weights become f32.  Results differ from yoke's by rounding, except: erf of f64 has the precision of
-// f32; an index out of range is not reported, and a negative one counts from the end; check_finite
-// checks nothing; a value of v that is not finite spreads to queries that do not see it in attention.
+// An output may be an input, and be given twice.  Values keep their dtypes.  f16 and bf16 are computed in
+// f32, and rounded after each operation as by yoke, i8 and u8 in i32; so the model needs few operators
+// and runs on the CPU of onnxruntime.  Quantized weights become f32.  Results differ from yoke's by
+// rounding, except: erf of f64 has the precision of f32; an index out of range is not reported, and a
+// negative one counts from the end; check_finite checks nothing; a value of v that is not finite spreads
+// to queries that do not see it in attention.
 //
 // EUNSUPPORTED names an operation that ONNX has no operators for, and nothing is written: random numbers,
 // bitcast between dtypes, eigh, cholesky, solve_triangular, recurrences of more than 64 steps,

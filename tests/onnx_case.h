@@ -23,17 +23,22 @@ static inline void onnx_bytes(const char *name, const char *kind, int i, const v
 	}
 }
 
+static inline bool onnx_tensor(const char *name, const char *kind, int i, yoke_tensor *t)
+{
+	const size_t bytes = yoke_bytes(t);
+	void *to = malloc(bytes + 1);
+	const bool good = to && yoke_read(t, to, bytes) == 0;
+	if (good)
+		onnx_bytes(name, kind, i, to, bytes);
+	free(to);
+	return good;
+}
+
 static inline bool onnx_tensors(const char *name, const char *kind, int n, yoke_tensor *const *t)
 {
 	bool good = true;
-	for (int i = 0; i < n && good; i++) {
-		const size_t bytes = yoke_bytes(t[i]);
-		void *to = malloc(bytes + 1);
-		good = to && yoke_read(t[i], to, bytes) == 0;
-		if (good)
-			onnx_bytes(name, kind, i, to, bytes);
-		free(to);
-	}
+	for (int i = 0; i < n && good; i++)
+		good = onnx_tensor(name, kind, i, t[i]);
 	return good;
 }
 

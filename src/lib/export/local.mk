@@ -13,6 +13,8 @@ libyokecore_la_SOURCES += \
 	src/lib/export/onnx_map.c \
 	src/lib/export/onnx_model.c \
 	src/lib/export/onnx_move.c \
+	src/lib/export/onnx_names.c \
+	src/lib/export/onnx_names.h \
 	src/lib/export/onnx_sum.c \
 	src/lib/export/peft.c \
 	src/lib/export/tokenizer.c \

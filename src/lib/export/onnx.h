@@ -13,6 +13,7 @@
 
 #include "base/arena.h"
 #include "base/wire.h"
+#include "export/onnx_names.h"
 #include "graph/context.h"
 
 // Element types of TensorProto.
@@ -45,6 +46,13 @@ struct yk_onnx_constant {
 	int base;              // index of the tensor that these are the numbers of, or -1
 };
 
+// A node that was written.
+struct yk_onnx_node {
+	size_t at, n; // its bytes in yk_onnx.node
+	uint32_t nin, nout;
+	const char *const *ends; // names of operands, then of results
+};
+
 // A value of the copied graph.
 struct yk_onnx_value {
 	const char *name; // of the value in the file; NULL: not written yet
@@ -60,14 +68,15 @@ struct yk_onnx {
 	struct yk_graph g;           // what is written
 	struct yk_onnx_value *value; // by value of g
 	struct yk_wire node;         // the nodes written so far
-	struct yk_wire infos;        // shapes of values written so far
+	struct yk_onnx_node *nodes;  // where they are
+	size_t node_count, node_cap;
+	struct yk_wire infos; // shapes of values written so far
 	struct yk_arena memory;
 	struct yk_onnx_constant *constant;
 	size_t constants, constant_cap;
-	const char **names; // hash table of all names
-	size_t name_count, name_size;
-	const char *path; // of the scope whose ops are being written
-	size_t count;     // nodes written, which names end with
+	struct yk_onnx_names names; // also keys of constants, which begin with a space
+	const char *path;           // of the scope whose ops are being written
+	size_t count;               // nodes written, which their names end with
 	int err;
 };
 
@@ -130,21 +139,28 @@ static inline const char *yk_onnx_3(struct yk_onnx *e, const char *op, const cha
 // Writes a node that gives a value another name.
 void yk_onnx_alias(struct yk_onnx *, const char *from, const char *to);
 const char *yk_onnx_cast(struct yk_onnx *, const char *x, int from, int to);
-// Constants without axes, and of one axis of i64; equal ones are written once.
+// Constants without axes, and of one axis of i64; equal ones are written once.  A number of an integer
+// type is an integer in its range.
 const char *yk_onnx_number(struct yk_onnx *, int type, double value);
+const char *yk_onnx_integer(struct yk_onnx *, int type, int64_t value);
 const char *yk_onnx_ints(struct yk_onnx *, int64_t n, const int64_t *v);
-// A name that no other has: `wanted`, or with a number.
+// A name that no other has: `wanted`, made valid, or with a number.
 const char *yk_onnx_unique(struct yk_onnx *, const char *wanted);
+// Removes the nodes and constants that no output depends on.
+void yk_onnx_prune(struct yk_onnx *, int outputs, const char *const *output);
 // Index of a new constant, zeroed but for its type and dims, or -1 after an error.
 int yk_onnx_constant_new(struct yk_onnx *, const char *name, int type, int rank,
 			 const int64_t *dims);
 // Describes a value: ValueInfoProto as a field of GraphProto.
+enum { YK_ONNX_INPUT = 11, YK_ONNX_OUTPUT = 12, YK_ONNX_INFO = 13 };
 void yk_onnx_describe(struct yk_onnx *, struct yk_wire *to, unsigned field, const char *name,
 		      const struct yk_value *);
+// The same for a value between, once, if it is used.
+void yk_onnx_describe_inner(struct yk_onnx *, const char *name, const struct yk_value *);
 
 struct yk_onnx_file {
 	const char *path;    // of the model
-	const char *graph;   // its name
+	const char *graph;   // its name, which is made valid
 	uint64_t limit;      // bytes of constants in the model file itself
 	struct yk_wire ends; // inputs and outputs
 };
@@ -159,8 +175,9 @@ int yk_onnx_wide_type(int dtype);                  // that type
 // Names a value that was computed in that type.
 void yk_onnx_set_wide(struct yk_onnx *, yk_id, const char *name);
 void yk_onnx_set(struct yk_onnx *, yk_id, const char *name);
-// A value of these dims, all elements equal, of a dtype.
-const char *yk_onnx_full(struct yk_onnx *, int dtype, int rank, const int64_t *dims, double value);
+// A value of these dims, all elements equal, of a dtype; `number`: a constant of the type it is computed in.
+const char *yk_onnx_full(struct yk_onnx *, int dtype, int rank, const int64_t *dims,
+			 const char *number);
 const char *yk_onnx_reshape(struct yk_onnx *, const char *x, int rank, const int64_t *dims);
 
 // Each writes the node if it is one of its ops, and otherwise returns false.

@@ -13,7 +13,6 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/half.h"
-#include "base/hash.h"
 #include "base/number.h"
 #include "formats/gguf_blocks.h"
 #include "plan/eval.h"
@@ -21,6 +20,7 @@
 
 enum { IR_VERSION = 9, OPSET = 20 }; // that IR came with that opset
 enum { ALIGNMENT = 4096, WINDOW = 4 << 20 };
+enum { MAX_GRAPH = INT32_MAX - 4096 }; // the rest of the file is small
 
 int yk_onnx_type_of(int dtype)
 {
@@ -50,78 +50,30 @@ static void *no_memory(struct yk_onnx *e)
 
 // ---- names ----
 
-// The entry of a name in the table, or the free one where it belongs.
-static const char **find_name(const struct yk_onnx *e, const char *name)
+const char *yk_onnx_unique(struct yk_onnx *e, const char *wanted)
 {
-	size_t at = yk_hash(name, strlen(name), 0) & (e->name_size - 1);
-	while (e->names[at] && strcmp(e->names[at], name))
-		at = (at + 1) & (e->name_size - 1);
-	return &e->names[at];
-}
-
-static bool grow_names(struct yk_onnx *e)
-{
-	struct yk_onnx old = *e;
-	if (2 * (e->name_count + 1) <= e->name_size)
-		return true;
-	e->name_size = e->name_size ? 2 * e->name_size : 256;
-	e->names = calloc(e->name_size, sizeof *e->names);
-	if (!e->names) {
-		e->names = old.names;
-		e->name_size = old.name_size;
-		return no_memory(e);
-	}
-	for (size_t i = 0; i < old.name_size; i++)
-		if (old.names[i])
-			*find_name(e, old.names[i]) = old.names[i];
-	free(old.names);
-	return true;
-}
-
-const char *yk_onnx_unique(struct yk_onnx *e, const char *name_wanted)
-{
-	char text[400], wanted[301];
-	size_t n = 0;
-	if (e->err || !grow_names(e))
-		return NULL;
-	for (; name_wanted[n] && n < sizeof wanted - 1;
-	     n++) // printable ASCII: names are valid UTF-8
-		wanted[n] = name_wanted[n] > ' ' && name_wanted[n] < 127 ? name_wanted[n] : '_';
-	wanted[n] = 0;
-	yk_snprintf(text, sizeof text, "%s", n ? wanted : "unnamed");
-	const char **at = find_name(e, text);
-	for (int k = 1; *at; k++) {
-		yk_snprintf(text, sizeof text, "%s.%d", wanted, k);
-		at = find_name(e, text);
-	}
-	const char *name = yk_arena_strdup(&e->memory, text);
-	if (!name)
-		return no_memory(e);
-	*at = name;
-	e->name_count++;
-	return name;
+	const char *name = e->err ? NULL : yk_onnx_names_unique(&e->names, &e->memory, wanted);
+	return name || e->err ? name : no_memory(e);
 }
 
 // Constants that were written are found again by a key, which is no name: it begins with a space.  Its
 // entry is the key, then the name.
 static const char *find_key(const struct yk_onnx *e, const char *key)
 {
-	const char *entry = e->name_size ? *find_name(e, key) : NULL;
-	return entry ? entry + strlen(entry) + 1 : NULL;
+	const struct yk_onnx_name *entry = yk_onnx_names_find(&e->names, key);
+	return entry ? entry->text + strlen(entry->text) + 1 : NULL;
 }
 
 static void add_key(struct yk_onnx *e, const char *key, const char *name)
 {
 	const size_t n = strlen(key) + 1, m = strlen(name) + 1;
-	char *entry = grow_names(e) ? yk_arena_alloc(&e->memory, n + m) : NULL;
-	if (!entry) {
-		no_memory(e);
-		return;
+	char *entry = yk_arena_alloc(&e->memory, n + m);
+	if (entry) {
+		memcpy(entry, key, n);
+		memcpy(entry + n, name, m);
 	}
-	memcpy(entry, key, n);
-	memcpy(entry + n, name, m);
-	*find_name(e, entry) = entry;
-	e->name_count++;
+	if (!entry || !yk_onnx_names_add(&e->names, entry))
+		no_memory(e);
 }
 
 // ---- constants ----
@@ -164,23 +116,35 @@ static const char *small(struct yk_onnx *e, const char *key, int type, int rank,
 	return name;
 }
 
-const char *yk_onnx_number(struct yk_onnx *e, int type, double value)
+// A constant without axes, by its bits.
+static const char *scalar(struct yk_onnx *e, int type, uint64_t bits)
 {
-	uint64_t bits = 0;
 	char key[64];
-	const float f = (float)value;
-	switch (type) {
-	case YK_ONNX_F64: memcpy(&bits, &value, sizeof value); break;
-	case YK_ONNX_F32: memcpy(&bits, &f, sizeof f); break;
-	default: // of integers all bits: the largest i64 is no double
-		bits = value >= 0x1p63 ? INT64_MAX : (uint64_t)(int64_t)value;
-		bits &= size_of(type) == 8 ? UINT64_MAX : (UINT64_C(1) << 8 * size_of(type)) - 1;
-	}
-	yk_snprintf(key, sizeof key, " number.%d.%" PRIx64, type, bits);
 	unsigned char bytes[8];
+	yk_snprintf(key, sizeof key, " number.%d.%" PRIx64, type, bits);
 	for (int i = 0; i < 8; i++)
 		bytes[i] = bits >> 8 * i & 255;
 	return small(e, key, type, 0, NULL, bytes);
+}
+
+const char *yk_onnx_integer(struct yk_onnx *e, int type, int64_t value)
+{
+	const uint64_t used =
+		size_of(type) == 8 ? UINT64_MAX : (UINT64_C(1) << 8 * size_of(type)) - 1;
+	return scalar(e, type, (uint64_t)value & used);
+}
+
+const char *yk_onnx_number(struct yk_onnx *e, int type, double value)
+{
+	uint64_t bits = 0;
+	const float f = (float)value;
+	if (type != YK_ONNX_F64 && type != YK_ONNX_F32)
+		return yk_onnx_integer(e, type, (int64_t)value);
+	if (type == YK_ONNX_F64)
+		memcpy(&bits, &value, sizeof value);
+	else
+		memcpy(&bits, &f, sizeof f);
+	return scalar(e, type, bits);
 }
 
 const char *yk_onnx_ints(struct yk_onnx *e, int64_t n, const int64_t *v)
@@ -220,7 +184,25 @@ static void add_attr(struct yk_onnx *e, struct yk_wire *node, const struct yk_on
 
 static void name_node(struct yk_onnx *e, const char *op, char name[400])
 {
-	yk_snprintf(name, 400, "%s%s%s_%zu", e->path, *e->path ? "/" : "", op, ++e->count);
+	char path[YK_ONNX_NAME] = "";
+	if (*e->path)
+		yk_onnx_clean(e->path, path);
+	yk_snprintf(name, 400, "%s%s%s_%zu", path, *path ? "/" : "", op, ++e->count);
+}
+
+static void record_node(struct yk_onnx *e, size_t at, uint32_t nin, const char *const *in,
+			uint32_t nout, const char *const *out)
+{
+	const char **ends = yk_arena_alloc(&e->memory, (nin + nout) * sizeof *ends);
+	if (!ends || yk_grow(&e->nodes, &e->node_cap, e->node_count + 1, sizeof *e->nodes) < 0) {
+		no_memory(e);
+		return;
+	}
+	for (uint32_t i = 0; i < nin + nout; i++)
+		ends[i] = i < nin ? in[i] : out[i - nin];
+	e->nodes[e->node_count++] = (struct yk_onnx_node){
+		.at = at, .n = e->node.n - at, .nin = nin, .nout = nout, .ends = ends
+	};
 }
 
 static void add_node(struct yk_onnx *e, const char *op, const char *name, uint32_t nin,
@@ -239,10 +221,13 @@ static void add_node(struct yk_onnx *e, const char *op, const char *name, uint32
 	yk_wire_text(&w, 4, op);
 	for (uint32_t i = 0; i < nattr; i++)
 		add_attr(e, &w, &attr[i]);
+	const size_t at = e->node.n;
 	if (given && !e->err)
 		yk_wire_bytes(&e->node, 1, w.at, w.n);
 	if (w.failed || e->node.failed)
 		no_memory(e);
+	else if (given && !e->err)
+		record_node(e, at, nin, in, nout, out);
 	yk_wire_fini(&w);
 }
 
@@ -283,6 +268,8 @@ void yk_onnx_describe(struct yk_onnx *e, struct yk_wire *to, unsigned field, con
 		      const struct yk_value *v)
 {
 	struct yk_wire shape = { 0 }, tensor = { 0 }, type = { 0 }, info = { 0 };
+	if (e->err)
+		return;
 	for (int i = 0; i < v->rank; i++) {
 		struct yk_wire dim = { 0 };
 		yk_wire_int(&dim, 1, (uint64_t)v->dims[i]);
@@ -302,6 +289,58 @@ void yk_onnx_describe(struct yk_onnx *e, struct yk_wire *to, unsigned field, con
 	yk_wire_fini(&tensor);
 	yk_wire_fini(&type);
 	yk_wire_fini(&info);
+	struct yk_onnx_name *entry = yk_onnx_names_find(&e->names, name);
+	if (entry)
+		entry->described = true;
+}
+
+void yk_onnx_describe_inner(struct yk_onnx *e, const char *name, const struct yk_value *v)
+{
+	const struct yk_onnx_name *entry = yk_onnx_names_find(&e->names, name);
+	if (entry && entry->used && !entry->described)
+		yk_onnx_describe(e, &e->infos, YK_ONNX_INFO, name, v);
+}
+
+// ---- what is kept ----
+
+static bool is_used(const struct yk_onnx *e, const char *name)
+{
+	const struct yk_onnx_name *entry = yk_onnx_names_find(&e->names, name);
+	return entry && entry->used; // the name of an absent operand or result is ""
+}
+
+static void mark_used(struct yk_onnx *e, uint32_t n, const char *const *name)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		struct yk_onnx_name *entry = yk_onnx_names_find(&e->names, name[i]);
+		if (entry)
+			entry->used = true;
+	}
+}
+
+void yk_onnx_prune(struct yk_onnx *e, int outputs, const char *const *output)
+{
+	size_t at = 0;
+	mark_used(e, (uint32_t)outputs, output);
+	for (size_t k = e->node_count; k-- > 0;) {
+		struct yk_onnx_node *n = &e->nodes[k];
+		bool used = false;
+		for (uint32_t i = n->nin; i < n->nin + n->nout; i++)
+			used = used || is_used(e, n->ends[i]);
+		if (used)
+			mark_used(e, n->nin, n->ends);
+		else
+			n->n = 0;
+	}
+	for (size_t k = 0; k < e->node_count; k++) {
+		const struct yk_onnx_node *n = &e->nodes[k];
+		memmove(e->node.at + at, e->node.at + n->at, n->n);
+		at += n->n;
+	}
+	e->node.n = at;
+	for (size_t i = 0; i < e->constants; i++)
+		if (e->constant[i].name && !is_used(e, e->constant[i].name))
+			e->constant[i].name = NULL;
 }
 
 // ---- data ----
@@ -436,8 +475,10 @@ static int write_model(struct yk_onnx *e, const struct yk_onnx_file *f, const ch
 {
 	struct yk_wire w = { 0 }, opset = { 0 }, graph = { 0 },
 		       *head = calloc(e->constants + 1, sizeof *head);
+	char name[YK_ONNX_NAME];
 	int err = head ? 0 : yk_fail(YOKE_ENOMEM, "onnx_write: no memory");
-	yk_wire_text(&graph, 2, f->graph);
+	yk_onnx_clean(f->graph, name);
+	yk_wire_text(&graph, 2, name);
 	uint64_t all = e->node.n + e->infos.n + f->ends.n + graph.n;
 	for (size_t i = 0; i < e->constants && !err; i++) {
 		const struct yk_onnx_constant *c = &e->constant[i];
@@ -449,6 +490,11 @@ static int write_model(struct yk_onnx *e, const struct yk_onnx_file *f, const ch
 		all += bytes_of_head(n, 5) + n;
 		graph.failed |= head[i].failed;
 	}
+	if (all > MAX_GRAPH && !err)
+		err = yk_fail(YOKE_EUNSUPPORTED,
+			      "onnx_write: a graph of %" PRIu64
+			      " bytes besides external data; readers take 2 GB",
+			      all);
 	yk_wire_int(&w, 1, IR_VERSION);
 	yk_wire_text(&w, 2, "yoke");
 	yk_wire_text(&w, 3, yoke_version());
@@ -456,7 +502,7 @@ static int write_model(struct yk_onnx *e, const struct yk_onnx_file *f, const ch
 	yk_wire_int(&opset, 2, OPSET);
 	yk_wire_bytes(&w, 8, opset.at, opset.n);
 	yk_wire_head(&w, 7, all);
-	if (w.failed || opset.failed || graph.failed || f->ends.failed)
+	if (!err && (w.failed || opset.failed || graph.failed || f->ends.failed))
 		err = yk_fail(YOKE_ENOMEM, "onnx_write: no memory");
 	const struct yk_wire *const parts[] = { &w, &graph, &e->node, &f->ends, &e->infos };
 	for (size_t i = 0; i < sizeof parts / sizeof *parts && !err; i++)
@@ -485,19 +531,9 @@ static int write_model(struct yk_onnx *e, const struct yk_onnx_file *f, const ch
 	return err;
 }
 
-// Ends a file that was begun: keeps it, or after an error what was there before.
-static int end_file(struct yk_file_writer *w, bool begun, int err)
-{
-	if (begun && !err)
-		return yk_file_commit(w);
-	if (begun)
-		yk_file_abort(w);
-	return err;
-}
-
 int yk_onnx_save(struct yk_onnx *e, const struct yk_onnx_file *f)
 {
-	struct yk_file_writer model, data;
+	struct yk_file_writer model = { .fd = -1 }, data = { .fd = -1 };
 	uint64_t all = 0;
 	char *path = NULL;
 	for (size_t i = 0; i < e->constants; i++)
@@ -505,17 +541,24 @@ int yk_onnx_save(struct yk_onnx *e, const struct yk_onnx_file *f)
 	if (asprintf(&path, "%s.data", f->path) < 0)
 		return yk_fail(YOKE_ENOMEM, "onnx_write: no memory");
 	const bool apart = all > f->limit;
-	int err = yk_file_begin(&model, f->path);
-	const bool begun = !err;
-	if (begun && apart)
+	int err = 0;
+	if (apart && !yk_onnx_is_utf8(last_part(path)))
+		err = yk_fail(
+			YOKE_EINVAL,
+			"onnx_write: %s: the model names this file, and its name is not UTF-8",
+			path);
+	if (!err)
+		err = yk_file_begin(&model, f->path);
+	if (!err && apart)
 		err = yk_file_begin(&data, path);
-	const bool data_begun = begun && apart && !err;
-	if (data_begun)
+	if (!err && apart)
 		err = write_apart(e, &data);
 	if (!err)
 		err = write_model(e, f, apart ? last_part(path) : NULL, &model);
-	err = end_file(&data, data_begun, err);
-	err = end_file(&model, begun, err);
+	if (!err)
+		err = apart ? yk_file_commit_both(&data, &model) : yk_file_commit(&model);
+	yk_file_abort(&data);
+	yk_file_abort(&model);
 	free(path);
 	return err;
 }

@@ -127,7 +127,8 @@ static void mark(struct job *j)
 				j->state[k] |= RANDOM;
 		}
 	for (int i = 0; i < j->m; i++)
-		j->state[g->value[j->root[i]].node] |= NEEDED;
+		if (is_input(j, j->root[i]) < 0)
+			j->state[g->value[j->root[i]].node] |= NEEDED;
 	for (size_t k = g->nodes; k-- > 0;) {
 		const struct yk_node *n = &g->node[k];
 		if (!(j->state[k] & NEEDED))
@@ -329,10 +330,8 @@ static int write_node(struct job *j, const struct yk_node *n)
 	return e->err;
 }
 
-static const char *end_name(const struct job *j, const char *const *names, const char *what, int i,
-			    char text[32])
+static const char *end_name(const char *const *names, const char *what, int i, char text[32])
 {
-	(void)j;
 	yk_snprintf(text, 32, "%s%d", what, i);
 	return names && names[i] ? names[i] : text;
 }
@@ -352,42 +351,52 @@ static int evaluate(const struct job *j)
 	return err;
 }
 
+// Constants are described by their tensors.
+static void describe_values(struct yk_onnx *e)
+{
+	for (size_t k = 0; k < e->g.nodes && !e->err; k++) {
+		const struct yk_node *n = &e->g.node[k];
+		for (uint32_t i = 0; i < n->nout && n->op != YK_LEAF; i++)
+			if (e->value[n->out + i].name)
+				yk_onnx_describe_inner(e, e->value[n->out + i].name,
+						       &e->g.value[n->out + i]);
+	}
+}
+
 static int write(struct job *j)
 {
 	struct yk_onnx *e = &j->e;
 	struct yk_onnx_file f = { .path = j->path,
 				  .graph = j->options.name ? j->options.name : "yoke",
-				  .limit = j->options.external ? j->options.external :
-								 max_inside - for_nodes };
+				  .limit = max_inside - for_nodes };
 	char text[32];
+	if (j->options.external && j->options.external < f.limit)
+		f.limit = j->options.external;
 	const char **output = calloc((size_t)j->m + 1, sizeof *output);
 	int err = output ? 0 : yk_fail(YOKE_ENOMEM, "onnx_write: no memory");
 	for (int i = 0; i < j->n && !err; i++) {
-		j->input_name[i] =
-			yk_onnx_unique(e, end_name(j, j->options.inputs, "input", i, text));
-		yk_onnx_describe(e, &f.ends, 11, j->input_name[i], &e->g.value[j->input[i]]);
+		j->input_name[i] = yk_onnx_unique(e, end_name(j->options.inputs, "input", i, text));
+		yk_onnx_describe(e, &f.ends, YK_ONNX_INPUT, j->input_name[i],
+				 &e->g.value[j->input[i]]);
 		err = e->err;
 	}
 	for (int i = 0; i < j->m && !err; i++) {
-		output[i] = yk_onnx_unique(e, end_name(j, j->options.outputs, "output", i, text));
-		yk_onnx_describe(e, &f.ends, 12, output[i], &e->g.value[j->root[i]]);
+		output[i] = yk_onnx_unique(e, end_name(j->options.outputs, "output", i, text));
+		yk_onnx_describe(e, &f.ends, YK_ONNX_OUTPUT, output[i], &e->g.value[j->root[i]]);
 		err = e->err;
 	}
-	for (size_t k = 0; k < e->g.nodes && !err; k++) {
-		const struct yk_node *n = &e->g.node[k];
-		err = write_node(j, n);
-		for (uint32_t i = 0; i < n->nout && !err && n->op != YK_LEAF; i++)
-			if (e->value[n->out + i].live && e->value[n->out + i].name)
-				yk_onnx_describe(e, &e->infos, 13, e->value[n->out + i].name,
-						 &e->g.value[n->out + i]);
-	}
+	for (size_t k = 0; k < e->g.nodes && !err; k++)
+		err = write_node(j, &e->g.node[k]);
 	e->path = "";
 	for (int i = 0; i < j->m && !err; i++) {
 		yk_onnx_alias(e, yk_onnx_name(e, j->root[i]), output[i]);
 		err = e->err;
 	}
-	if (!err)
-		err = yk_onnx_save(e, &f);
+	if (!err) {
+		yk_onnx_prune(e, j->m, output);
+		describe_values(e);
+		err = e->err ? e->err : yk_onnx_save(e, &f);
+	}
 	yk_wire_fini(&f.ends);
 	free(output);
 	return err;
@@ -474,7 +483,8 @@ int yoke_onnx_write(const char *path, int n, yoke_tensor *const *in, int m, yoke
 	yk_wire_fini(&j.e.infos);
 	yk_arena_fini(&j.e.memory);
 	free(j.e.constant);
-	free(j.e.names);
+	yk_onnx_names_fini(&j.e.names);
+	free(j.e.nodes);
 	free(j.e.value);
 	free(j.input);
 	free(j.root);

@@ -34,8 +34,9 @@ static bool is_plain_pool(const struct yk_graph *g, const struct yk_call *c)
 static bool is_written(const struct yk_graph *g, const struct yk_call *c)
 {
 	switch (c->op) {
-	case YK_SOFTMAX:
-	case YK_LAYER_NORM: return yk_count(&g->value[c->in[0]]) > 0;
+	case YK_SOFTMAX: return yk_count(&g->value[c->in[0]]) > 0;
+	case YK_LAYER_NORM: // its statistics are f32
+		return g->value[c->in[0]].dtype != yoke_f64 && yk_count(&g->value[c->in[0]]) > 0;
 	case YK_CONV:
 	case YK_CONV_X: // onnxruntime has none of f64
 		return g->value[c->in[0]].dtype != yoke_f64 && yk_count(&g->value[c->in[0]]) &&

@@ -99,7 +99,8 @@ static const char *whole(const struct map *m, int op)
 // ---- floating point ----
 
 // log(1 + x) = log(u) x / (u - 1), u = 1 + x rounded; exp(x) - 1 = (u - 1) x / log(u), u = exp(x): the
-// errors of both factors cancel (Kahan; Higham 2002, 1.14.1).
+// errors of both factors cancel (Kahan; Higham 2002, 1.14.1).  From |x| = 1 on, u - 1 loses no digits, and
+// where u is 0, subnormal or near the largest number, the quotient is not 1.
 static const char *log1p_of(const struct map *m)
 {
 	struct yk_onnx *e = m->e;
@@ -117,9 +118,8 @@ static const char *expm1_of(const struct map *m)
 	const char *y =
 		yk_onnx_2(e, "Mul", less, yk_onnx_2(e, "Div", m->a, yk_onnx_1(e, "Log", u)));
 	y = where(m, yk_onnx_2(e, "Equal", u, number(m, 1)), m->a, y);
-	const char *end = yk_onnx_2(e, "Or", yk_onnx_2(e, "Equal", u, number(m, INFINITY)),
-				    yk_onnx_2(e, "Equal", u, number(m, 0)));
-	return where(m, end, less, y);
+	const char *small = yk_onnx_2(e, "Less", yk_onnx_1(e, "Abs", m->a), number(m, 1));
+	return where(m, small, y, less);
 }
 
 static const char *mod_of(const struct map *m)
@@ -239,7 +239,7 @@ static const char *to_whole(struct yk_onnx *e, const char *x, int type, int dtyp
 		return y;
 	const struct map whole = { .e = e, .type = to };
 	return where(&whole, yk_onnx_2(e, "GreaterOrEqual", x, number(&m, end)),
-		     number(&whole, to == YK_ONNX_I64 ? 0x1p63 : end - 1), y);
+		     yk_onnx_integer(e, to, to == YK_ONNX_I64 ? INT64_MAX : (int64_t)end - 1), y);
 }
 
 static const char *cast(struct yk_onnx *e, yk_id x, int dtype)

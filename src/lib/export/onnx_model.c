@@ -4,6 +4,7 @@
 #include "config.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/error.h"
@@ -35,7 +36,11 @@ int yk_export_onnx(const struct yk_network *n, const char *path, const char *to,
 	if (dims[1] > n->shape.context)
 		return yk_fail(YOKE_EINVAL, "context=%" PRId64 ": %s has %" PRId64, dims[1], path,
 			       n->shape.context);
-	int e = yk_export_target(path, to, o->overwrite);
+	char *data = NULL; // of large models
+	int e = asprintf(&data, "%s.data", to) < 0 ? yk_fail(YOKE_ENOMEM, "%s: no memory", to) :
+						     yk_export_target(path, to, o->overwrite);
+	if (e == 0)
+		e = yk_export_target(path, data, o->overwrite);
 	int64_t *zeros = e < 0 ? NULL : calloc((size_t)(dims[0] * dims[1]), sizeof *zeros);
 	const char **names = e < 0 ? NULL : calloc((size_t)n->params.count + 1, sizeof *names);
 	if (e == 0 && (!zeros || !names))
@@ -64,6 +69,7 @@ int yk_export_onnx(const struct yk_network *n, const char *path, const char *to,
 		const int end = yoke_scope_end(scope);
 		e = e < 0 ? e : end;
 	}
+	free(data);
 	free(zeros);
 	free(names);
 	return e;

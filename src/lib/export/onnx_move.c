@@ -26,17 +26,19 @@ const char *yk_onnx_reshape(struct yk_onnx *e, const char *x, int rank, const in
 	return yk_onnx_2(e, "Reshape", x, yk_onnx_ints(e, rank, dims));
 }
 
-const char *yk_onnx_full(struct yk_onnx *e, int dtype, int rank, const int64_t *dims, double value)
+const char *yk_onnx_full(struct yk_onnx *e, int dtype, int rank, const int64_t *dims,
+			 const char *number)
 {
+	const char *y = yk_onnx_2(e, "Expand", number, yk_onnx_ints(e, rank, dims));
+	return yk_onnx_cast(e, y, yk_onnx_wide_type(dtype), yk_onnx_type_of(dtype));
+}
+
+// The number of a dtype with these bits, as a constant of the type it is computed in.
+static const char *number_of(struct yk_onnx *e, int dtype, uint64_t bits)
+{
+	const struct yk_num x = yk_num_load(&bits, dtype);
 	const int wide = yk_onnx_wide_type(dtype);
-	const char *y = yk_onnx_number(e, wide, value);
-	y = yk_onnx_cast(e, y, wide, yk_onnx_type_of(dtype));
-	if (dtype == yoke_bf16) // onnxruntime expands no bf16
-		return yk_onnx_cast(e,
-				    yk_onnx_2(e, "Expand", yk_onnx_number(e, wide, value),
-					      yk_onnx_ints(e, rank, dims)),
-				    wide, YK_ONNX_BF16);
-	return yk_onnx_2(e, "Expand", y, yk_onnx_ints(e, rank, dims));
+	return yk_num_real(dtype) ? yk_onnx_number(e, wide, x.f) : yk_onnx_integer(e, wide, x.i);
 }
 
 // ---- views ----
@@ -133,16 +135,13 @@ static const char *pad_of(struct yk_onnx *e, const struct yk_node *n)
 	const struct yk_value *v = value_of(e, n->out);
 	const union yoke_attr *a = yk_attrs(&e->g, n);
 	int64_t pads[2 * YOKE_MAX_RANK];
-	const uint64_t bits = (uint64_t)a[2 * v->rank].i;
-	const struct yk_num fill = yk_num_load(&bits, v->dtype);
-	const double number = yk_num_real(v->dtype) ? fill.f : (double)fill.i;
+	const char *number = number_of(e, v->dtype, (uint64_t)a[2 * v->rank].i);
 	const int type = yk_onnx_type_of(v->dtype), wide = yk_onnx_wide_type(v->dtype);
 	if (is_empty(e, x))
 		return yk_onnx_full(e, v->dtype, v->rank, v->dims, number);
 	for (int i = 0; i < 2 * v->rank; i++)
 		pads[i] = a[i].i;
-	const char *in[] = { yk_onnx_wide(e, x), yk_onnx_ints(e, 2 * v->rank, pads),
-			     yk_onnx_number(e, wide, number) };
+	const char *in[] = { yk_onnx_wide(e, x), yk_onnx_ints(e, 2 * v->rank, pads), number };
 	return v->rank ? yk_onnx_cast(e, yk_onnx_node(e, "Pad", 3, in, 0, NULL), wide, type) :
 			 yk_onnx_name(e, x);
 }
@@ -292,10 +291,10 @@ static void add_along(struct yk_onnx *e, const struct yk_node *n, const char *in
 	const yk_id x = yk_ins(&e->g, n)[0], given = yk_ins(&e->g, n)[2];
 	const struct yk_value *y = value_of(e, n->out);
 	struct yk_onnx_attr attr[] = { YK_ONNX_I("axis", axis), YK_ONNX_S("reduction", "add") };
-	const char *base =
-		x != YK_NIL ? yk_onnx_wide(e, x) :
-			      yk_onnx_cast(e, yk_onnx_full(e, y->dtype, y->rank, y->dims, 0),
-					   yk_onnx_type_of(y->dtype), yk_onnx_wide_type(y->dtype));
+	const char *zero = yk_onnx_number(e, yk_onnx_wide_type(y->dtype), 0);
+	const char *base = x != YK_NIL ?
+				   yk_onnx_wide(e, x) :
+				   yk_onnx_2(e, "Expand", zero, yk_onnx_ints(e, y->rank, y->dims));
 	const char *in[] = { base, index, v };
 	yk_onnx_set_wide(e, n->out,
 			 is_empty(e, given) ? base :
@@ -332,13 +331,7 @@ static const char *iota_of(struct yk_onnx *e, const struct yk_node *n)
 
 static const char *literal_of(struct yk_onnx *e, const struct yk_node *n)
 {
-	const int dtype = value_of(e, n->out)->dtype;
-	const uint64_t bits = (uint64_t)yk_attrs(&e->g, n)[1].i;
-	const struct yk_num x = yk_num_load(&bits, dtype);
-	if (dtype == yoke_i64 && x.i != (int64_t)(double)x.i) // no double
-		return yk_onnx_reshape(e, yk_onnx_ints(e, 1, &x.i), 0, NULL);
-	const int wide = yk_onnx_wide_type(dtype);
-	return yk_onnx_number(e, wide, yk_num_real(dtype) ? x.f : (double)x.i);
+	return number_of(e, value_of(e, n->out)->dtype, (uint64_t)yk_attrs(&e->g, n)[1].i);
 }
 
 bool yk_onnx_move(struct yk_onnx *e, const struct yk_node *n)

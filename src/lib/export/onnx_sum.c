@@ -91,7 +91,9 @@ static void reduce(struct yk_onnx *e, const struct yk_node *n, const char *op, d
 			e, n->out,
 			reduced(e, op, yk_onnx_wide(e, x), v->rank, (unsigned)a[0].i, a[1].i));
 	else
-		yk_onnx_set(e, n->out, yk_onnx_full(e, y->dtype, y->rank, y->dims, none));
+		yk_onnx_set(e, n->out,
+			    yk_onnx_full(e, y->dtype, y->rank, y->dims,
+					 yk_onnx_number(e, yk_onnx_wide_type(y->dtype), none)));
 }
 
 // onnxruntime's extremes may lose NaN.
@@ -149,7 +151,9 @@ static void matmul(struct yk_onnx *e, const struct yk_node *n)
 	const struct yk_onnx_attr attr[] = { YK_ONNX_I("transA", ta), YK_ONNX_I("transB", tb) };
 	const char *in[] = { yk_onnx_wide(e, a), yk_onnx_wide(e, b) }, *v;
 	if (!yk_count(va) || !yk_count(vb)) {
-		yk_onnx_set(e, n->out, yk_onnx_full(e, y->dtype, y->rank, y->dims, 0));
+		yk_onnx_set(e, n->out,
+			    yk_onnx_full(e, y->dtype, y->rank, y->dims,
+					 yk_onnx_number(e, yk_onnx_wide_type(y->dtype), 0)));
 		return;
 	}
 	if (flat) {
@@ -222,20 +226,19 @@ static void softmax(struct yk_onnx *e, const struct yk_node *n)
 				      1, &attr));
 }
 
-// y, mean, rstd
+// y, mean, rstd; of f64 it is decomposed
 static void layer_norm(struct yk_onnx *e, const struct yk_node *n)
 {
 	const yk_id *in = yk_ins(&e->g, n);
 	const struct yk_value *v = value_of(e, in[0]);
-	const int type = yk_onnx_wide_type(v->dtype),
-		  width = v->dtype == yoke_f64 ? yoke_f64 : yoke_f32;
+	const char *one = yk_onnx_number(e, YK_ONNX_F32, 1);
 	const struct yk_onnx_attr attr[] = { YK_ONNX_I("axis", -1),
 					     YK_ONNX_F("epsilon", (float)yk_attrs(&e->g, n)[0].f) };
 	const char *x[3] = { yk_onnx_wide(e, in[0]), NULL, NULL }, *out[3] = { NULL, "", "" };
-	x[1] = in[1] == YK_NIL ? yk_onnx_full(e, width, 1, &v->dims[v->rank - 1], 1) :
-				 as_type(e, in[1], type);
+	x[1] = in[1] == YK_NIL ? yk_onnx_full(e, yoke_f32, 1, &v->dims[v->rank - 1], one) :
+				 as_type(e, in[1], YK_ONNX_F32);
 	if (in[2] != YK_NIL)
-		x[2] = as_type(e, in[2], type);
+		x[2] = as_type(e, in[2], YK_ONNX_F32);
 	for (uint32_t i = 1; i < 3; i++)
 		out[i] = e->value[n->out + i].live ? NULL : "";
 	yk_onnx_node_many(e, "LayerNormalization", x[2] ? 3 : 2, x, 2, attr, 3, out);
