@@ -28,7 +28,7 @@ static void steps(struct yk_adapt *a, uint64_t bytes, int64_t from, int64_t to, 
 		yk_adapt_took(a, bytes, once, c->now, step % 10 == 3 ? 20 * table[c->now] : noise * table[c->now]);
 		c->tried[c->now]++;
 		char said[200];
-		const uint32_t wish = yk_adapt_wish(a, step, said, sizeof said);
+		const uint32_t wish = yk_adapt_propose(a, step, said, sizeof said);
 		if (*said)
 			memcpy(c->said, said, sizeof said);
 		if (!wish)
@@ -55,7 +55,7 @@ int main(void)
 	const uint64_t bytes = 1 << 20;
 	tap_seed();
 	setenv("YOKE_DIST_LINK", "0,1e-8", 1); // tree: 4 B; doubling: 2 B; halving and pairwise: 1.5 B
-	ok(!yk_adapt_asked(), "adaptation is off by default");
+	ok(!yk_adapt_enabled(), "adaptation is off by default");
 	setenv("YOKE_DIST_ADAPT", "1", 1);
 	struct yk_adapt *a = yk_adapt_new(RANKS, RANKS);
 	set(1, 1e-3, 3e-3, 0.75e-3); // 1.2 times as fast even with the most noise

@@ -218,7 +218,7 @@ static void refused(void)
 	mkdir(in("locked"), 0500);
 	setenv("XDG_CACHE_HOME", in("locked"), 1);
 	yk_cache_look(&s);
-	ok(!s.usable && !s.asked && strstr(s.why, "it cannot be made in "), "a cache: %s", s.why);
+	ok(!s.usable && !s.requested && strstr(s.why, "it cannot be made in "), "a cache: %s", s.why);
 }
 
 static int forget(const char *path, const struct stat *st, int type, struct FTW *at)

@@ -190,7 +190,7 @@ static double sum_of(const struct yk_report *r, uint64_t *steps)
 	for (int lane = 0; lane < 2; lane++)
 		for (int k = 0; k < YK_BUSY_KINDS; k++) {
 			t += 1e-9 * (double)r->sum[lane][k].ns;
-			*steps += k <= YK_BUSY_OTHER ? r->sum[lane][k].pieces : 0;
+			*steps += k <= YK_BUSY_OTHER ? r->sum[lane][k].count : 0;
 		}
 	return t;
 }
@@ -199,7 +199,7 @@ static size_t on_queues(const struct yk_profile *p)
 {
 	size_t n = 0;
 	for (size_t i = 0; i < p->traced; i++)
-		n += p->trace[i].slot != YK_HOST_PIECE;
+		n += p->trace[i].slot != YK_HOST_ACTIVITY;
 	return n;
 }
 
@@ -277,7 +277,7 @@ static void test_sums(const char *backend, bool details, bool timed)
 	   "profiling changes no bit: loss %g %s", m.loss[0], yoke_error());
 	uint64_t transfers = 0; // steps of plans that move bytes are launches, too
 	for (int lane = 0; lane < 2; lane++)
-		transfers += r.sum[lane][YK_BUSY_TRANSFER].pieces;
+		transfers += r.sum[lane][YK_BUSY_TRANSFER].count;
 	uint64_t copies = 3 + STEPS; // three puts, a read a step
 	ok(steps + transfers - copies == after.launches - before.launches && steps > 0 &&
 		   r.launches == after.launches - before.launches,
@@ -376,7 +376,7 @@ static void test_first(const char *backend)
 	ok(e == 0 && busy > 0 && fabs(after - busy - 1e-9 * (double)wait) < 1e-12,
 	   "%.9f s of intervals, and later %.9f, %.9f for waiting %s", busy, after,
 	   1e-9 * (double)wait, yoke_error());
-	ok(r.sum[0][YK_BUSY_PLAN].pieces > 0, "planning: %.6f s",
+	ok(r.sum[0][YK_BUSY_PLAN].count > 0, "planning: %.6f s",
 	   1e-9 * (double)r.sum[0][YK_BUSY_PLAN].ns);
 	ok(r.idle > -1e-3 * r.wall, "intervals %.6f s and idle %.6f s of %.6f s", after, r.idle,
 	   r.wall);

@@ -116,7 +116,7 @@ static int differ(const struct yk_replica *t, int fact, int other, const char *m
 	const int from[] = { 0, other };
 	for (int i = 0; i < 2 && e == 0; i++) {
 		snprintf(two + i * FACT_TEXT, FACT_TEXT, "%s", mine);
-		e = yk_group_tell(t->grid.all, (uint32_t)from[i], two + i * FACT_TEXT, FACT_TEXT);
+		e = yk_group_broadcast(t->grid.all, (uint32_t)from[i], two + i * FACT_TEXT, FACT_TEXT);
 	}
 	if (e == 0) {
 		other_line(two, two + FACT_TEXT, line[0], line[1]);

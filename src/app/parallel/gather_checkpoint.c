@@ -197,7 +197,7 @@ void yk_checkpoint_gather_end(struct yk_replica *t)
 	if (!w)
 		return;
 	if (w->group && yoke_group_rank(w->group) == 0)
-		yk_group_tell(w->group, 0, &(struct request){ .part = -1 }, sizeof(struct request));
+		yk_group_broadcast(w->group, 0, &(struct request){ .part = -1 }, sizeof(struct request));
 	if (!bad) // missing ranks were already reported where their data was needed
 		yoke_error_clear();
 	for (int p = 0; p < YK_CHECKPOINT_PARTS; p++) {
@@ -239,7 +239,7 @@ int yk_checkpoint_gather_give(void *arg, int part, int i, uint64_t from, size_t 
 		return yk_read_part(own->var, from, to, bytes);
 	if (!w->room && !(w->room = malloc(YK_SAFETENSORS_WINDOW)))
 		return yk_fail(YOKE_ENOMEM, "checkpoint: out of host memory for %s", h->name);
-	int e = yk_group_tell(w->group, 0, &want, sizeof want);
+	int e = yk_group_broadcast(w->group, 0, &want, sizeof want);
 	if (e == 0)
 		e = compare(w, &want);
 	for (uint32_t r = 0; r < (uint32_t)yoke_group_size(w->group) && e == 0; r++) {
@@ -278,7 +278,7 @@ int yk_checkpoint_gather_serve(struct yk_replica *t)
 	struct yk_checkpoint_gather *w = t->whole;
 	struct request r;
 	int e;
-	while ((e = yk_group_tell(w->group, 0, &r, sizeof r)) == 0 && r.part >= 0)
+	while ((e = yk_group_broadcast(w->group, 0, &r, sizeof r)) == 0 && r.part >= 0)
 		if ((e = compare(w, &r)) < 0 || (e = send(w, &r)) < 0)
 			break;
 	return e;

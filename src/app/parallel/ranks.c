@@ -74,7 +74,7 @@ bool yk_ranks_order_text(const struct yk_replica *t, char *to, size_t cap)
 
 // ---- status that ranks exchange after each step ----
 
-// WISH: stop request; ADAPT: rank 0's yk_adapt_wish; from WAITED on: per rank, seconds of waiting
+// WISH: stop request; ADAPT: rank 0's yk_adapt_propose; from WAITED on: per rank, seconds of waiting
 enum { WISH, ADAPT, WAITED };
 
 struct yk_ranks_says {
@@ -136,7 +136,7 @@ void yk_ranks_say(struct yk_replica *t, bool ends)
 	yoke_scalar_set(s->number[WAITED], now - s->before);
 	if (t->group && t->group->adapt && yoke_group_rank(t->grid.all) == 0) {
 		char line[200];
-		yoke_scalar_set(s->number[ADAPT], yk_adapt_wish(t->group->adapt, t->step, line, sizeof line));
+		yoke_scalar_set(s->number[ADAPT], yk_adapt_propose(t->group->adapt, t->step, line, sizeof line));
 		if (*line)
 			yk_info("dist", "step %lld: %s", (long long)t->step, line);
 	}
@@ -197,7 +197,7 @@ int yk_ranks_join(struct yk_replica *t)
 	t->stage = t->group ? (int)yk_config_int(t->config, YK_KEY_zero) : 0;
 	t->batches.first = t->grid.d * (t->stage < 2 ? t->batches.accumulate : 1);
 	t->batches.stride = t->stage < 2 ? 1 : t->grid.data;
-	if (t->group && yk_adapt_asked() && !(t->group->adapt = yk_adapt_new(t->group->ranks, t->group->rendezvous->node)))
+	if (t->group && yk_adapt_enabled() && !(t->group->adapt = yk_adapt_new(t->group->ranks, t->group->rendezvous->node)))
 		return yk_fail(YOKE_ENOMEM, "ranks: out of memory");
 	return says_make(t);
 }

@@ -27,9 +27,9 @@ struct reader {
 static int take_and_tell(void *arg, int i, const void *data, uint64_t bytes)
 {
 	const struct reader *r = arg;
-	int e = yk_group_tell(r->grid->near, 0, &(struct word){ 0 }, sizeof(struct word));
+	int e = yk_group_broadcast(r->grid->near, 0, &(struct word){ 0 }, sizeof(struct word));
 	if (e == 0 && bytes)
-		e = yk_group_tell(r->grid->near, 0, (void *)(uintptr_t)data, bytes);
+		e = yk_group_broadcast(r->grid->near, 0, (void *)(uintptr_t)data, bytes);
 	return e ? e : r->take(r->arg, i, data, bytes);
 }
 
@@ -45,11 +45,11 @@ static int hear(const struct yk_grid *g, int n, const struct yk_host_tensor *t, 
 	for (int i = 0; i <= n && e == 0; i++) {
 		const size_t bytes = i < n ? yk_host_bytes(&t[i]) : 0;
 		struct word w;
-		e = yk_group_tell(g->near, 0, &w, sizeof w);
+		e = yk_group_broadcast(g->near, 0, &w, sizeof w);
 		if (e == 0 && w.code)
 			e = yk_fail(w.code, "%s", w.why);
 		if (e == 0 && bytes)
-			e = yk_group_tell(g->near, 0, data, bytes);
+			e = yk_group_broadcast(g->near, 0, data, bytes);
 		if (e == 0 && i < n)
 			e = take(arg, i, data, bytes);
 	}
@@ -67,6 +67,6 @@ int yk_shared_load(const struct yk_grid *g, const char *folder, const struct yk_
 	const int e = yk_checkpoint_load(folder, ck, part, n, t, take_and_tell, &(struct reader){ g, take, arg });
 	struct word w = { .code = e };
 	snprintf(w.why, sizeof w.why, "%s", e < 0 ? yoke_error() : "");
-	const int told = yk_group_tell(g->near, 0, &w, sizeof w);
+	const int told = yk_group_broadcast(g->near, 0, &w, sizeof w);
 	return e ? e : told;
 }

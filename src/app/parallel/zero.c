@@ -207,7 +207,7 @@ int yk_zero_new(struct yk_replica *t)
 	if (!z)
 		return yk_fail(YOKE_ENOMEM, "ranks: out of memory");
 	*z = (struct yk_zero){ .ranks = (uint32_t)yoke_group_size(t->group), .rank = (uint32_t)yoke_group_rank(t->group),
-			       .stage = (int)yk_config_int(t->config, YK_KEY_zero), .unit = whole ? 0 : YK_OPTIM_PIECE };
+			       .stage = (int)yk_config_int(t->config, YK_KEY_zero), .unit = whole ? 0 : YK_OPTIM_INTERVAL };
 	const int e = make(z, t->params);
 	if (e < 0) {
 		yk_zero_free(z);

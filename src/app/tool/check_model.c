@@ -258,7 +258,7 @@ static int profile(struct yk_self *s, struct yk_trainer *t)
 		return e;
 	for (int k = 0; k <= YK_BUSY_OTHER; k++)
 		computed += 1e-9 * (double)r.sum[0][k].ns;
-	const bool good = r.launches > 0 && r.sum[0][YK_BUSY_CONTRACT].pieces > 0 && computed <= 1.01 * r.wall;
+	const bool good = r.launches > 0 && r.sum[0][YK_BUSY_CONTRACT].count > 0 && computed <= 1.01 * r.wall;
 	return yk_self_say(s, good, "%s, %.3f ms of compute in %.3f ms%s", yk_counted(launches, (long long)r.launches, "launch"), 1e3 * computed, 1e3 * r.wall,
 		   r.timed[0] ? "" : ", not timed");
 }

@@ -95,7 +95,7 @@ static json_t *asked(json_t *problems)
 	}
 	free(names);
 	for (const struct yk_plugin_outcome *o = yk_plugin_outcomes(); o; o = o->next)
-		if (o->asked && o->code < 0)
+		if (o->requested && o->code < 0)
 			yk_doctor_say(problems, "YOKE_PLUGIN_PATH, folder %s: %s", o->path,
 				      o->text);
 	asked_otherwise(problems);

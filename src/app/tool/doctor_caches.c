@@ -78,7 +78,7 @@ json_t *yk_doctor_caches(json_t *problems, json_t *advice)
 	json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s, s:I, s:I}", "name", "yoke", "path",
 					      s.path, "state", s.usable ? "used" : "not used", "why", s.why,
 					      "files", (json_int_t)s.files, "bytes", (json_int_t)s.bytes));
-	if (s.asked && !s.usable)
+	if (s.requested && !s.usable)
 		yk_doctor_say(problems, "cache %s cannot be used: %s", s.path, s.why);
 	else if (!s.usable && *s.path)
 		yk_doctor_say(advice, "%s: %s; without the cache each process compiles its kernels",

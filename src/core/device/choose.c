@@ -275,37 +275,37 @@ static bool is_uuid(const char *uuid, const char *text)
 }
 
 // Does YOKE_DEVICE match this device?
-static bool means(const char *wish, const struct yk_device *d)
+static bool matches(const char *request, const struct yk_device *d)
 {
-	if (!strncmp(wish, "pci:", 4))
-		return is_pci(d->info.pci, wish + 4);
-	if (!strncmp(wish, "uuid:", 5))
-		return is_uuid(d->info.uuid, wish + 5);
-	if (strchr(wish, '*'))
-		return !fnmatch(wish, d->info.name, FNM_CASEFOLD) || !fnmatch(wish, d->id, 0);
-	return !strcmp(wish, d->id);
+	if (!strncmp(request, "pci:", 4))
+		return is_pci(d->info.pci, request + 4);
+	if (!strncmp(request, "uuid:", 5))
+		return is_uuid(d->info.uuid, request + 5);
+	if (strchr(request, '*'))
+		return !fnmatch(request, d->info.name, FNM_CASEFOLD) || !fnmatch(request, d->id, 0);
+	return !strcmp(request, d->id);
 }
 
 // Extracts "opencl" from "opencl:0"; false: no backend is named.
-static bool backend_of(const char *wish, char *to, size_t cap)
+static bool backend_of(const char *request, char *to, size_t cap)
 {
-	size_t n = strcspn(wish, ":");
-	if (!wish[n] || n >= cap || strchr(wish, '*') || !strncmp(wish, "pci:", 4) ||
-	    !strncmp(wish, "uuid:", 5))
+	size_t n = strcspn(request, ":");
+	if (!request[n] || n >= cap || strchr(request, '*') || !strncmp(request, "pci:", 4) ||
+	    !strncmp(request, "uuid:", 5))
 		return false;
-	snprintf(to, cap, "%.*s", (int)n, wish);
+	snprintf(to, cap, "%.*s", (int)n, request);
 	return true;
 }
 
 // The best device of the list that YOKE_DEVICE matches.
-static struct yk_device *pick(const struct ranked *r, size_t n, const char *wish, const char *list)
+static struct yk_device *pick(const struct ranked *r, size_t n, const char *request, const char *list)
 {
 	char known[700] = "";
 	size_t used = 0;
 
 	for (size_t i = 0; i < n; i++) {
 		const struct yoke_device_info *info = &r[i].device->info;
-		if (means(wish, r[i].device))
+		if (matches(request, r[i].device))
 			return r[i].device;
 		if (used < sizeof known)
 			used += (size_t)snprintf(known + used, sizeof known - used, "%s%s (%s%s%s)",
@@ -313,7 +313,7 @@ static struct yk_device *pick(const struct ranked *r, size_t n, const char *wish
 						 *info->pci ? ", pci:" : "", info->pci);
 	}
 	yk_fail(YOKE_ENODEV, "device '%s' cannot be used: it is not among those of backend '%s': %s",
-		wish, *list ? list : "*", known);
+		request, *list ? list : "*", known);
 	return NULL;
 }
 
@@ -341,14 +341,14 @@ struct yk_device *yk_device_choose(const char *list)
 		yk_fail(YOKE_EFORK, "devices cannot be used in a forked child");
 		return NULL;
 	}
-	const char *wish = yk_param_str(&device_setting);
-	bool named = backend_of(wish, backend, sizeof backend);
+	const char *request = yk_param_str(&device_setting);
+	bool named = backend_of(request, backend, sizeof backend);
 	if (!given)
 		list = yk_param_str(&backend_setting);
 	if (!given && yk_list_is_open(list) && named)
 		list = backend; // other backends need not be loaded
-	else if (given && *wish && (named ? !yk_list_has(list, backend) : !strcmp(list, "cpu")))
-		wish = ""; // a list given by the program overrides YOKE_DEVICE
+	else if (given && *request && (named ? !yk_list_has(list, backend) : !strcmp(list, "cpu")))
+		request = ""; // a list given by the program overrides YOKE_DEVICE
 	bool allows = !yk_list_is_open(list) && *list != '^';
 	if (strchr(list + (*list == '^'), '^')) {
 		yk_fail(YOKE_EINVAL, "backend '%s': '^' stands once, at the beginning, and excludes "
@@ -365,10 +365,10 @@ struct yk_device *yk_device_choose(const char *list)
 	else if (!n)
 		yk_fail(YOKE_ENODEV, "backend '%s' leaves no device to use", list);
 	else
-		d = *wish ? pick(r, n, wish, list) : r[0].device;
+		d = *request ? pick(r, n, request, list) : r[0].device;
 	if (d && allows)
 		warn_before(list, position(list, d->backend->table.name));
-	else if (d && !*wish)
+	else if (d && !*request)
 		warn_denied(d);
 	free(r);
 	pthread_mutex_unlock(&lock);

@@ -192,14 +192,14 @@ static bool seen(const struct stat *st)
 	return false;
 }
 
-// asked: a setting names the directory; otherwise its absence is not reported.
-static void search_folder(const char *path, bool asked)
+// requested: a setting names the directory; otherwise its absence is not reported.
+static void search_folder(const char *path, bool requested)
 {
 	char why[PATH_MAX + 256], real[PATH_MAX];
 	struct dirent **entry = NULL;
 	struct yk_plugin_outcome *o;
 	struct stat st;
-	int code = YOKE_EPERM, n = 0, level = asked ? YOKE_LOG_WARN : YOKE_LOG_DEBUG;
+	int code = YOKE_EPERM, n = 0, level = requested ? YOKE_LOG_WARN : YOKE_LOG_DEBUG;
 
 	why[0] = '\0';
 	if (path[0] != '/') {
@@ -222,7 +222,7 @@ static void search_folder(const char *path, bool asked)
 	}
 	if ((o = outcome_new(path))) {
 		o->folder = true;
-		o->asked = asked;
+		o->requested = requested;
 	}
 	if (why[0]) {
 		yk_log(level, "plugin", "%s: %s", path, why);

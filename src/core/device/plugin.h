@@ -28,7 +28,7 @@ struct yk_plugin_outcome {
 	const char *text; // "loaded", or why not
 	int code;         // 0 or YOKE_E*
 	bool folder;      // a directory, not a file
-	bool asked;       // YOKE_PLUGIN_PATH names the directory
+	bool requested;       // YOKE_PLUGIN_PATH names the directory
 	struct yk_plugin_outcome *next;
 };
 

@@ -420,7 +420,7 @@ static uint64_t largest_free(struct yk_pool *p)
 // detail: the backend's message.
 static int fail(struct yk_pool *p, int code, uint64_t bytes, const char *detail)
 {
-	char ask[32], room[32], have[32], reserved[32], limit[32] = "none", largest[32], segment[32];
+	char asked[32], room[32], have[32], reserved[32], limit[32] = "none", largest[32], segment[32];
 	const uint64_t held = p->stats.allocated_bytes.current, unused = yk_device_free(p->device);
 	uint64_t max = yk_pool_capacity(p);
 
@@ -433,7 +433,7 @@ static int fail(struct yk_pool *p, int code, uint64_t bytes, const char *detail)
 		amount(p->limit, limit);
 	return yk_fail(code, "out of memory on %s: %s asked for, %s free; %s allocated, %s reserved, limit %s "
 		"(YOKE_MEMORY), largest free block %s, largest segment %s (%s)", p->device->id,
-		amount(bytes, ask), amount(max > held ? max - held : 0, room), amount(held, have),
+		amount(bytes, asked), amount(max > held ? max - held : 0, room), amount(held, have),
 		amount(p->stats.reserved_bytes.current, reserved), limit,
 		amount(largest_free(p), largest), amount(p->device->info.max_segment, segment),
 		detail);

@@ -141,7 +141,7 @@ int yk_queue_wait(struct yk_queue *q)
 
 // ---- fallbacks for functions that a backend may lack ----
 
-enum { HOST_PIECE = 8 << 20 }; // bytes of host memory used per step of a fallback
+enum { HOST_CHUNK = 8 << 20 }; // bytes of host memory used per step of a fallback
 
 // Does the code mean that the backend lacks the function?  If so, its message is cleared.
 static bool is_lacking(int code, bool had)
@@ -160,15 +160,15 @@ int yk_queue_fill(struct yk_queue *q, void *segment, uint64_t offset, uint64_t b
 	int code = ops->fill(q->handle, segment, offset, bytes, pattern, pattern_bytes);
 	if (!is_lacking(code, had))
 		return code;
-	uint64_t piece = bytes < HOST_PIECE ? bytes : HOST_PIECE;
-	char *from = malloc(piece);
+	uint64_t chunk = bytes < HOST_CHUNK ? bytes : HOST_CHUNK;
+	char *from = malloc(chunk);
 	if (!from)
 		return yk_fail(YOKE_ENOMEM, "no memory to fill from");
-	for (uint64_t i = 0; i < piece; i += pattern_bytes)
+	for (uint64_t i = 0; i < chunk; i += pattern_bytes)
 		memcpy(from + i, pattern, pattern_bytes);
 	code = 0;
-	for (uint64_t at = 0; at < bytes && code >= 0; at += piece) {
-		uint64_t n = bytes - at < piece ? bytes - at : piece;
+	for (uint64_t at = 0; at < bytes && code >= 0; at += chunk) {
+		uint64_t n = bytes - at < chunk ? bytes - at : chunk;
 		code = ops->put(q->handle, segment, offset + at, from, n);
 	}
 	int waited = yk_queue_drain(q);
@@ -180,13 +180,13 @@ int yk_queue_fill(struct yk_queue *q, void *segment, uint64_t offset, uint64_t b
 static int copy_by_host(struct yk_queue *q, void *to, uint64_t to_offset, struct yk_queue *source,
 			void *from, uint64_t from_offset, uint64_t bytes)
 {
-	const uint64_t piece = bytes < HOST_PIECE ? bytes : HOST_PIECE;
-	char *host = malloc(piece);
+	const uint64_t chunk = bytes < HOST_CHUNK ? bytes : HOST_CHUNK;
+	char *host = malloc(chunk);
 	if (!host)
 		return yk_fail(YOKE_ENOMEM, "no memory to copy by");
 	int code = 0;
-	for (uint64_t at = 0; at < bytes && code >= 0; at += piece) {
-		uint64_t n = bytes - at < piece ? bytes - at : piece;
+	for (uint64_t at = 0; at < bytes && code >= 0; at += chunk) {
+		uint64_t n = bytes - at < chunk ? bytes - at : chunk;
 		code = source->device->ops->get(source->handle, from, from_offset + at, host, n);
 		code = code < 0 ? code : yk_queue_drain(source);
 		code = code < 0 ? code : q->device->ops->put(q->handle, to, to_offset + at, host, n);

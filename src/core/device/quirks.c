@@ -238,12 +238,12 @@ int yk_quirks_parse(const char *text, const char *file, struct yk_quirk **to)
 
 // ---- files ----
 
-static void read_file(const char *path, bool asked)
+static void read_file(const char *path, bool requested)
 {
 	char *text, *name;
 	size_t bytes;
 
-	if (!asked && access(path, F_OK) < 0)
+	if (!requested && access(path, F_OK) < 0)
 		return;
 	bool had = yoke_error_code() != 0;
 	if (yk_file_read(path, MAX_BYTES, &text, &bytes) < 0) {
@@ -251,7 +251,7 @@ static void read_file(const char *path, bool asked)
 		yk_warn("quirks", "%s is not read%s%s", path, why ? ": " : "", why ? why : "");
 		if (!had)
 			yoke_error_clear();
-		if (asked)
+		if (requested)
 			trouble = why ? why : "it cannot be read";
 		else
 			free(why);

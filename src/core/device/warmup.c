@@ -22,7 +22,7 @@ static bool is_warming(void)
 	return mine.planning && (mine.now.tested || mine.now.compiled);
 }
 
-static void tell(void)
+static void notify(void)
 {
 	if (!mine.fn || !is_warming())
 		return;
@@ -56,28 +56,28 @@ void yk_warmup_at(const char *doing, const char *items, uint64_t at, uint64_t of
 	mine.now.at = at;
 	mine.now.of = of;
 	mine.what[0] = '\0';
-	tell();
+	notify();
 }
 
 void yk_warmup_tests(const char *what)
 {
 	mine.now.tested++;
 	snprintf(mine.what, sizeof mine.what, "%s", what);
-	tell();
+	notify();
 }
 
 void yk_warmup_compiled(uint32_t programs)
 {
 	mine.now.compiled += programs;
 	if (programs)
-		tell();
+		notify();
 }
 
 void yk_warmup_end(void)
 {
 	if (is_warming()) {
 		mine.now.over = true;
-		tell();
+		notify();
 		mine.spent += yk_seconds() - mine.began;
 	}
 	mine.planning = false;

@@ -140,7 +140,7 @@ int yk_ahead_fill(yoke_tensor *handle, const void *from, struct yk_event **done)
 	if (err) {
 		yk_backend_detail(had, err, why, sizeof why);
 		if (yk_settle(ctx))
-			ctx->failure.told = true; // by the error of this call
+			ctx->failure.reported = true; // by the error of this call
 		yk_fail(err, "%llu bytes could not be brought to %s: %s", (unsigned long long)t->storage->bytes,
 			ctx->device->id, why);
 	}

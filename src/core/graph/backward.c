@@ -15,19 +15,19 @@
 
 #define NONE UINT32_MAX
 
-struct piece {         // cotangent of a slice
+struct slice {         // the cotangent of a slice
 	uint32_t node; // the slice node
 	yk_id cot;
-	uint32_t next; // next piece of the same value, or NONE
+	uint32_t next; // next slice of the same value, or NONE
 };
 
 struct pass {
 	struct yk_graph *g;
 	yk_id *cot;       // for each value that existed at the start
 	uint8_t *matters; // by value: depends on one of p
-	uint32_t *pieces; // first piece of each value, or NONE
-	struct piece *piece;
-	size_t npiece;
+	uint32_t *slices; // first slice of each value, or NONE
+	struct slice *slice;
+	size_t nslice;
 	int err;
 };
 
@@ -45,7 +45,7 @@ static void accumulate(struct pass *s, yk_id v, yk_id cot)
 }
 
 // The only axis that the slice narrows, if its step is 1 there; -1: several axes or steps.
-static int part_axis(const struct yk_graph *g, uint32_t node, int64_t *start,
+static int sliced_axis(const struct yk_graph *g, uint32_t node, int64_t *start,
 		     int64_t *size)
 {
 	const struct yk_node *n = &g->node[node];
@@ -65,17 +65,17 @@ static int part_axis(const struct yk_graph *g, uint32_t node, int64_t *start,
 	return axis;
 }
 
-// The pieces of v as one concat if they tile one axis; YK_NIL otherwise.
+// The cotangents of v's slices as one concat if the slices tile one axis; YK_NIL otherwise.
 static yk_id tile(struct pass *s, yk_id v)
 {
 	yk_id in[YOKE_MAX_RANK * 4];
 	uint32_t n = 0;
 	int axis = -1;
 	int64_t at = 0, start, size;
-	for (;;) { // find the piece that begins where the last one ended
-		uint32_t p = s->pieces[v], found = NONE;
-		for (; p != NONE; p = s->piece[p].next) {
-			int k = part_axis(s->g, s->piece[p].node, &start, &size);
+	for (;;) { // find the slice that begins where the last one ended
+		uint32_t p = s->slices[v], found = NONE;
+		for (; p != NONE; p = s->slice[p].next) {
+			int k = sliced_axis(s->g, s->slice[p].node, &start, &size);
 			if (k < 0 || (axis >= 0 && k != axis))
 				return YK_NIL;
 			axis = k;
@@ -86,16 +86,16 @@ static yk_id tile(struct pass *s, yk_id v)
 		}
 		if (found == NONE || n == sizeof in / sizeof *in)
 			return YK_NIL;
-		part_axis(s->g, s->piece[found].node, &start, &size);
-		in[n++] = s->piece[found].cot;
+		sliced_axis(s->g, s->slice[found].node, &start, &size);
+		in[n++] = s->slice[found].cot;
 		at += size;
 		if (at == s->g->value[v].dims[axis])
 			break;
 	}
-	uint32_t pieces = 0;
-	for (uint32_t p = s->pieces[v]; p != NONE; p = s->piece[p].next)
-		pieces++;
-	if (pieces != n) // two slices overlap
+	uint32_t slices = 0;
+	for (uint32_t p = s->slices[v]; p != NONE; p = s->slice[p].next)
+		slices++;
+	if (slices != n) // two slices overlap
 		return YK_NIL;
 	return yk_record(s->g, YK_CONCAT, n, in, 1, &(union yoke_attr){ .i = axis });
 }
@@ -115,9 +115,9 @@ static yk_id stretch(struct yk_graph *g, yk_id x, int axis, int64_t step)
 	return yk_reshape(g, x, v.rank, v.dims);
 }
 
-// A piece as a cotangent of the sliced value: zeros around it, and between its elements if the
-// slice had a step.
-static yk_id spread(struct pass *s, const struct piece *p)
+// A slice's cotangent as a cotangent of the sliced value: zeros around it, and between its elements
+// if the slice had a step.
+static yk_id spread(struct pass *s, const struct slice *p)
 {
 	struct yk_graph *g = s->g;
 	const struct yk_node *n = &g->node[p->node];
@@ -158,7 +158,7 @@ static yk_id spread(struct pass *s, const struct piece *p)
 	return yk_pad(g, cot, lo, hi, 0);
 }
 
-static int through_parts(struct pass *, uint32_t node, yk_id *gin);
+static int through_decomposition(struct pass *, uint32_t node, yk_id *gin);
 
 // Cotangents of a node's operands by its gradient rule.  An operand that the rule leaves out is an
 // error, since a gradient of 0 would go unnoticed; only a barrier has operands without gradients.
@@ -181,19 +181,19 @@ static int by_rule(struct pass *s, uint32_t node, yk_id *gin)
 	return 0;
 }
 
-// Adds the pieces set aside for v to its cotangent.
-static void gather_pieces(struct pass *s, yk_id v)
+// Adds the cotangents of slices that were set aside for v to its cotangent.
+static void gather_slices(struct pass *s, yk_id v)
 {
-	if (s->pieces[v] == NONE)
+	if (s->slices[v] == NONE)
 		return;
 	yk_id whole = tile(s, v);
 	if (whole != YK_NIL)
 		accumulate(s, v, whole);
 	else
-		for (uint32_t p = s->pieces[v]; p != NONE && !s->err;
-		     p = s->piece[p].next)
-			accumulate(s, v, spread(s, &s->piece[p]));
-	s->pieces[v] = NONE;
+		for (uint32_t p = s->slices[v]; p != NONE && !s->err;
+		     p = s->slice[p].next)
+			accumulate(s, v, spread(s, &s->slice[p]));
+	s->slices[v] = NONE;
 }
 
 static void visit(struct pass *s, uint32_t node)
@@ -203,7 +203,7 @@ static void visit(struct pass *s, uint32_t node)
 	const struct yk_op_def *row = yk_op_def(n.op);
 	bool any = false, wanted = false;
 	for (uint32_t i = 0; i < n.nout; i++) {
-		gather_pieces(s, n.out + i);
+		gather_slices(s, n.out + i);
 		any |= s->cot[n.out + i] != YK_NIL;
 	}
 	for (uint32_t i = 0; i < n.nin; i++)
@@ -216,8 +216,8 @@ static void visit(struct pass *s, uint32_t node)
 	g->call = n.call;
 	if (n.op == YK_SLICE) {
 		yk_id x = g->arg[n.in];
-		s->piece[s->npiece] = (struct piece){ node, s->cot[n.out], s->pieces[x] };
-		s->pieces[x] = (uint32_t)s->npiece++;
+		s->slice[s->nslice] = (struct slice){ node, s->cot[n.out], s->slices[x] };
+		s->slices[x] = (uint32_t)s->nslice++;
 		return;
 	}
 	// most rules use only the first cotangent; those of by-products (lse, rstd) go through the
@@ -241,7 +241,7 @@ static void visit(struct pass *s, uint32_t node)
 	for (uint32_t i = 0; i < n.nin; i++)
 		gin[i] = YK_NIL;
 	if (parts)
-		s->err = through_parts(s, node, gin);
+		s->err = through_decomposition(s, node, gin);
 	else
 		s->err = by_rule(s, node, gin);
 	for (uint32_t i = 0; i < n.nin; i++) {
@@ -261,14 +261,14 @@ static int pass_init(struct pass *s, struct yk_graph *g, size_t values, size_t n
 		.g = g,
 		.cot = malloc(values * sizeof *s->cot),
 		.matters = calloc(values, 1),
-		.pieces = malloc(values * sizeof *s->pieces),
-		.piece = malloc((nodes + 1) * sizeof *s->piece),
+		.slices = malloc(values * sizeof *s->slices),
+		.slice = malloc((nodes + 1) * sizeof *s->slice),
 	};
-	if (!s->cot || !s->matters || !s->pieces || !s->piece)
+	if (!s->cot || !s->matters || !s->slices || !s->slice)
 		return s->err = yk_fail(YOKE_ENOMEM,
 					"gradient: no memory for %zu operations", nodes);
 	memset(s->cot, 0xff, values * sizeof *s->cot);
-	memset(s->pieces, 0xff, values * sizeof *s->pieces);
+	memset(s->slices, 0xff, values * sizeof *s->slices);
 	return 0;
 }
 
@@ -276,8 +276,8 @@ static void pass_fini(struct pass *s)
 {
 	free(s->cot);
 	free(s->matters);
-	free(s->pieces);
-	free(s->piece);
+	free(s->slices);
+	free(s->slice);
 }
 
 // Marks the values that depend on marked ones, among nodes first .. end - 1.
@@ -297,7 +297,7 @@ static void spread_matters(struct pass *s, size_t first, size_t end)
 
 // Cotangents of a node's operands through its decomposition, where there is no rule or it does not
 // apply.  So *_backward ops have gradients too.
-static int through_parts(struct pass *s, uint32_t node, yk_id *gin)
+static int through_decomposition(struct pass *s, uint32_t node, yk_id *gin)
 {
 	struct yk_graph *g = s->g;
 	const struct yk_node n = g->node[node];
@@ -335,7 +335,7 @@ static int through_parts(struct pass *s, uint32_t node, yk_id *gin)
 	for (uint32_t i = 0; i < n.nin && !t.err; i++) {
 		if (in[i] == YK_NIL || !t.matters[in[i]])
 			continue;
-		gather_pieces(&t, in[i]);
+		gather_slices(&t, in[i]);
 		gin[i] = t.cot[in[i]];
 		t.cot[in[i]] = YK_NIL; // taken once, even if two operands are the same value
 	}
@@ -378,7 +378,7 @@ int yk_backward(struct yk_graph *g, uint32_t ny, const yk_id *y, const yk_id *co
 	for (size_t k = nodes; any && k-- > 0 && !s.err;)
 		visit(&s, (uint32_t)k);
 	for (uint32_t i = 0; i < n && !s.err; i++) {
-		gather_pieces(&s, p[i]);
+		gather_slices(&s, p[i]);
 		grads[i] = s.cot[p[i]];
 	}
 out:

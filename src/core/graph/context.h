@@ -96,7 +96,7 @@ struct yk_flight {
 struct yk_failure {
 	uint32_t number;
 	int code;
-	bool told;      // some call has returned it
+	bool reported;      // some call has returned it
 	bool variables; // variables are lost with it
 	char text[1800];
 };
@@ -633,7 +633,7 @@ void yk_flight_wait(struct yoke_context *);
 // Records a failure, for the log and for calls that later use lost values.
 void yk_failure_set(struct yoke_context *, int code, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-int yk_failure_tell(struct yoke_context *); // sets this thread's error; returns its code
+int yk_failure_report(struct yoke_context *); // sets this thread's error; returns its code
 // EFAILED, with the reason, if the handle's storage has failed.
 int yk_failure_of(const struct yk_tensor *);
 

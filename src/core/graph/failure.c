@@ -19,7 +19,7 @@ void yk_failure_set(struct yoke_context *ctx, int code, const char *fmt, ...)
 
 	f->number++;
 	f->code = code;
-	f->told = f->variables = false;
+	f->reported = f->variables = false;
 	va_start(ap, fmt);
 	yk_vsnprintf(f->text, sizeof f->text, fmt, ap);
 	va_end(ap);
@@ -28,11 +28,11 @@ void yk_failure_set(struct yoke_context *ctx, int code, const char *fmt, ...)
 
 static const char reload[] = "; parameters lost, reload a checkpoint";
 
-int yk_failure_tell(struct yoke_context *ctx)
+int yk_failure_report(struct yoke_context *ctx)
 {
 	struct yk_failure *f = &ctx->failure;
 
-	f->told = true;
+	f->reported = true;
 	return yk_fail(f->code, "%s%s", f->text, f->variables ? reload : "");
 }
 
@@ -43,7 +43,7 @@ int yk_failure_of(const struct yk_tensor *t)
 	bool variable = t->kind == YK_VARIABLE;
 
 	if (s->failure == f->number)
-		f->told = true;
+		f->reported = true;
 	return yk_fail(YOKE_EFAILED, "%s%s%s is lost: %s%s",
 		       variable ? "variable" : "a value", t->name ? " " : "",
 		       t->name ? t->name : "",

@@ -96,7 +96,7 @@ static void describe(const yoke_tensor *t, const char *name, char *to, size_t ca
 		snprintf(to, cap, "a result of %s", yk_op_def(op)->name);
 }
 
-static int say_gone(const yoke_tensor *t, const char *call)
+static int report_gone(const yoke_tensor *t, const char *call)
 {
 	static const char *const how[] = {
 		[YK_END_FREED] = "after it was freed",
@@ -126,7 +126,7 @@ struct yk_tensor *yk_tensor(const yoke_tensor *t, const char *call)
 {
 	struct yk_tensor *s = find(t);
 	if (!s)
-		say_gone(t, call);
+		report_gone(t, call);
 	return s;
 }
 
@@ -253,7 +253,7 @@ void yk_free_later(yoke_tensor *t)
 	}
 	pthread_mutex_unlock(&table.lock);
 	if (!ctx)
-		say_gone(t, "free");
+		report_gone(t, "free");
 	if (err)
 		yk_fail(err, "free: no memory to remember it until its context is idle");
 }

@@ -52,7 +52,7 @@ static void set_shape(struct yk_tensor *t, int dtype, int rank, const int64_t *d
 enum { DIRECT = 4 << 20 };
 
 // Pinned memory is scarce: larger uploads are split into chunks of this many bytes.
-enum { PIECE = 32 << 20 };
+enum { CHUNK = 32 << 20 };
 
 struct bytes { // a location in a segment
 	void *segment;
@@ -70,7 +70,7 @@ static int put(struct yk_queue *q, struct bytes to, const void *from, uint64_t b
 }
 
 // Copies a chunk into pinned memory and uploads it from there, without waiting.
-static int upload_piece(struct yoke_context *ctx, struct yk_queue *q, struct bytes to, const void *from,
+static int upload_chunk(struct yoke_context *ctx, struct yk_queue *q, struct bytes to, const void *from,
 			uint64_t bytes, struct yk_event **done)
 {
 	struct yk_staging *s = &ctx->uploads.staging[ctx->uploads.staged % 4];
@@ -102,9 +102,9 @@ static int upload_staged(struct yoke_context *ctx, struct yk_queue *q, const str
 			 const void *from, uint64_t bytes, struct yk_event **done)
 {
 	int err = 0;
-	for (uint64_t at = 0; at < bytes && !err; at += PIECE)
-		err = upload_piece(ctx, q, bytes_of(to, at), (const char *)from + at,
-				   bytes - at < PIECE ? bytes - at : PIECE, done);
+	for (uint64_t at = 0; at < bytes && !err; at += CHUNK)
+		err = upload_chunk(ctx, q, bytes_of(to, at), (const char *)from + at,
+				   bytes - at < CHUNK ? bytes - at : CHUNK, done);
 	return err;
 }
 
@@ -138,7 +138,7 @@ static int upload(struct yoke_context *ctx, struct yk_queue *q, const struct yk_
 int yk_upload_to(struct yoke_context *ctx, void *segment, uint64_t offset, const void *from, uint64_t bytes)
 {
 	struct yk_event *done = NULL;
-	int err = upload_piece(ctx, ctx->queues.steps, (struct bytes){ segment, offset }, from,
+	int err = upload_chunk(ctx, ctx->queues.steps, (struct bytes){ segment, offset }, from,
 			       bytes, &done);
 	yk_event_unref(done);
 	ctx->stats.bytes_up += bytes;
@@ -193,7 +193,7 @@ static int make_storage(struct yoke_context *ctx, uint64_t bytes, bool host, con
 		yk_backend_detail(had, err, why, sizeof why);
 		yk_storage_unref(s);
 		if (yk_settle(ctx))
-			ctx->failure.told = true; // by the error of this call
+			ctx->failure.reported = true; // by the error of this call
 		return yk_fail(err, "%llu bytes could not be brought to %s: %s",
 			       (unsigned long long)bytes, ctx->device->id, why);
 	}

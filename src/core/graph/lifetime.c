@@ -224,7 +224,7 @@ void yoke_context_free(yoke_context *ctx)
 	yk_queue_drain(ctx->queues.steps);
 	yk_settle(ctx);
 	// The last chance to report it; a device marked as lost reports its failure at every use.
-	if (ctx->failure.code && !ctx->failure.told && !ctx->device->left)
+	if (ctx->failure.code && !ctx->failure.reported && !ctx->device->left)
 		yk_log(YOKE_LOG_ERROR, "eval", "%s", ctx->failure.text);
 	yk_tensors_free(&ctx->handles.list, YK_END_CONTEXT);
 	while (ctx->scopes.innermost) {

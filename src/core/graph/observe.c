@@ -45,7 +45,7 @@ bool yk_is_timed(const struct yoke_context *ctx)
 
 // ---- ranges ----
 
-static void tell(struct yoke_context *ctx, uint32_t path, bool begins)
+static void notify(struct yoke_context *ctx, uint32_t path, bool begins)
 {
 	for (struct yk_observer *o = ctx->observe.first; o; o = o->next)
 		if (o->range)
@@ -64,7 +64,7 @@ int yk_range_push(struct yoke_context *ctx, const char *name)
 	ctx->observe.range = r;
 	ctx->graph.range = path;
 	yk_profiler_push(ctx, name);
-	tell(ctx, path, true);
+	notify(ctx, path, true);
 	return 0;
 }
 
@@ -74,7 +74,7 @@ int yk_range_pop(struct yoke_context *ctx)
 	if (!r)
 		return yk_fail(YOKE_EINVAL, "range_pop: no range is open; each pop ends one yoke_range_push");
 	yk_profiler_pop(ctx);
-	tell(ctx, r->path, false);
+	notify(ctx, r->path, false);
 	ctx->observe.range = r->outer;
 	ctx->graph.range = r->outer ? r->outer->path : 0;
 	free(r);

@@ -317,14 +317,14 @@ static int refuse_former(const struct yoke_context *ctx, uint64_t handle)
 		       t && t->name ? t->name : "unnamed");
 }
 
-struct asked { // a tensor that the gradient is with respect to
+struct requested { // a tensor that the gradient is with respect to
 	struct yk_origin of;
 	bool depends; // does y depend on its current version?
 	bool same;    // a tensor with the same origin came before it
 };
 
 // The first entry for a handle, or NULL.
-static const struct asked *find_asked(const struct asked *of, size_t n, uint64_t handle)
+static const struct requested *find_requested(const struct requested *of, size_t n, uint64_t handle)
 {
 	size_t low = 0, high = n;
 	while (low < high) {
@@ -338,9 +338,9 @@ static const struct asked *find_asked(const struct asked *of, size_t n, uint64_t
 }
 
 // Is a gradient requested by this tensor although y does not depend on its current version?
-static bool is_former(const struct asked *of, size_t n, uint64_t handle)
+static bool is_former(const struct requested *of, size_t n, uint64_t handle)
 {
-	const struct asked *a = find_asked(of, n, handle);
+	const struct requested *a = find_requested(of, n, handle);
 	for (; a && a < of + n && a->of.handle == handle; a++)
 		if (!a->same)
 			return !a->depends;
@@ -349,12 +349,12 @@ static bool is_former(const struct asked *of, size_t n, uint64_t handle)
 
 // Is the gradient through a leaf refused because it is by a tensor's current version (or, if
 // `former`, an earlier one)?
-static int check_leaf(const struct yoke_context *ctx, const struct yk_leaf *l, const struct asked *of, size_t n, bool former)
+static int check_leaf(const struct yoke_context *ctx, const struct yk_leaf *l, const struct requested *of, size_t n, bool former)
 {
 	int err = 0;
 	for (uint32_t i = 0; l->past && i < l->past->n && !err; i++) {
 		const struct yk_origin *o = &l->past->at[i];
-		const struct asked *a = find_asked(of, n, o->handle);
+		const struct requested *a = find_requested(of, n, o->handle);
 		for (; a && a < of + n && a->of.handle == o->handle && !former && !err; a++)
 			if (a->of.version == o->version)
 				err = refuse(ctx, l);
@@ -368,7 +368,7 @@ int yk_past_check(const struct yoke_context *ctx, yk_id y, uint32_t n, yoke_tens
 		  const yk_id *in)
 {
 	const struct yk_graph *g = &ctx->graph;
-	struct asked *of = malloc((2 * (size_t)n + 1) * sizeof *of);
+	struct requested *of = malloc((2 * (size_t)n + 1) * sizeof *of);
 	uint8_t *reached = reach(g, g->value[y].node);
 	bool all = true;
 	size_t m = 0;
@@ -377,9 +377,9 @@ int yk_past_check(const struct yoke_context *ctx, yk_id y, uint32_t n, yoke_tens
 		const struct yk_tensor *t = yk_tensor_in(ctx, p[i]);
 		const uint32_t k = g->value[in[i]].node;
 		const bool depends = k <= g->value[y].node && reached[k];
-		of[m++] = (struct asked){ { bits_of(p[i]), t ? t->version : 0 }, .depends = depends };
+		of[m++] = (struct requested){ { bits_of(p[i]), t ? t->version : 0 }, .depends = depends };
 		if (t && t->origin.handle)
-			of[m++] = (struct asked){ t->origin, .depends = depends, .same = true };
+			of[m++] = (struct requested){ t->origin, .depends = depends, .same = true };
 		all &= depends;
 	}
 	if (!err)

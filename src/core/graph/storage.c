@@ -11,7 +11,7 @@
 
 // Describes the node whose result is being allocated, or else the call in progress, for the pool's
 // history.
-static void say_who(struct yoke_context *ctx, struct yk_who *who, char site[YK_SITE_TEXT])
+static void describe_who(struct yoke_context *ctx, struct yk_who *who, char site[YK_SITE_TEXT])
 {
 	const struct yk_node *n = ctx->observe.making;
 	const struct yk_graph *g = &ctx->graph;
@@ -40,7 +40,7 @@ int yk_buffer_new(struct yoke_context *ctx, uint64_t bytes, bool host, struct yk
 	struct yk_who who;
 	char site[YK_SITE_TEXT];
 	if (yk_pool_is_recorded(pool)) {
-		say_who(ctx, &who, site);
+		describe_who(ctx, &who, site);
 		m.who = &who;
 	}
 	int err = yk_pool_alloc_among(pool, bytes, b->host ? ctx->queues.cpu : q, m, &b->block);

@@ -26,7 +26,7 @@ bool yk_cache_ours(const struct stat *);
 
 struct yk_cache_state {
 	char path[PATH_MAX]; // "" if there is none
-	bool asked, usable;  // YOKE_CACHE names the path; files are or can be kept there
+	bool requested, usable;  // YOKE_CACHE names the path; files are or can be kept there
 	char why[400];       // why files cannot be kept, else ""
 	uint64_t files, bytes;
 };

@@ -131,7 +131,7 @@ static bool can_make(const char *path, char *why, size_t cap)
 void yk_cache_look(struct yk_cache_state *to)
 {
 	memset(to, 0, sizeof *to);
-	to->asked = *yk_param_str(&cache_setting) && !off();
+	to->requested = *yk_param_str(&cache_setting) && !off();
 	int fd = folder(to->path, false, to->why, sizeof to->why);
 	to->usable = fd >= 0 || (!*to->why && can_make(to->path, to->why, sizeof to->why));
 	if (fd < 0)

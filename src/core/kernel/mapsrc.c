@@ -365,10 +365,10 @@ static void put_block(struct yk_text *t, const struct yk_map_form *f)
 	yk_put(t, "r, j0 + l MAP_ARGS);\n");
 	for (unsigned k = 0; k < f->map->nout; k++) {
 		const size_t size = yoke_dtype_size(f->operand[k].dtype);
-		const unsigned piece = size < 4 ? 16 * (unsigned)size : 64; // bytes per vector
+		const unsigned vector = size < 4 ? 16 * (unsigned)size : 64; // bytes per vector
 		yk_put(t, "\tfor (ulong l = 0; l < sizeof y%u; l += %u)\n"
 		    "\t\tstream_%u((const uchar *)y%u + l, s%u + at%u + (%sj0) * sizeof *y%u + l);\n",
-		    k, piece, piece, k, k, k, f->flat ? "" : "r * width + ", k);
+		    k, vector, vector, k, k, k, f->flat ? "" : "r * width + ", k);
 	}
 	yk_put(t, "#else\n\tEACH_PAIR\n\tfor (ulong l = 0; l < MAP_BLOCK; l++)\n\t\tmap_put(");
 	put_drawn(t, f, "(int)b", "[first + l]");

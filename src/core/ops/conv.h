@@ -37,6 +37,6 @@ int64_t yk_window_count(int64_t n, int64_t size, int64_t stride, int64_t dilatio
 int yk_conv_axes_of(struct yk_rec *, yk_id x);
 // An option: `given`, or the default `unset` if it is 0. False, with an error, if it is not in min
 // .. YK_CONV_MAX.
-bool yk_conv_number(struct yk_rec *, const char *what, int64_t given, int64_t min, int64_t unsaid, int64_t *to);
+bool yk_conv_number(struct yk_rec *, const char *what, int64_t given, int64_t min, int64_t unset, int64_t *to);
 
 #endif

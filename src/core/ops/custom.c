@@ -104,7 +104,7 @@ static char *describe(const struct yoke_op_tensor *t, char *to)
 }
 
 // Calls the shape function and validates its results like untrusted input.
-static int ask_shape(const struct yk_custom *o, const struct yk_custom_seen *s, struct yoke_op_tensor *out)
+static int call_shape(const struct yk_custom *o, const struct yk_custom_seen *s, struct yoke_op_tensor *out)
 {
 	struct yoke_op_args args = s->args;
 	char text[160];
@@ -143,7 +143,7 @@ int yk_shape_custom(struct yk_graph *g, const struct yk_call *c, struct yk_value
 	struct yoke_op_tensor shapes[YOKE_OP_MAX_OUT];
 	const struct yk_custom *o = own_of(c);
 	yk_custom_see(o, g, c->in, c->attr, NULL, &s);
-	const int err = ask_shape(o, &s, shapes);
+	const int err = call_shape(o, &s, shapes);
 	for (int i = 0; i < o->def.nout && !err; i++) {
 		out[i] = (struct yk_value){ .dtype = (uint8_t)shapes[i].dtype, .rank = (uint8_t)shapes[i].rank };
 		memcpy(out[i].dims, shapes[i].dims, (size_t)shapes[i].rank * sizeof *shapes[i].dims);
@@ -163,7 +163,7 @@ static int says_the_same(const struct yk_custom *o, const struct yk_custom_seen 
 {
 	struct yoke_op_tensor now[YOKE_OP_MAX_OUT];
 	char was[160], is[160];
-	const int err = ask_shape(o, s, now);
+	const int err = call_shape(o, s, now);
 	for (int i = 0; i < o->def.nout && !err; i++) {
 		bool same = now[i].dtype == s->out[i].dtype && now[i].rank == s->out[i].rank;
 		for (int k = 0; same && k < now[i].rank; k++)
@@ -178,12 +178,12 @@ static int says_the_same(const struct yk_custom *o, const struct yk_custom_seen 
 
 // ---- sources for devices ----
 
-static int run_piece(const void *arg, const struct yoke_op *op, void *const *data, int64_t piece, int64_t pieces)
+static int run_chunk(const void *arg, const struct yoke_op *op, void *const *data, int64_t chunk, int64_t chunks)
 {
 	const struct yk_custom *o = arg;
 	struct yk_custom_seen s;
 	see_op(o, op, data, &s);
-	return o->def.cpu(&s.args, piece, pieces);
+	return o->def.cpu(&s.args, chunk, chunks);
 }
 
 static int64_t elements(const struct yoke_op_tensor *t)
@@ -228,7 +228,7 @@ int yk_custom_source(const struct yk_custom *o, struct yoke_op *op, struct yk_de
 			n = elements(&s.in[i]) > n ? elements(&s.in[i]) : n;
 		n /= CPU_WORK;
 		to->hash = o->hash[0];
-		to->host = run_piece;
+		to->host = run_chunk;
 		to->arg = o;
 		to->pieces = n < 1 ? 1 : n < CPU_PIECES ? n : CPU_PIECES;
 		to->strided = (o->def.flags & YOKE_STRIDED) != 0;

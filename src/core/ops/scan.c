@@ -98,7 +98,7 @@ static void decompose_scan_map(struct yk_graph *g, const struct yk_call *c, yk_i
 	const struct yk_value all = *IN(0);
 	const int inputs = m->nin - (int)s.carried, elements = m->nout - (int)s.carried;
 	const uint32_t steps = (uint32_t)all.dims[s.axis];
-	yk_id in[YOKE_MAP_MAX_INPUTS], made[YOKE_MAP_MAX_OUTPUTS], piece[YOKE_MAP_MAX_OUTPUTS][YK_SCAN_PARTS];
+	yk_id in[YOKE_MAP_MAX_INPUTS], made[YOKE_MAP_MAX_OUTPUTS], step_results[YOKE_MAP_MAX_OUTPUTS][YK_SCAN_PARTS];
 	struct yk_value step = all;
 	step.dims[s.axis] = 1;
 	memcpy(in, c->in, m->nin * sizeof *in);
@@ -108,13 +108,13 @@ static void decompose_scan_map(struct yk_graph *g, const struct yk_call *c, yk_i
 			in[k] = yk_slice_axis(g, c->in[k], (int)s.axis, at, 1);
 		yk_program_parts(g, m, in, made);
 		for (int k = 0; k < m->nout; k++)
-			*(k < elements ? &piece[k][at] : &in[k - elements + inputs]) = yk_broadcast_like(g, made[k], &step);
+			*(k < elements ? &step_results[k][at] : &in[k - elements + inputs]) = yk_broadcast_like(g, made[k], &step);
 	}
 	for (int k = 0; k < elements; k++) {
 		if (!steps)
 			out[k] = yk_broadcast_like(g, yk_lit(g, m->insn[m->out[k]].dtype, 0), &all);
 		else
-			out[k] = yk_record(g, YK_CONCAT, steps, piece[k], 1, &(union yoke_attr){ .i = s.axis });
+			out[k] = yk_record(g, YK_CONCAT, steps, step_results[k], 1, &(union yoke_attr){ .i = s.axis });
 	}
 	for (int k = elements; k < m->nout; k++)
 		out[k] = in[k - elements + inputs];

@@ -175,9 +175,9 @@ int yk_conv_axes_of(struct yk_rec *r, yk_id x)
 	return 0;
 }
 
-bool yk_conv_number(struct yk_rec *r, const char *what, int64_t given, int64_t min, int64_t unsaid, int64_t *to)
+bool yk_conv_number(struct yk_rec *r, const char *what, int64_t given, int64_t min, int64_t unset, int64_t *to)
 {
-	*to = given ? given : unsaid;
+	*to = given ? given : unset;
 	if (*to >= min && *to <= YK_CONV_MAX)
 		return true;
 	yk_rec_fail(r, YOKE_ERANGE, "%s %lld is not in %lld .. %d", what, (long long)given, (long long)min, YK_CONV_MAX);

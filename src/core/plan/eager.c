@@ -28,7 +28,7 @@ static int run_node(struct yk_planner *pl, size_t k)
 	if (started) {
 		yk_queue_drain(ctx->queues.steps);
 		if (yk_settle(ctx) && !err)
-			err = yk_failure_tell(ctx);
+			err = yk_failure_report(ctx);
 	}
 	return err;
 }

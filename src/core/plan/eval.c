@@ -18,7 +18,7 @@ static void unroot(struct yoke_context *ctx, size_t from)
 }
 
 // Makes a requested tensor a root; reports a released, failed or foreign one.
-static int ask_for(struct yoke_context *ctx, const yoke_tensor *handle)
+static int add_root(struct yoke_context *ctx, const yoke_tensor *handle)
 {
 	struct yk_tensor *t = handle && handle != YOKE_NONE ? yk_tensor(handle, "eval") : NULL;
 	if (t && t->kind >= YK_HOST_SCALAR)
@@ -53,7 +53,7 @@ int yk_evaluate(struct yoke_context *ctx, int n, yoke_tensor *const *t)
 		err = yk_eager_run(ctx);
 	ctx->graph.call = "eval"; // for error messages
 	for (int i = 0; i < n && !err; i++)
-		err = ask_for(ctx, t[i]);
+		err = add_root(ctx, t[i]);
 	pl->roots = 0;
 	for (size_t i = 0; i < ctx->pending.roots && !err; i++)
 		if (ctx->pending.root[i])
@@ -66,7 +66,7 @@ int yk_evaluate(struct yoke_context *ctx, int n, yoke_tensor *const *t)
 			err = yk_run_roots(pl, &started);
 	}
 	if (!err && yk_settle(ctx)) // reports a failure of this run, or one found meanwhile
-		err = yk_failure_tell(ctx);
+		err = yk_failure_report(ctx);
 	if (err && !started) {
 		unroot(ctx, roots);
 		return err;

@@ -318,7 +318,7 @@ static void step_failed(struct launch *l, size_t at, int code, bool had, bool re
 	for (size_t i = 0; i < l->pl->roots; i++)
 		ctx->failure.variables |= l->pl->root[i].handle &&
 					  l->pl->root[i].handle->kind == YK_VARIABLE;
-	yk_failure_tell(ctx);
+	yk_failure_report(ctx);
 }
 
 // Keeps a value's bytes with the graph, for pending operations and for gradients.
@@ -466,13 +466,13 @@ static int wait_for_others(struct launch *l, const struct yk_step *s)
 		yk_work_begin(l->ctx, l->ctx->queues.steps);
 	for (uint32_t i = 0; i < s->waits && !err; i++) {
 		uint32_t e = l->p->sync.wait[s->wait + i];
-		struct yk_event *start = NULL, *behind = NULL;
+		struct yk_event *start = NULL, *earlier = NULL;
 		if (e != YK_NIL)
-			behind = l->pl->launch.event[e];
+			earlier = l->pl->launch.event[e];
 		else if (!(err = yk_event_try(l->ctx->queues.steps, &start)))
-			behind = start;
+			earlier = start;
 		if (!err)
-			err = host || (behind && behind->queue == q) ? yk_event_sync(behind) : yk_event_before(behind, q);
+			err = host || (earlier && earlier->queue == q) ? yk_event_sync(earlier) : yk_event_before(earlier, q);
 		yk_event_unref(start);
 	}
 	if (host) {

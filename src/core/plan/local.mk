@@ -31,7 +31,7 @@ libyokecore_la_SOURCES += \
 	src/core/plan/order.c \
 	src/core/plan/parts.c \
 	src/core/plan/lower.h \
-	src/core/plan/pieces.c \
+	src/core/plan/oversized.c \
 	src/core/plan/edit.h \
 	src/core/plan/eval.h \
 	src/core/plan/key.h \

@@ -256,7 +256,7 @@ int yk_lower_dense(struct yk_work *w, yk_id v, int device, yk_id *out)
 
 // ---- may a device run it? ----
 
-static uint64_t ask(struct yk_work *w, int device, const struct yoke_op *op)
+static uint64_t query(struct yk_work *w, int device, const struct yoke_op *op)
 {
 	struct yk_device *d = yk_work_device(w, device);
 	return yk_device_usable(d, op);
@@ -267,7 +267,7 @@ static bool can_copy(struct yk_work *w, int device, const struct yk_value *x,
 		     struct yk_built *b)
 {
 	for (int map = yk_is_number(w, from->base); map < 2; map++)
-		if (!yk_build_copy(w, x, to, from, map, b) && ask(w, device, &b->op))
+		if (!yk_build_copy(w, x, to, from, map, b) && query(w, device, &b->op))
 			return true;
 	return false;
 }
@@ -290,8 +290,8 @@ static bool can_run(struct yk_work *w, int device, bool dense, struct yk_built *
 	}
 	if (row->flags & (YK_F_MAP | YK_F_REDUCE))
 		return !dense && !yk_build_group(w, &node, 1, b) &&
-		       ask(w, device, &b->op);
-	return !yk_build_node(w, node, dense, b) && ask(w, device, &b->op);
+		       query(w, device, &b->op);
+	return !yk_build_node(w, node, dense, b) && query(w, device, &b->op);
 }
 
 // Removes the last node.

@@ -112,7 +112,7 @@ static bool is_update(const struct yk_work *w, const struct yk_group *q)
 // operand computed in place in a concat has the concat as base, and only the concat reads it: the
 // update is then the concat itself, which has no step for this operand, so its maker may come
 // later.
-static uint32_t behind(const struct yk_work *w, const uint32_t *pos, uint32_t group)
+static uint32_t last_required(const struct yk_work *w, const uint32_t *pos, uint32_t group)
 {
 	const struct yk_graph *g = &w->g;
 	const struct yk_group *q = &w->schedule.group[group];
@@ -153,7 +153,7 @@ static void early_updates(const struct yk_work *w, const uint32_t *order, uint32
 	uint32_t k = 0;
 	for (uint32_t i = n; i-- > 0;) {
 		uint32_t after =
-			is_update(w, &w->schedule.group[order[i]]) ? behind(w, pos, order[i]) : i;
+			is_update(w, &w->schedule.group[order[i]]) ? last_required(w, pos, order[i]) : i;
 		next[i] = YK_NIL;
 		if (after < i) {
 			next[i] = first[after];

@@ -14,30 +14,30 @@
 
 // The queue that reads a storage, and the event after which it may: later runs are not waited for.
 // NULL: the queue of the steps, after all its work.
-static struct yk_queue *download_queue(const struct yk_storage *s, struct yk_event **behind)
+static struct yk_queue *download_queue(const struct yk_storage *s, struct yk_event **after)
 {
 	struct yoke_context *ctx = s->ctx;
 	// of the older run
 	struct yk_event *done = ctx->flights.last[ctx->flights.n % 2].done[YK_SLOT_DEVICE];
-	*behind = NULL;
+	*after = NULL;
 	if (s->buffer->host) // the CPU's queue has finished with it
 		return ctx->queues.cpu;
 	if (ctx->queues.down == ctx->queues.steps)
 		return ctx->queues.steps;
 	if (s->up)
-		*behind = s->up;
+		*after = s->up;
 	else if (s->written[YK_SLOT_DEVICE] && done && s->written[YK_SLOT_DEVICE] <= done->serial)
-		*behind = done;
-	return *behind ? ctx->queues.down : ctx->queues.steps;
+		*after = done;
+	return *after ? ctx->queues.down : ctx->queues.steps;
 }
 
 // Waits separately, so that a profiler that uses the host's clock does not count the computation as
 // part of the copy.  Errors stay with the queue.
-static void wait_apart(struct yoke_context *ctx, struct yk_queue *q, struct yk_event *behind)
+static void wait_separately(struct yoke_context *ctx, struct yk_queue *q, struct yk_event *after)
 {
 	yk_work_begin(ctx, ctx->queues.steps);
-	if (behind)
-		yk_event_sync(behind);
+	if (after)
+		yk_event_sync(after);
 	else
 		yk_queue_drain(q);
 	yk_work_end(ctx, ctx->queues.steps, YK_WORK_WAIT, NULL, 0);
@@ -48,15 +48,15 @@ static void wait_apart(struct yoke_context *ctx, struct yk_queue *q, struct yk_e
 static int fetch(struct yk_storage *s, uint64_t from, void *to, uint64_t bytes, char *why, size_t cap)
 {
 	struct yoke_context *ctx = s->ctx;
-	struct yk_event *behind;
+	struct yk_event *after;
 	struct yk_queue_failure f;
-	struct yk_queue *q = download_queue(s, &behind);
+	struct yk_queue *q = download_queue(s, &after);
 	bool had = yoke_error_code() != 0;
 	const bool waits = q->device != ctx->cpu;
 	const uint64_t began = waits ? yk_wait_begin() : 0;
-	int err = behind ? yk_event_before(behind, q) : yk_storage_join(s);
+	int err = after ? yk_event_before(after, q) : yk_storage_join(s);
 	if (!err && waits && ctx->observe.first && !yk_is_timed(ctx))
-		wait_apart(ctx, q, behind);
+		wait_separately(ctx, q, after);
 	yk_work_begin(ctx, q);
 	if (!err)
 		err = q->device->ops->get(q->handle, s->buffer->block->segment, yk_storage_at(s) + from, to,
@@ -67,7 +67,7 @@ static int fetch(struct yk_storage *s, uint64_t from, void *to, uint64_t bytes, 
 	else
 		err = yk_queue_drain(q);
 	// these are done as well; collect their failures
-	yk_event_sync(behind);
+	yk_event_sync(after);
 	yk_event_sync(ctx->uploads.joined);
 	if (q == ctx->queues.down && q != ctx->queues.steps && yk_queue_take(q, &f) && !*why)
 		snprintf(why, cap, "%s", f.why);
@@ -88,18 +88,18 @@ static int download(const struct yk_tensor *t, uint64_t from, void *to, uint64_t
 	if (t->storage->failed)
 		return yk_failure_of(t);
 	if (err && !*why)
-		return yk_failure_tell(ctx);
+		return yk_failure_report(ctx);
 	if (err) { // stored, not reported: a lost device fails on every queue
 		yk_failure_set(ctx, err, "read: %llu bytes from %s: %s", (unsigned long long)bytes, ctx->device->id,
 			       why);
-		return yk_failure_tell(ctx);
+		return yk_failure_report(ctx);
 	}
 	ctx->stats.bytes_down += bytes;
 	return 0;
 }
 
 // Evaluates a value that is not computed yet.
-static int bring_about(struct yk_tensor *t, yoke_tensor *handle, const char *call)
+static int evaluate_pending(struct yk_tensor *t, yoke_tensor *handle, const char *call)
 {
 	if (t->kind == YK_HOST_SCALAR || t->kind == YK_LITERAL)
 		return yk_fail(YOKE_EINVAL, "%s: takes a tensor, not a host scalar or literal", call);
@@ -113,7 +113,7 @@ static int read_tensor(struct yk_tensor *t, yoke_tensor *handle, uint64_t from, 
 {
 	if (!to && bytes)
 		return yk_fail(YOKE_EINVAL, "read: nowhere to put %zu bytes", bytes);
-	const int err = bring_about(t, handle, "read");
+	const int err = evaluate_pending(t, handle, "read");
 	return err || !bytes ? err : download(t, from, to, bytes);
 }
 
@@ -133,7 +133,7 @@ yoke_tensor *yoke_share(yoke_tensor *handle, const void **at)
 		return NULL;
 	struct yoke_context *ctx = t->ctx;
 	yoke_tensor *shared = NULL;
-	int err = bring_about(t, handle, "share");
+	int err = evaluate_pending(t, handle, "share");
 	if (!err) {
 		yk_queue_drain(ctx->queues.steps);
 		yk_settle_at(ctx, "share");
@@ -193,8 +193,8 @@ int yoke_sync(void)
 	if (ctx->device != ctx->cpu)
 		yk_wait_end(ctx, began, "yoke_sync");
 	yk_settle(ctx);
-	if (ctx->failure.code && !ctx->failure.told)
-		err = yk_failure_tell(ctx);
+	if (ctx->failure.code && !ctx->failure.reported)
+		err = yk_failure_report(ctx);
 	yk_leave(ctx);
 	return err;
 }

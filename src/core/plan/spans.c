@@ -39,7 +39,7 @@ enum { SETS = 4 * 33 }; // two nodes per level, of two kinds
 // ---- intervals ----
 
 // The first interval that ends after `at`.
-static size_t behind(const struct taken *t, uint64_t at)
+static size_t first_after(const struct taken *t, uint64_t at)
 {
 	size_t lo = 0, hi = t->n;
 	while (lo < hi) {
@@ -54,7 +54,7 @@ static size_t behind(const struct taken *t, uint64_t at)
 
 static int take(struct taken *t, uint64_t from, uint64_t to)
 {
-	size_t i = from ? behind(t, from - 1) : 0, end = i; // intervals i .. end - 1 touch it
+	size_t i = from ? first_after(t, from - 1) : 0, end = i; // intervals i .. end - 1 touch it
 	for (; end < t->n && t->part[end].from <= to; end++) {
 		from = t->part[end].from < from ? t->part[end].from : from;
 		to = t->part[end].to > to ? t->part[end].to : to;
@@ -144,7 +144,7 @@ static uint64_t lowest(const struct taken *const *set, int sets, uint64_t at, ui
 			at = (at / largest + 1) * largest;
 		moved = false;
 		for (int i = 0; i < sets; i++) {
-			size_t k = behind(set[i], at);
+			size_t k = first_after(set[i], at);
 			if (k == set[i]->n || set[i]->part[k].from >= at + bytes)
 				continue;
 			at = set[i]->part[k].to;

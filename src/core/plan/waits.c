@@ -58,7 +58,7 @@ static uint32_t event_of(struct waits *t, uint32_t s)
 }
 
 // Makes step s wait for step `other`, of another slot.
-static int run_behind(struct waits *t, uint32_t s, uint32_t other)
+static int run_after(struct waits *t, uint32_t s, uint32_t other)
 {
 	struct yk_clock *c = &t->w->schedule.clock[s];
 	int slot = t->p->step[other].slot;
@@ -99,7 +99,7 @@ static int wait_spilled(struct waits *t, uint32_t s)
 		other = t->count[YK_SLOT_DEVICE] - 1;
 	else if (step->kind == YK_STEP_DOWN && is_spilled(t, s))
 		t->down[t->downs++] = s;
-	return other == YK_NIL ? 0 : run_behind(t, s, other);
+	return other == YK_NIL ? 0 : run_after(t, s, other);
 }
 
 // After each reduction to shards, the device waits for the reduction before it, so that at most two
@@ -115,7 +115,7 @@ static int wait_shared(struct waits *t, uint32_t s)
 	if (step->slot != YK_SLOT_DEVICE || other == YK_NIL)
 		return 0;
 	t->before = YK_NIL;
-	return run_behind(t, s, other);
+	return run_after(t, s, other);
 }
 
 static int visit(struct waits *t, uint32_t s)
@@ -132,7 +132,7 @@ static int visit(struct waits *t, uint32_t s)
 			continue;
 		const uint32_t writer = t->writer[r->index];
 		if (p->step[writer].slot != step->slot)
-			err = run_behind(t, s, writer);
+			err = run_after(t, s, writer);
 		else if (step->slot == YK_SLOT_RANKS && yk_may_overtake(&p->step[writer], step))
 			err = add_wait(t, s, event_of(t, writer));
 	}

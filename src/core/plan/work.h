@@ -22,7 +22,7 @@ struct yk_group { // nodes computed by one launch
 };
 
 struct yk_joined { // a value that also exists as slices of `step` along an axis
-	yk_id whole, *piece;
+	yk_id whole, *slice;
 	int axis;
 	int64_t step;
 };
@@ -71,7 +71,7 @@ struct yk_edit { // the edit in progress (edit.c)
 	size_t nreplaced, replaced_cap;
 };
 
-struct yk_lowering { // lower.c and pieces.c
+struct yk_lowering { // lower.c and oversized.c
 	uint32_t recorded;        // the recorded node being lowered
 	uint32_t *table;          // hash table of nodes, to find equal ones
 	size_t table_size;

@@ -41,7 +41,7 @@ struct yk_adapt {
 	struct size size[YK_TUNED_SIZES];
 };
 
-bool yk_adapt_asked(void)
+bool yk_adapt_enabled(void)
 {
 	double alpha, beta;
 	(void)yk_ranks_link(&alpha, &beta);
@@ -131,14 +131,14 @@ static bool may(const struct yk_adapt *a, const struct size *s, int how, double 
 
 // Selects the algorithm for the next jobs of this size. `message` is set if another algorithm has
 // become the best.
-static int next_of(const struct yk_adapt *a, struct size *s, double bytes, char *said, size_t room)
+static int next_of(const struct yk_adapt *a, struct size *s, double bytes, char *message, size_t room)
 {
 	const double took = median(s->took);
 	if (s->best < 0) {
 		s->best = s->now;
 		s->was = took;
 	} else if (s->now != s->best && took * BETTER <= s->median[s->best]) {
-		yk_snprintf(said, room, "all_reduce of %.0f bytes now uses algorithm %s, %.3g ms; algorithm %s took %.3g ms", bytes,
+		yk_snprintf(message, room, "all_reduce of %.0f bytes now uses algorithm %s, %.3g ms; algorithm %s took %.3g ms", bytes,
 			 yk_algorithm_name[s->now], 1e3 * took, yk_algorithm_name[s->best], 1e3 * s->median[s->best]);
 		s->best = s->now;
 		s->was = took;
@@ -154,32 +154,32 @@ static int next_of(const struct yk_adapt *a, struct size *s, double bytes, char 
 	return s->best;
 }
 
-uint32_t yk_adapt_wish(struct yk_adapt *a, int64_t step, char *said, size_t room)
+uint32_t yk_adapt_propose(struct yk_adapt *a, int64_t step, char *message, size_t room)
 {
-	uint32_t wish = 0;
-	*said = '\0';
+	uint32_t change = 0;
+	*message = '\0';
 	if (a->waits || (a->known && step - a->last < APART))
 		return 0;
 	pthread_mutex_lock(&a->lock);
-	for (int i = 0; i < YK_TUNED_SIZES && !wish; i++) {
+	for (int i = 0; i < YK_TUNED_SIZES && !change; i++) {
 		struct size *s = &a->size[i];
-		const int now = s->now, next = s->seen == SEEN ? next_of(a, s, (double)yk_tuned_bytes(i), said, room) :
+		const int now = s->now, next = s->seen == SEEN ? next_of(a, s, (double)yk_tuned_bytes(i), message, room) :
 								     now;
 		if (next != now)
-			wish = (uint32_t)(i * YK_ALGORITHMS + next + 1);
+			change = (uint32_t)(i * YK_ALGORITHMS + next + 1);
 	}
 	pthread_mutex_unlock(&a->lock);
-	if (wish) {
+	if (change) {
 		a->last = step;
 		a->known = a->waits = true;
 	}
-	return wish;
+	return change;
 }
 
-void yk_adapt_apply(struct yk_adapt *a, uint32_t wish)
+void yk_adapt_apply(struct yk_adapt *a, uint32_t change)
 {
-	const uint32_t i = (wish - 1) / YK_ALGORITHMS, how = (wish - 1) % YK_ALGORITHMS;
-	if (!wish || i >= YK_TUNED_SIZES || how >= YK_BY_SHARED)
+	const uint32_t i = (change - 1) / YK_ALGORITHMS, how = (change - 1) % YK_ALGORITHMS;
+	if (!change || i >= YK_TUNED_SIZES || how >= YK_BY_SHARED)
 		return;
 	struct size *s = &a->size[i];
 	s->applied = (uint8_t)(how + 1);

@@ -16,7 +16,7 @@
 struct yk_adapt;
 
 // Whether dist.adapt is set and dist.algorithm does not name an algorithm.
-bool yk_adapt_asked(void);
+bool yk_adapt_enabled(void);
 // Every rank of a group has one. Returns NULL if out of memory.
 struct yk_adapt *yk_adapt_new(uint32_t ranks, uint32_t node);
 void yk_adapt_free(struct yk_adapt *); // NULL is allowed
@@ -26,8 +26,8 @@ void yk_adapt_took(struct yk_adapt *, uint64_t bytes, bool once, int how, double
 // Called on the first rank before a step. Returns the change that all ranks must pass to
 // yk_adapt_apply, or 0 for none. `message` receives a log line if another algorithm has become the
 // best, else "".
-uint32_t yk_adapt_wish(struct yk_adapt *, int64_t step, char *said, size_t room);
-void yk_adapt_apply(struct yk_adapt *, uint32_t wish); // takes effect with the next job
+uint32_t yk_adapt_propose(struct yk_adapt *, int64_t step, char *message, size_t room);
+void yk_adapt_apply(struct yk_adapt *, uint32_t change); // takes effect with the next job
 // Returns 1 + the algorithm for this size, or 0 for the default.
 int yk_adapt_how(const struct yk_adapt *, uint64_t bytes);
 

@@ -191,13 +191,13 @@ yoke_tensor *yoke_send(yoke_group *g, int to, yoke_tensor *x)
 	return one(YK_RANKS_SEND, g, 0, to, x, "send");
 }
 
-yoke_tensor *yoke_recv(yoke_group *g, int from, int dtype, int rank, const int64_t *dims, yoke_tensor *behind)
+yoke_tensor *yoke_recv(yoke_group *g, int from, int dtype, int rank, const int64_t *dims, yoke_tensor *after)
 {
 	if (yk_given(g, "group"))
 		return NULL;
-	const bool any = behind != YOKE_NONE;
+	const bool any = after != YOKE_NONE;
 	union yoke_attr attr[YK_RANKED + 1 + YOKE_MAX_RANK];
-	struct yk_rec r = yk_rec_begin_as("recv", YK_LEAF, 0, any, &behind);
+	struct yk_rec r = yk_rec_begin_as("recv", YK_LEAF, 0, any, &after);
 	bool good = r.ctx && !check(r.ctx, g, YK_RANKS_RECV, 0, from) && (!any || r.in[0] != YK_BAD);
 	if (good && (!yoke_dtype_size(dtype) || rank < 0 || rank > YOKE_MAX_RANK)) {
 		yk_rec_fail(&r, YOKE_EINVAL, "dtype %d of rank %d", dtype, rank);

@@ -48,12 +48,12 @@ struct yk_route {
 	uint32_t *world;    // index: member
 	bool *away, *leads; // per member: on another machine; first of its machine
 	struct line *out, *in; // index: kind * ranks + member
-	struct line *say;      // boards being sent, per member
-	struct board mine, heard;
-	struct line hear;      // the board being received from member `from`
+	struct line *sends;    // boards being sent, per member
+	struct board mine, received;
+	struct line receive;   // the board being received from member `from`
 	uint32_t from;
-	uint64_t said;         // when the last board was sent
-	bool told;             // the others know that the group is broken
+	uint64_t sent;         // when the last board was sent
+	bool broken_sent;      // the others were notified that the group is broken
 	atomic_bool leaving;
 };
 
@@ -74,7 +74,7 @@ struct yk_carrier {
 
 // ---- opening ----
 
-bool yk_carrier_asked(struct yk_carrier *c)
+bool yk_carrier_requested(struct yk_carrier *c)
 {
 	return atomic_load(&c->phase) == ASKED;
 }
@@ -97,7 +97,7 @@ __attribute__((format(printf, 3, 4))) static void refuse(struct yk_carrier *c, i
 // Exchanges machine and version of all ranks; versions must be equal.
 static int meet(struct yk_carrier *c)
 {
-	struct said {
+	struct sent {
 		uint32_t first;
 		char version[60];
 	} mine = { .first = c->first }, *all = calloc(c->place.ranks, sizeof *all);
@@ -197,7 +197,7 @@ int yk_carrier_add(struct yk_carrier *c, struct yk_rendezvous *h, uint32_t rank,
 	}
 	memcpy(copy, world, n * sizeof *copy);
 	*r = (struct yk_route){ .carrier = c, .rendezvous = h, .rank = rank, .tag = tag, .world = copy, .away = flags,
-				.leads = flags + n, .out = lines, .in = lines + 2 * n, .say = lines + 4 * n };
+				.leads = flags + n, .out = lines, .in = lines + 2 * n, .sends = lines + 4 * n };
 	for (uint32_t i = 0; i < n; i++) {
 		r->away[i] = c->node[world[i]] != c->first;
 		r->leads[i] = true;
@@ -345,7 +345,7 @@ static void write_board(struct yk_route *r, bool broken)
 // Copies another rank's state into its slot, where this machine's ranks read it.
 static void read_board(struct yk_route *r)
 {
-	struct board *b = &r->heard;
+	struct board *b = &r->received;
 	struct yk_rank_slot *s = &r->rendezvous->area->slot[r->from];
 	const uint64_t now = yk_nanoseconds();
 	b->text[sizeof b->text - 1] = b->why[sizeof b->why - 1] = '\0';
@@ -365,23 +365,23 @@ static bool boards_gone(struct yk_route *r)
 {
 	bool all = true;
 	for (uint32_t i = 0; i < r->rendezvous->ranks; i++)
-		if (r->say[i].busy && !is_over(r->carrier, &r->say[i]))
+		if (r->sends[i].busy && !is_over(r->carrier, &r->sends[i]))
 			all = false;
 	return all;
 }
 
-static bool say_board(struct yk_route *r)
+static bool send_board(struct yk_route *r)
 {
 	struct yk_carrier *c = r->carrier;
-	const bool broken = atomic_load(&r->rendezvous->area->broken) == 2, news = broken && !r->told;
+	const bool broken = atomic_load(&r->rendezvous->area->broken) == 2, news = broken && !r->broken_sent;
 	const uint64_t now = yk_nanoseconds();
-	if ((!news && (now - r->said < BOARD_NS || atomic_load(&r->leaving))) || !boards_gone(r))
+	if ((!news && (now - r->sent < BOARD_NS || atomic_load(&r->leaving))) || !boards_gone(r))
 		return false;
 	write_board(r, broken);
-	r->said = now;
-	r->told = broken;
+	r->sent = now;
+	r->broken_sent = broken;
 	for (uint32_t i = 0; i < r->rendezvous->ranks && !c->failed; i++) {
-		struct line *l = &r->say[i];
+		struct line *l = &r->sends[i];
 		if (!r->away[i] || !r->leads[i])
 			continue;
 		l->busy = true;
@@ -395,8 +395,8 @@ static bool hear_board(struct yk_route *r)
 {
 	struct yk_carrier *c = r->carrier;
 	uint64_t message;
-	if (r->hear.busy) {
-		if (!is_over(c, &r->hear))
+	if (r->receive.busy) {
+		if (!is_over(c, &r->receive))
 			return false;
 		read_board(r);
 		return true;
@@ -404,15 +404,15 @@ static bool hear_board(struct yk_route *r)
 	for (uint32_t i = 0; i < r->rendezvous->ranks && r->leads[r->rank] && !c->failed; i++) {
 		size_t bytes = 0;
 		const int there = r->away[i] ? c->mpi->probe(r->world[i], tag_of(r, BOARDS), &bytes, &message) : 0;
-		if (there < 0 || (there && bytes != sizeof r->heard)) {
+		if (there < 0 || (there && bytes != sizeof r->received)) {
 			fail(c);
 			return false;
 		}
 		if (!there)
 			continue;
 		r->from = i;
-		r->hear.busy = true;
-		if (c->mpi->take(message, &r->heard, bytes, &r->hear.request) < 0)
+		r->receive.busy = true;
+		if (c->mpi->take(message, &r->received, bytes, &r->receive.request) < 0)
 			fail(c);
 		return true;
 	}
@@ -433,14 +433,14 @@ static bool step(struct yk_route *r)
 	if (!c->failed)
 		moved |= hear_board(r);
 	if (!c->failed)
-		moved |= say_board(r);
+		moved |= send_board(r);
 	return moved;
 }
 
 // Whether everything was sent and all other ranks have ended.
 static bool is_done(struct yk_route *r)
 {
-	bool done = !r->hear.busy && boards_gone(r);
+	bool done = !r->receive.busy && boards_gone(r);
 	for (uint32_t i = 0; i < 2 * r->rendezvous->ranks; i++)
 		done &= !r->away[i % r->rendezvous->ranks] || (r->out[i].ended && r->in[i].ended);
 	return done;
@@ -480,7 +480,7 @@ void yk_carrier_end(struct yk_carrier *c)
 			nanosleep(&pause, NULL);
 		for (struct yk_route *r = c->routes; r; r = r->next) {
 			broken |= atomic_load(&r->rendezvous->area->broken) != 0;
-			done &= broken ? r->told && boards_gone(r) : is_done(r);
+			done &= broken ? r->broken_sent && boards_gone(r) : is_done(r);
 		}
 		if (yk_nanoseconds() - began > (broken ? LATE_NS : END_S * (uint64_t)1000000000))
 			break;

@@ -26,7 +26,7 @@ bool yk_carrier_step(struct yk_carrier *);
 void yk_carrier_end(struct yk_carrier *);
 
 bool yk_carrier_by_turns(const struct yk_carrier *); // any thread may call yk_carrier_step
-bool yk_carrier_asked(struct yk_carrier *); // not open: the queue's thread has to call
+bool yk_carrier_requested(struct yk_carrier *); // not open: the queue's thread has to call
 void yk_carrier_open(struct yk_carrier *);  // this, which opens MPI
 
 // Whether the member is on another machine.

@@ -313,7 +313,7 @@ int yk_group_recv(struct yoke_group *g, uint32_t from, void *data, size_t bytes)
 	return run_task(g, YK_DO_RECV, yoke_u8, from, (int64_t)bytes, NULL, data);
 }
 
-int yk_group_tell(struct yoke_group *g, uint32_t root, void *data, size_t bytes)
+int yk_group_broadcast(struct yoke_group *g, uint32_t root, void *data, size_t bytes)
 {
 	return run_task(g, YK_DO_BROADCAST, yoke_u8, root, (int64_t)bytes, data, data);
 }

@@ -80,7 +80,7 @@ static bool locals_of(const char *name, uint32_t *to)
 }
 
 // Reads the variables of one launcher. 0: they are not set, or the process is alone.
-static int ask(const struct launcher *l, struct yk_started *to)
+static int query(const struct launcher *l, struct yk_started *to)
 {
 	if (!number(getenv(l->ranks), &to->ranks) || to->ranks < 2 || !getenv(l->rank))
 		return 0;
@@ -103,7 +103,7 @@ static int ask(const struct launcher *l, struct yk_started *to)
 }
 
 // Launchers that set only PMIX_RANK: MPI reports the number of ranks.
-static int ask_mpi(struct yk_started *to)
+static int query_mpi(struct yk_started *to)
 {
 	const char *rank = getenv("PMIX_RANK");
 	if (!rank || !getenv("PMIX_NAMESPACE"))
@@ -114,7 +114,7 @@ static int ask_mpi(struct yk_started *to)
 	*to = (struct yk_started){ .launcher = "a launcher of PMIx", .mpi = "", .variable = "PMIX_RANK" };
 	if (!number(rank, &to->rank))
 		return yk_fail(YOKE_EINVAL, "PMIX_RANK is '%.40s': no rank", rank);
-	const int e = yk_mpi_ask(to);
+	const int e = yk_mpi_query(to);
 	if (e == 0 && to->ranks > YK_MAX_RANKS)
 		return yk_fail(YOKE_EINVAL, "%s started %u ranks; 1 to %d are possible", to->launcher, to->ranks, YK_MAX_RANKS);
 	return e ? e : to->ranks > 1;
@@ -156,12 +156,12 @@ int yk_started_find(struct yk_started *to)
 		return 1;
 	}
 	for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++) {
-		const int said = ask(&launchers[i], to);
-		if (said)
-			return said < 0 ? said : meet_at(to);
+		const int found = query(&launchers[i], to);
+		if (found)
+			return found < 0 ? found : meet_at(to);
 	}
-	const int said = ask_mpi(to);
-	return said > 0 ? meet_at(to) : said;
+	const int found = query_mpi(to);
+	return found > 0 ? meet_at(to) : found;
 }
 
 // ---- process that started the ranks ----
@@ -176,8 +176,8 @@ static bool parent_of(pid_t pid, pid_t *to)
 	if (f)
 		fclose(f);
 	line[n] = '\0';
-	const char *behind = strrchr(line, ')'); // the name may contain ')'
-	*to = behind && sscanf(behind, ") %*c %d", &parent) == 1 ? parent : 0;
+	const char *after = strrchr(line, ')'); // the name may contain ')'
+	*to = after && sscanf(after, ") %*c %d", &parent) == 1 ? parent : 0;
 	return *to > 0;
 }
 

@@ -19,7 +19,7 @@
 #include "comm/sums.h"
 #include "comm/tuned.h"
 
-enum { PIECE = 1 << 15, CARRIED = 1 << 16 }; // bytes; multiples of every element size
+enum { TRANSFER = 1 << 15, CARRIED = 1 << 16 }; // bytes; multiples of every element size
 
 struct sending {
 	const struct yk_action *action;
@@ -126,7 +126,7 @@ static char *element_at(const struct yk_job *j, int place, int64_t e, int64_t *r
 
 // Address of byte `at` of the action's chunks in a buffer; returns the number of contiguous bytes
 // from there.
-static uint64_t piece_at(const struct yk_job *j, const struct yk_action *a, int place, uint32_t slot, uint64_t at,
+static uint64_t contiguous_at(const struct yk_job *j, const struct yk_action *a, int place, uint32_t slot, uint64_t at,
 			 char **to)
 {
 	const struct yk_course *c = j->course;
@@ -168,17 +168,17 @@ static void compute(struct yk_job *j, const struct yk_action *a)
 	for (uint64_t at = 0, n; at < bytes; at += n) {
 		const void *in[YK_MAX_RANKS];
 		char *to, *from;
-		n = min(bytes - at, piece_at(j, a, place, a->slot, at, &to));
+		n = min(bytes - at, contiguous_at(j, a, place, a->slot, at, &to));
 		if (a->kind == YK_ACT_COPY) {
-			n = min(n, piece_at(j, a, a->source, 0, at, &from));
+			n = min(n, contiguous_at(j, a, a->source, 0, at, &from));
 			if (to != from)
 				memcpy(to, from, n);
 			continue;
 		}
 		if (a->kind == YK_ACT_ADD) {
 			char *own;
-			n = min(n, piece_at(j, a, YK_SLOT, a->slot, at, &from));
-			n = min(n, piece_at(j, a, a->source, 0, at, &own));
+			n = min(n, contiguous_at(j, a, YK_SLOT, a->slot, at, &from));
+			n = min(n, contiguous_at(j, a, a->source, 0, at, &own));
 			in[a->first ? 0 : 1] = from;
 			in[a->first ? 1 : 0] = own;
 			yk_sums(t->dtype, t->kind, 2, in, 1, (void *[]){ to }, n / size_of(t));
@@ -186,7 +186,7 @@ static void compute(struct yk_job *j, const struct yk_action *a)
 		}
 		for (uint32_t i = 0; i < a->terms; i++) {
 			const bool own = i == a->own;
-			n = min(n, piece_at(j, a, own ? a->place : YK_SLOT, a->slot + i - (i > a->own), at, &from));
+			n = min(n, contiguous_at(j, a, own ? a->place : YK_SLOT, a->slot + i - (i > a->own), at, &from));
 			in[i] = from;
 		}
 		yk_sums(t->dtype, t->kind, a->terms, in, 1, (void *[]){ to }, n / size_of(t));
@@ -234,10 +234,10 @@ static bool is_ends(const struct yk_job *j)
 // Bytes to transfer in one direction before checking the other. Between machines each transfer
 // costs some microseconds, so it is larger, but still small enough that sending, writing and adding
 // overlap.
-static uint64_t piece_of(const struct yoke_group *g)
+static uint64_t transfer_size(const struct yoke_group *g)
 {
 	const uint32_t ring = g->rendezvous->area->ring;
-	return !g->rendezvous->route ? PIECE : min(ring, CARRIED);
+	return !g->rendezvous->route ? TRANSFER : min(ring, CARRIED);
 }
 
 // With dist.link: whether the message has not arrived yet in simulated time.
@@ -265,7 +265,7 @@ static bool push(struct yk_job *j, struct sending *x)
 	struct yk_link *l = yk_rendezvous_link(g->rendezvous, is_ends(j), g->rank, x->action->peer);
 	const uint64_t bytes = action_bytes(j, x->action), all = sizeof(struct yk_head) + padded(bytes), before = x->done;
 	uint64_t head = atomic_load_explicit(&l->head, memory_order_relaxed),
-		 room = min(ring - (head - atomic_load(&l->tail)), piece_of(g));
+		 room = min(ring - (head - atomic_load(&l->tail)), transfer_size(g));
 	if (travels(g, x, bytes))
 		return false;
 	if (!x->done && room >= sizeof(struct yk_head)) {
@@ -278,7 +278,7 @@ static bool push(struct yk_job *j, struct sending *x)
 	while (x->done && x->done < all && room >= 8) {
 		const uint64_t at = x->done - sizeof(struct yk_head);
 		char *from;
-		uint64_t n = piece_at(j, x->action, x->action->place, x->action->slot, at, &from);
+		uint64_t n = contiguous_at(j, x->action, x->action->place, x->action->slot, at, &from);
 		n = min(min(n, bytes - at), room / 8 * 8);
 		ring_write(l, ring, head, from, n);
 		atomic_fetch_add_explicit(&j->task->group->bytes, n, memory_order_relaxed);
@@ -331,7 +331,7 @@ static bool pull(struct yk_job *j, const struct yk_action *a, bool *whole)
 			     a->peer);
 		return false;
 	}
-	there = min(there, piece_of(g));
+	there = min(there, transfer_size(g));
 	if (!c->got && there >= sizeof(struct yk_head)) {
 		struct yk_head h;
 		ring_read(l, ring, tail, &h, sizeof h);
@@ -348,13 +348,13 @@ static bool pull(struct yk_job *j, const struct yk_action *a, bool *whole)
 		if (at >= bytes) {
 			n = min(all - c->got, there);
 		} else {
-			n = min(piece_at(j, a, a->place, a->slot, at, &to), min(bytes - at, there));
+			n = min(contiguous_at(j, a, a->place, a->slot, at, &to), min(bytes - at, there));
 			n = min(n, ring - tail % ring);
 			if (a->kind == YK_ACT_RECV) {
 				memcpy(to, l->data + tail % ring, n);
 			} else {
 				char *own;
-				n = min(n, piece_at(j, a, a->source, 0, at, &own));
+				n = min(n, contiguous_at(j, a, a->source, 0, at, &own));
 				const void *in[2] = { own, l->data + tail % ring };
 				const void *turned[2] = { in[1], in[0] };
 				n = n / size_of(t) * size_of(t);
@@ -389,11 +389,11 @@ static void choose(const struct yk_task *t, uint8_t applied, struct yk_schedule_
 	const uint32_t node = t->group->rendezvous->node;
 	const bool once = rounds_once(t);
 	const uint64_t bytes = (uint64_t)elements(t) * size_of(t);
-	const char *wish = yk_ranks_algorithm();
+	const char *algorithm = yk_ranks_algorithm();
 	w->node = node ? node : w->ranks > 2 ? 2 : w->ranks;
 	for (int how = 0; how < YK_BY_SHARED; how++) {
 		w->how = (uint8_t)how;
-		if (!strcmp(wish, yk_algorithm_name[how]) && yk_schedule_exists(w) && (!once || yk_schedule_rounds_once(w)))
+		if (!strcmp(algorithm, yk_algorithm_name[how]) && yk_schedule_exists(w) && (!once || yk_schedule_rounds_once(w)))
 			return;
 	}
 	const bool tuned = w->what == YK_DO_ALL_REDUCE && !t->group->rendezvous->route;

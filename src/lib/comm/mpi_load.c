@@ -41,50 +41,50 @@ static const struct yk_mpi *open_file(const char *path)
 
 const struct yk_mpi *yk_mpi_open(const struct yk_started *p, const char **name)
 {
-	const char *wish = yk_param_str(&mpi_setting);
+	const char *requested = yk_param_str(&mpi_setting);
 	char path[PATH_MAX], hint[200];
-	bool known = !*wish;
+	bool known = !*requested;
 	for (int i = 0; i < YK_MPIS; i++)
-		known |= !strcmp(wish, yk_mpi_names[i]);
+		known |= !strcmp(requested, yk_mpi_names[i]);
 	if (!known) {
-		yk_fail(YOKE_EINVAL, "dist.mpi '%s': %s", wish, yk_hint(wish, yk_mpi_names, YK_MPIS, hint, sizeof hint));
+		yk_fail(YOKE_EINVAL, "dist.mpi '%s': %s", requested, yk_hint(requested, yk_mpi_names, YK_MPIS, hint, sizeof hint));
 		return NULL;
 	}
-	wish = *wish ? wish : p->mpi;
+	requested = *requested ? requested : p->mpi;
 	for (int i = 0; i < YK_MPIS; i++)
-		if ((!*wish || !strcmp(wish, yk_mpi_names[i])) && yk_module_find(yk_mpi_names[i], path, sizeof path)) {
+		if ((!*requested || !strcmp(requested, yk_mpi_names[i])) && yk_module_find(yk_mpi_names[i], path, sizeof path)) {
 			*name = yk_mpi_names[i];
 			return open_file(path);
 		}
 	if (!p->ranks) {
 		yk_fail(YOKE_EPLUGIN, "%s says that this is rank %u, but not of how many: MPI is asked for that, and there is no module "
 			"yoke_mpi_%s.so; build yoke with --with-mpi, or name its folder in YOKE_PLUGIN_PATH", p->launcher, p->rank,
-			*wish ? wish : "NAME");
+			*requested ? requested : "NAME");
 		return NULL;
 	}
 	yk_fail(YOKE_EPLUGIN, "%s started %u ranks, %u of them on this machine: to others MPI is needed, but there is no "
 		"module yoke_mpi_%s.so; build yoke with --with-mpi, or name its folder in YOKE_PLUGIN_PATH", p->launcher,
-		p->ranks, p->locals, *wish ? wish : "NAME");
+		p->ranks, p->locals, *requested ? requested : "NAME");
 	return NULL;
 }
 
 // ---- launchers that report only the rank ----
 
-static const struct yk_mpi *_Atomic asked; // MPI initialized here is finalized at exit
+static const struct yk_mpi *_Atomic initialized; // MPI initialized here is finalized at exit
 
 static void at_exit(void)
 {
-	const struct yk_mpi *m = atomic_exchange(&asked, NULL);
+	const struct yk_mpi *m = atomic_exchange(&initialized, NULL);
 	if (m)
 		m->end();
 }
 
 void yk_mpi_leave(void)
 {
-	atomic_store(&asked, NULL);
+	atomic_store(&initialized, NULL);
 }
 
-static int ask(struct yk_started *p)
+static int query(struct yk_started *p)
 {
 	const char *name;
 	uint32_t rank = 0;
@@ -96,7 +96,7 @@ static int ask(struct yk_started *p)
 			       p->launcher, p->rank, m->error());
 	if (p->ranks > 1)
 		p->mpi = name;
-	atomic_store(&asked, m);
+	atomic_store(&initialized, m);
 	if (rank != p->rank)
 		return yk_fail(YOKE_ERANK, "%s says that this is rank %u, MPI says %u: it is the launcher of another MPI; dist.mpi "
 			       "names the one to use", p->launcher, p->rank, rank);
@@ -105,7 +105,7 @@ static int ask(struct yk_started *p)
 	return 0;
 }
 
-int yk_mpi_ask(struct yk_started *p)
+int yk_mpi_query(struct yk_started *p)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	static struct yk_started found; // .variable is set after MPI was queried
@@ -114,7 +114,7 @@ int yk_mpi_ask(struct yk_started *p)
 	pthread_mutex_lock(&lock);
 	if (!found.variable) {
 		found = *p;
-		code = ask(&found);
+		code = query(&found);
 		snprintf(why, sizeof why, "%s", code ? yoke_error() : "");
 	}
 	*p = found;

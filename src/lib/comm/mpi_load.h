@@ -11,7 +11,7 @@
 const struct yk_mpi *yk_mpi_open(const struct yk_started *, const char **name);
 // Initializes MPI to query the number of ranks, in total and on this machine, for launchers that
 // report only the rank. MPI then stays initialized until the process ends.
-int yk_mpi_ask(struct yk_started *);
+int yk_mpi_query(struct yk_started *);
 // after a failure: skip MPI_Finalize, which could wait for ranks that never call it
 void yk_mpi_leave(void);
 // Names and paths of the known modules.

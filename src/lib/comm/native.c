@@ -83,7 +83,7 @@ static struct act *add(struct yk_native_course *c, enum act_kind kind)
 }
 
 // Adds a library collective, in the same library group as the previous one if possible.
-static void tell(struct yk_job *j, int code, uint32_t peer, struct yk_address in, struct yk_address out, uint64_t count)
+static void add_collective(struct yk_job *j, int code, uint32_t peer, struct yk_address in, struct yk_address out, uint64_t count)
 {
 	struct yk_native_course *c = j->native;
 	struct act *a = c->n > c->closed && c->act[c->n - 1].kind == TOGETHER ? &c->act[c->n - 1] : NULL;
@@ -134,7 +134,7 @@ static struct range range_of(const struct yk_task *t, uint32_t rank)
 
 // Iterates over the parts of tensors in a rank's range: tensor *k, elements from *from, *count of
 // them, which begin at *at within the range. Start with *k = UINT32_MAX.
-static bool next_piece(const struct yk_task *t, struct range r, uint32_t *k, int64_t *from, int64_t *count, int64_t *at)
+static bool next_range(const struct yk_task *t, struct range r, uint32_t *k, int64_t *from, int64_t *count, int64_t *at)
 {
 	int64_t start = 0;
 	const uint32_t next = *k + 1;
@@ -153,7 +153,7 @@ static bool next_piece(const struct yk_task *t, struct range r, uint32_t *k, int
 
 #define EACH_PIECE(t, rank, k, from, count, at) \
 	uint32_t k = UINT32_MAX; \
-	for (int64_t from, count, at; next_piece(t, range_of(t, rank), &k, &from, &count, &at);)
+	for (int64_t from, count, at; next_range(t, range_of(t, rank), &k, &from, &count, &at);)
 
 static uint64_t slot_bytes(const struct yk_task *t)
 {
@@ -194,7 +194,7 @@ static struct yk_address slot_of(const struct yk_job *j, uint32_t i, int64_t ele
 static void receive(struct yk_job *j, uint32_t i)
 {
 	EACH_PIECE(j->task, j->task->group->rank, k, from, count, at)
-		tell(j, YOKE_COLLECTIVE_RECV, i, none, slot_of(j, i, at), (uint64_t)count);
+		add_collective(j, YOKE_COLLECTIVE_RECV, i, none, slot_of(j, i, at), (uint64_t)count);
 }
 
 // Sends each range to its owner, which sums it afterwards.
@@ -206,7 +206,7 @@ static void exchange(struct yk_job *j)
 		if (c == own)
 			continue;
 		EACH_PIECE(t, c, k, from, count, at)
-			tell(j, YOKE_COLLECTIVE_SEND, c, in_of(j, k, from), none, (uint64_t)count);
+			add_collective(j, YOKE_COLLECTIVE_SEND, c, in_of(j, k, from), none, (uint64_t)count);
 		receive(j, c);
 	}
 }
@@ -244,7 +244,7 @@ static struct yk_address in_slot(const struct yk_job *j, uint32_t k, int64_t fro
 static void take_results(struct yk_job *j, uint32_t c)
 {
 	EACH_PIECE(j->task, c, k, from, count, at)
-		tell(j, YOKE_COLLECTIVE_RECV, c, none, out_of(j, k, from), (uint64_t)count);
+		add_collective(j, YOKE_COLLECTIVE_RECV, c, none, out_of(j, k, from), (uint64_t)count);
 }
 
 static void all_reduce(struct yk_job *j)
@@ -257,7 +257,7 @@ static void all_reduce(struct yk_job *j)
 		if (c == own)
 			continue;
 		EACH_PIECE(t, own, k, from, count, at)
-			tell(j, YOKE_COLLECTIVE_SEND, c, out_of(j, k, from), none, (uint64_t)count);
+			add_collective(j, YOKE_COLLECTIVE_SEND, c, out_of(j, k, from), none, (uint64_t)count);
 		take_results(j, c);
 	}
 }
@@ -282,7 +282,7 @@ static void reduce(struct yk_job *j)
 	}
 	sum(j, in_slot);
 	EACH_PIECE(t, own, k, from, count, at)
-		tell(j, YOKE_COLLECTIVE_SEND, t->root, slot_of(j, own, at), none, (uint64_t)count);
+		add_collective(j, YOKE_COLLECTIVE_SEND, t->root, slot_of(j, own, at), none, (uint64_t)count);
 	zero_results(j);
 }
 
@@ -294,7 +294,7 @@ static void gather_shares(struct yk_job *j)
 		if (c == own)
 			continue;
 		EACH_PIECE(t, own, k, from, count, at)
-			tell(j, YOKE_COLLECTIVE_SEND, c, in_of(j, t->mine, at), none, (uint64_t)count);
+			add_collective(j, YOKE_COLLECTIVE_SEND, c, in_of(j, t->mine, at), none, (uint64_t)count);
 		take_results(j, c);
 	}
 	EACH_PIECE(t, own, k, from, count, at)
@@ -308,8 +308,8 @@ static void all_to_all(struct yk_job *j)
 	const int64_t cut = t->count[0] / t->group->ranks;
 	for (uint32_t c = 0; c < t->group->ranks; c++)
 		if (c != own) {
-			tell(j, YOKE_COLLECTIVE_SEND, c, in_of(j, 0, c * cut), none, (uint64_t)cut);
-			tell(j, YOKE_COLLECTIVE_RECV, c, none, out_of(j, 0, c * cut), (uint64_t)cut);
+			add_collective(j, YOKE_COLLECTIVE_SEND, c, in_of(j, 0, c * cut), none, (uint64_t)cut);
+			add_collective(j, YOKE_COLLECTIVE_RECV, c, none, out_of(j, 0, c * cut), (uint64_t)cut);
 		}
 	act(j, COPY, out_of(j, 0, own * cut), in_of(j, 0, own * cut), (uint64_t)cut, 0);
 }
@@ -320,7 +320,7 @@ static void by_library(struct yk_job *j, int code)
 	const struct yk_task *t = j->task;
 	const int64_t cut = t->what == YK_DO_REDUCE_SCATTER ? t->group->ranks : 1;
 	for (uint32_t k = 0; k < t->tensors; k++)
-		tell(j, code, t->root, in_of(j, k, 0), out_of(j, k, 0), (uint64_t)(t->count[k] / cut));
+		add_collective(j, code, t->root, in_of(j, k, 0), out_of(j, k, 0), (uint64_t)(t->count[k] / cut));
 }
 
 // Group of one rank: copies the operands, or this rank's shard of them, to the results.

@@ -167,14 +167,14 @@ int yk_native_split(struct yoke_group *g, bool makes, uint32_t from, struct yk_r
 
 int yk_native_join(struct yoke_group *g)
 {
-	static atomic_flag said = ATOMIC_FLAG_INIT;
+	static atomic_flag logged = ATOMIC_FLAG_INIT;
 	struct yk_device *d = g->ctx->device;
 	struct yk_native *n = calloc(1, sizeof *n);
 	int err = n ? 0 : yk_fail(YOKE_ENOMEM, "no memory for a group of ranks");
 	if (err)
 		return err;
 	*n = (struct yk_native){ .ext = ext_of(d), .ops = d->ops, .device = d->index };
-	if (yk_native_fast() && !atomic_flag_test_and_set(&said))
+	if (yk_native_fast() && !atomic_flag_test_and_set(&logged))
 		yk_warn("dist", "dist.order=fast: sums have an order of the vendor's library, and other bits on another number of ranks");
 	err = n->ext ? n->ops->queue_new(n->device, YOKE_QUEUE_COMPUTE, &n->queue) : YOKE_EUNSUPPORTED;
 	if (!err && g->ranks > 1)

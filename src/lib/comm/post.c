@@ -151,7 +151,7 @@ bool yk_post_advance(struct yk_job *j, int *code, char why[YK_WHY])
 	if (yk_job_broken(j, code, why))
 		return j->phase == YK_OVER;
 	if (comes && !is_free(j)) {
-		j->asked = j->asked ? j->asked : yk_nanoseconds();
+		j->ready = j->ready ? j->ready : yk_nanoseconds();
 		return false;
 	}
 	if (comes)

@@ -111,7 +111,7 @@ static void finish(struct yk_ranks *q, struct yk_job *j, int code, const char *w
 			snprintf(j->result->why, sizeof j->result->why, "%s", why);
 	} else if (code) {
 		pthread_mutex_lock(&q->lock);
-		if (!q->failed || q->failed <= q->told) {
+		if (!q->failed || q->failed <= q->reported) {
 			q->failed = j->number;
 			q->code = code;
 			snprintf(q->why, sizeof q->why, "%s", why);
@@ -128,12 +128,12 @@ typedef bool advance_fn(struct yk_job *, int *code, char why[YK_WHY]);
 // Selects the transport: posted operands, messages, or shared memory.
 static advance_fn *way_of(const struct yk_job *j)
 {
-	const bool told = *yk_ranks_algorithm() || has_link();
+	const bool by_message = *yk_ranks_algorithm() || has_link();
 	if (j->place)
 		return yk_shared_advance;
-	if (!told && yk_post_takes(j->task))
+	if (!by_message && yk_post_takes(j->task))
 		return yk_post_advance;
-	return j->task->group->rendezvous->apart || (told && j->task->group->ranks > 1) ? yk_message_advance : yk_shared_advance;
+	return j->task->group->rendezvous->apart || (by_message && j->task->group->ranks > 1) ? yk_message_advance : yk_shared_advance;
 }
 
 // Advances all jobs as far as possible; returns true if anything changed. The caller holds `drive`.
@@ -201,7 +201,7 @@ static void watch(struct yk_ranks *q)
 }
 
 // The same, after waiting for the thread that is currently advancing jobs.
-static bool help_behind(struct yk_ranks *q)
+static bool help_after(struct yk_ranks *q)
 {
 	pthread_mutex_lock(&q->drive);
 	bool moved = move_on(q);
@@ -230,7 +230,7 @@ static void wait_a_bit(struct yk_ranks *q, uint64_t *began, uint64_t job, bool f
 	}
 	struct yk_wakeup *wakeup = atomic_load(&q->wakeup);
 	const uint32_t rings = yk_wakeup_lie(wakeup);
-	const bool moved = !far && help_behind(q);
+	const bool moved = !far && help_after(q);
 	if (!moved && atomic_load(&q->over) < job && !atomic_load(&q->quit))
 		yk_wakeup_sleep(wakeup, rings, sleeps(q, polls));
 	yk_wakeup_rise(wakeup);
@@ -324,7 +324,7 @@ void *yk_ranks_serve(void *arg)
 	while (!atomic_load(&q->quit)) {
 		struct yk_carrier *c = atomic_load(&q->carrier);
 		const bool idle = is_idle(q);
-		if (c && yk_carrier_asked(c))
+		if (c && yk_carrier_requested(c))
 			yk_carrier_open(c);
 		if ((c || !idle) && yk_ranks_help(q)) {
 			began = 0;

@@ -208,7 +208,7 @@ static void queue_free(void *queue)
 
 struct event {
 	struct yk_ranks *q;
-	uint64_t job, told;
+	uint64_t job, reported;
 };
 
 static int event_mark(void *queue, void **event)
@@ -218,7 +218,7 @@ static int event_mark(void *queue, void **event)
 	if (!e)
 		return YOKE_ENOMEM;
 	pthread_mutex_lock(&q->lock);
-	*e = (struct event){ q, atomic_load(&q->enqueued), q->told };
+	*e = (struct event){ q, atomic_load(&q->enqueued), q->reported };
 	pthread_mutex_unlock(&q->lock);
 	*event = e;
 	return 0;
@@ -235,9 +235,9 @@ static int event_done(void *event)
 	if (atomic_load(&q->over) < e->job)
 		return 0;
 	pthread_mutex_lock(&q->lock);
-	const int code = q->failed > e->told && q->failed <= e->job ? q->code : 1;
+	const int code = q->failed > e->reported && q->failed <= e->job ? q->code : 1;
 	if (code < 0) {
-		q->told = atomic_load(&q->enqueued);
+		q->reported = atomic_load(&q->enqueued);
 		yk_fail(code, "%s", q->why);
 	}
 	pthread_mutex_unlock(&q->lock);

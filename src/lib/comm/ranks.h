@@ -89,7 +89,7 @@ struct yk_job {
 	uint64_t sequence; // among the jobs of its group that run in the same order, from 0
 	uint64_t begun;    // time in nanoseconds; 0: not begun
 	// when it became ready but another rank had not left an earlier job; 0: it did not wait
-	uint64_t asked;
+	uint64_t ready;
 	// the transport chosen when it began
 	bool (*way)(struct yk_job *, int *code, char why[YK_WHY]);
 	bool warned;
@@ -297,8 +297,8 @@ struct yk_ranks {
 	_Atomic uint64_t waited;  // total nanoseconds that threads waited for jobs
 	atomic_bool quit;
 	// The first failure that no event has reported; protected by lock.
-	// failed: its job's number; failures up to job `told` have been reported
-	uint64_t failed, told;
+	// failed: its job's number; failures up to job `reported` have been reported
+	uint64_t failed, reported;
 	int code;
 	char why[YK_WHY];
 	struct yoke_group *groups, *world;
@@ -339,7 +339,7 @@ int yk_task_do(struct yk_task *, void *in, void *out); // at most one tensor; se
 // `root`.
 int yk_group_send(struct yoke_group *, uint32_t to, const void *data, size_t bytes);
 int yk_group_recv(struct yoke_group *, uint32_t from, void *data, size_t bytes);
-int yk_group_tell(struct yoke_group *, uint32_t root, void *data, size_t bytes);
+int yk_group_broadcast(struct yoke_group *, uint32_t root, void *data, size_t bytes);
 
 int yk_ranks_devices(void); // number of devices equivalent to the best one, or an error
 uint64_t yk_ranks_timeout(void); // dist.timeout, in nanoseconds

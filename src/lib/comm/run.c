@@ -104,8 +104,8 @@ static int like_best(int n, char (*to)[sizeof ((struct yk_device *)NULL)->id])
 	int found = 0;
 	if (!best)
 		return yk_error_last();
-	const struct yk_param *wish = yk_param_find("device");
-	const bool named = wish && *yk_param_str((struct yk_param *)(uintptr_t)wish);
+	const struct yk_param *setting = yk_param_find("device");
+	const bool named = setting && *yk_param_str((struct yk_param *)(uintptr_t)setting);
 	for (struct yk_device *d = yk_devices(NULL); d && found < n; d = d->next)
 		if (named ? d == best : d->backend == best->backend && d->info.kind == best->info.kind && !d->alias)
 			snprintf(to[found++], sizeof *to, "%s", d->id);

@@ -234,20 +234,20 @@ bool yk_socket_serve(int to, int fd, struct yk_answer *a)
 }
 
 // Receives the memory from a socket; *fd < 0: not available now.
-static int ask(int from, uint32_t rank, int *fd)
+static int receive(int from, uint32_t rank, int *fd)
 {
 	const struct yk_hello mine = hello_of(rank);
-	struct yk_answer said;
+	struct yk_answer answer;
 	char room[CMSG_SPACE(sizeof(int))] = { 0 };
-	struct iovec v = { &said, sizeof said };
+	struct iovec v = { &answer, sizeof answer };
 	struct msghdr m = { .msg_iov = &v, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof room };
 	if (send(from, &mine, sizeof mine, MSG_NOSIGNAL) != sizeof mine ||
-	    recvmsg(from, &m, MSG_CMSG_CLOEXEC | MSG_WAITALL) != sizeof said || said.host.magic != MAGIC)
+	    recvmsg(from, &m, MSG_CMSG_CLOEXEC | MSG_WAITALL) != sizeof answer || answer.host.magic != MAGIC)
 		return 0;
 	const struct cmsghdr *c = CMSG_FIRSTHDR(&m);
 	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(sizeof *fd))
 		memcpy(fd, CMSG_DATA(c), sizeof *fd);
-	return yk_answer_error(&said);
+	return yk_answer_error(&answer);
 }
 
 // ---- handing out the memory ----
@@ -264,7 +264,7 @@ static int fetch(const struct yk_started *p, bool (*is_right)(const struct yk_st
 	const uint64_t bytes = 4096 + GROUPS * room_of(p->ranks);
 	int s = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), fd = -1;
 	if (s >= 0 && connect(s, (struct sockaddr *)&a, n) == 0 && is_right(p, yk_socket_peer(s)))
-		err = ask(s, p->rank, &fd);
+		err = receive(s, p->rank, &fd);
 	if (s >= 0)
 		close(s);
 	if (fd >= 0 && fstat(fd, &st) == 0 && (uint64_t)st.st_size == bytes &&

@@ -13,9 +13,9 @@ int64_t yk_share_at(uint32_t ranks, uint32_t r, int64_t unit, uint32_t tensors, 
 	for (uint32_t i = 0; i < tensors; start += count[i++]) {
 		if (want <= start)
 			return start;
-		const int64_t piece = unit ? (want - start + unit - 1) / unit * unit : count[i];
-		if (piece < count[i])
-			return start + piece;
+		const int64_t offset = unit ? (want - start + unit - 1) / unit * unit : count[i];
+		if (offset < count[i])
+			return start + offset;
 	}
 	return all;
 }

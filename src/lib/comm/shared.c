@@ -488,13 +488,13 @@ static uint32_t late_ranks(const struct yk_job *j, char *to, size_t cap)
 		struct yk_rank_slot *s = &g->rendezvous->slot[i];
 		const bool ends = j->task->what == YK_DO_SEND || j->task->what == YK_DO_RECV;
 		const uint64_t came = atomic_load(&s->came), since = atomic_load(&s->since);
-		char behind[YK_TASK_TEXT + 64] = "";
+		char position[YK_TASK_TEXT + 64] = "";
 		if (i == g->rank || (ends ? i != j->task->root : atomic_load(&s->left) > j->sequence))
 			continue;
 		if (!ends && came > j->sequence)
 			continue;
 		if (came && !ends)
-			snprintf(behind, sizeof behind, ", behind %.*s, operation %llu", YK_TASK_TEXT - 1,
+			snprintf(position, sizeof position, ", behind %.*s, operation %llu", YK_TASK_TEXT - 1,
 				 s->text[(came - 1) % YK_TEXTS], (unsigned long long)came);
 		const bool waits = is_waiting(g, i, now);
 		waiting += waits;
@@ -502,7 +502,7 @@ static uint32_t late_ranks(const struct yk_job *j, char *to, size_t cap)
 			n += (size_t)snprintf(to + n, cap - n, "%srank %u (%s %d) %s since %llu s%s", late > 1 ? "; " : "", i,
 					      g->rendezvous->apart ? "pid" : "thread", g->rendezvous->apart ? s->process : s->thread,
 					      waits ? "waits for others" : "is in host code",
-					      (unsigned long long)(since ? (now - since) / 1000000000u : 0), behind);
+					      (unsigned long long)(since ? (now - since) / 1000000000u : 0), position);
 	}
 	if (!late && stopped_rank(g, j->sequence, now, to, cap))
 		return 1;
@@ -525,7 +525,7 @@ void yk_job_watch(struct yk_job *j)
 {
 	char who[600];
 	const uint64_t now = yk_nanoseconds();
-	const uint64_t since = j->begun ? j->begun : j->asked;
+	const uint64_t since = j->begun ? j->begun : j->ready;
 	const int64_t waited = since ? (int64_t)((now - since) / 1000000000u) : 0;
 	if (j->begun)
 		atomic_store_explicit(&rank_slot_of(j)->beat, now, memory_order_relaxed);

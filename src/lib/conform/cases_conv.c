@@ -14,26 +14,26 @@ bool yk_make_window_add(struct yk_case *c, int dtype)
 	const double unit = yk_num_unit(yk_num_acc(dtype));
 	const int64_t size = yk_draw_int(c, 1, 5), stride = yk_draw_int(c, 1, 4), dilation = yk_draw_int(c, 1, 3);
 	const int64_t n = dilation * (size - 1) + yk_draw_size(c, yk_case_large(c) ? 600 : 40);
-	const int64_t before = yk_draw_size(c, 6), behind = yk_draw_one_in(c, 2) ? 1 : yk_draw_size(c, 40);
+	const int64_t before = yk_draw_size(c, 6), after = yk_draw_one_in(c, 2) ? 1 : yk_draw_size(c, 40);
 	const int64_t count = (n - dilation * (size - 1) - 1) / stride + 1;
 
 	yk_case_op(c, YOKE_OP_WINDOW_ADD);
-	const uint32_t y = yk_case_out(c, dtype, 3, (int64_t[]){ before, n, behind }, YK_ANY);
-	const uint32_t x = yk_case_in(c, dtype, 4, (int64_t[]){ before, count, behind, size }, YK_ANY, -1, 1);
+	const uint32_t y = yk_case_out(c, dtype, 3, (int64_t[]){ before, n, after }, YK_ANY);
+	const uint32_t x = yk_case_in(c, dtype, 4, (int64_t[]){ before, count, after, size }, YK_ANY, -1, 1);
 	c->op.nattr = 5;
 	c->op.attr[0].i = 1;
 	c->op.attr[1].i = size;
 	c->op.attr[2].i = stride;
 	c->op.attr[3].i = dilation;
 	c->op.attr[4].i = n;
-	for (int64_t i = 0; i < before * n * behind; i++) {
-		const int64_t a = i / (n * behind), at = i / behind % n, b = i % behind;
+	for (int64_t i = 0; i < before * n * after; i++) {
+		const int64_t a = i / (n * after), at = i / after % n, b = i % after;
 		double sum = 0, whole = 0;
 		for (int64_t k = 0; k < size; k++) {
 			const int64_t first = at - k * dilation, q = first / stride;
 			if (first < 0 || first % stride || q >= count)
 				continue;
-			const double v = c->array[x].num[((a * count + q) * behind + b) * size + k].f;
+			const double v = c->array[x].num[((a * count + q) * after + b) * size + k].f;
 			sum += v;
 			whole += fabs(v);
 		}
@@ -75,11 +75,11 @@ static struct shape draw(struct yk_case *c)
 // x, w or y of the shape, with 1 or 2 spatial axes.
 static uint32_t operand(struct yk_case *c, const struct shape *s, int dtype, char which, bool out, int layout)
 {
-	const int64_t *behind = which == 'x' ? s->in : which == 'w' ? s->taps : s->out;
+	const int64_t *after = which == 'x' ? s->in : which == 'w' ? s->taps : s->out;
 	int64_t dims[4] = { which == 'w' ? s->groups * s->outputs : s->batch,
 			    which == 'w' ? s->channels : s->groups * (which == 'x' ? s->channels : s->outputs) };
 	for (int i = 0; i < s->axes; i++)
-		dims[2 + i] = behind[2 - s->axes + i];
+		dims[2 + i] = after[2 - s->axes + i];
 	return out ? yk_case_out(c, dtype, 2 + s->axes, dims, layout) :
 		     yk_case_in(c, dtype, 2 + s->axes, dims, layout, -1, 1);
 }

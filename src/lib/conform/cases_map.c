@@ -7,7 +7,7 @@
 #include "conform/draw_program.h"
 #include "conform/program.h"
 
-// Dims of an iteration space of at limit `most` elements; returns the rank.
+// Dims of an iteration space of at most `limit` elements; returns the rank.
 static int draw_dims(struct yk_case *c, int64_t *dims, int64_t limit)
 {
 	int rank = (int)yk_draw_int(c, yk_case_plain(c), yk_draw_one_in(c, 4) ? 6 : 3);

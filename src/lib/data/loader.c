@@ -633,8 +633,8 @@ bool yk_loader_take(struct yoke_loader *l, struct yk_batch *s)
 	l->position = next;
 	pthread_mutex_lock(&l->lock);
 	l->tail++;
-	l->lies = l->sent > 0;
-	l->sent -= l->lies;
+	l->taken_ahead = l->sent > 0;
+	l->sent -= l->taken_ahead;
 	s->queued = false;
 	s->current = true;
 	l->current = s;

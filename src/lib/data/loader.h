@@ -107,7 +107,7 @@ struct yoke_loader {
 	struct yk_sent *ahead;   // ring of `aheads`, prefetch + 1; batch k of the queue is at tail
 				 // + k
 	int aheads;
-	bool lies;               // the batch that was taken last is in `ahead`
+	bool taken_ahead;               // the batch that was taken last is in `ahead`
 	int64_t sent;            // batches of the queue that are on the device or being copied
 	struct yk_reading *reading; // time spans for a trace
 	size_t readings, max_readings; // capacity of `reading`

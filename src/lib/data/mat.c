@@ -38,10 +38,10 @@ static enum { UNTRIED, MISSING, THERE } state;
 
 // HDF5, which libmatio uses, prints every error unless its handler is replaced; the handler is
 // global, not per file.
-typedef int say_fn(int64_t stack, void *say, void *arg);     // H5Eset_auto2
-typedef int said_fn(int64_t stack, void **say, void **arg);  // H5Eget_auto2
-static say_fn *say;
-static said_fn *said;
+typedef int set_fn(int64_t stack, void *handler, void *arg);    // H5Eset_auto2
+typedef int get_fn(int64_t stack, void **handler, void **arg); // H5Eget_auto2
+static set_fn *set_handler;
+static get_fn *get_handler;
 
 static bool is_there(void)
 {
@@ -59,8 +59,8 @@ static bool is_there(void)
 		state = symbol ? state : MISSING;
 	}
 	void *set = library ? dlsym(library, "H5Eset_auto2") : NULL, *get = library ? dlsym(library, "H5Eget_auto2") : NULL;
-	memcpy(&say, &set, sizeof say);
-	memcpy(&said, &get, sizeof said);
+	memcpy(&set_handler, &set, sizeof set_handler);
+	memcpy(&get_handler, &get, sizeof get_handler);
 	return state == THERE;
 }
 
@@ -223,7 +223,7 @@ static matvar_t *find(mat_t *f, const char *path, const char *name)
 // An open file; the thread that uses it holds the lock.
 struct session {
 	mat_t *file;
-	void *say, *arg; // HDF5's previous error handler
+	void *handler, *arg; // HDF5's previous error handler
 };
 
 static int begin(struct session *s, const char *path)
@@ -232,8 +232,8 @@ static int begin(struct session *s, const char *path)
 	pthread_mutex_lock(&lock);
 	if (!is_there())
 		return yk_fail(YOKE_EUNSUPPORTED, "%s: MAT files are read by %s, which is not installed", path, MATIO_LIBRARY);
-	if (say && said && said(0, &s->say, &s->arg) >= 0)
-		say(0, NULL, NULL);
+	if (set_handler && get_handler && get_handler(0, &s->handler, &s->arg) >= 0)
+		set_handler(0, NULL, NULL);
 	s->file = mat.Mat_Open(path, MAT_ACC_RDONLY);
 	return s->file ? 0 : yk_fail(YOKE_EFORMAT, "%s: cannot be read as a MAT file", path);
 }
@@ -244,8 +244,8 @@ static void end(struct session *s, matvar_t *v)
 		mat.Mat_VarFree(v);
 	if (s->file)
 		mat.Mat_Close(s->file);
-	if (say && said && state == THERE)
-		say(0, s->say, s->arg);
+	if (set_handler && get_handler && state == THERE)
+		set_handler(0, s->handler, s->arg);
 	pthread_mutex_unlock(&lock);
 }
 

@@ -36,14 +36,14 @@ yoke_dataset *yk_npz_open(const char *path, const char *fields)
 #include "data/part.h"
 #include "data/source.h"
 
-enum { PIECE = 1 << 18 };
+enum { BUFFER = 1 << 18 };
 
 struct npz {
 	const char *path;
 	zip_t *zip;
 	struct yk_file_writer out; // the unnamed temporary file
 	uint64_t at;               // offset for the next array
-	char *piece;
+	char *buffer;
 	struct yk_part *part;
 	struct yk_parts_shape *shape;
 	int n;
@@ -66,11 +66,11 @@ static int damaged(const struct npz *z, const char *member, const char *why)
 }
 
 // Fills the buffer; returns fewer bytes at the end of the member.
-static int64_t read_piece(const struct npz *z, zip_file_t *f, const char *member)
+static int64_t read_buffer(const struct npz *z, zip_file_t *f, const char *member)
 {
 	int64_t n = 0;
-	while (n < PIECE) {
-		const zip_int64_t got = zip_fread(f, z->piece + n, (zip_uint64_t)(PIECE - n));
+	while (n < BUFFER) {
+		const zip_int64_t got = zip_fread(f, z->buffer + n, (zip_uint64_t)(BUFFER - n));
 		if (got < 0)
 			return damaged(z, member, zip_file_strerror(f));
 		if (got == 0)
@@ -87,17 +87,17 @@ static int unpack(struct npz *z, zip_file_t *f, const zip_stat_t *st, struct yk_
 	char name[1200];
 	uint64_t written = 0;
 	snprintf(name, sizeof name, "%s: member %.80s", z->path, st->name);
-	for (int64_t n; (n = read_piece(z, f, st->name)) != 0; written += (uint64_t)n) {
+	for (int64_t n; (n = read_buffer(z, f, st->name)) != 0; written += (uint64_t)n) {
 		int e = n < 0 ? (int)n : 0;
 		if (e == 0 && written == 0)
-			e = yk_npy_header(header, name, z->piece, n < YK_NPY_HEADER ? (size_t)n : YK_NPY_HEADER, st->size);
+			e = yk_npy_header(header, name, z->buffer, n < YK_NPY_HEADER ? (size_t)n : YK_NPY_HEADER, st->size);
 		if (e == 0 && written == 0 && (st->size > max || z->at > max - st->size))
 			e = yk_fail(YOKE_ERANGE, "%s: unpacked it has %llu bytes; the total exceeds data.max = %llu; raise "
 				    "YOKE_DATA_MAX", name, (unsigned long long)st->size, (unsigned long long)max);
 		if (e == 0 && written + (uint64_t)n > st->size)
 			e = damaged(z, st->name, "it is longer than its recorded size");
 		if (e == 0)
-			e = yk_file_put(&z->out, z->at + written, z->piece, (size_t)n);
+			e = yk_file_put(&z->out, z->at + written, z->buffer, (size_t)n);
 		if (e < 0)
 			return e;
 	}
@@ -154,8 +154,8 @@ static int read_members(struct npz *z, const char *fields)
 	char field[256];
 	z->part = calloc((size_t)n + 1, sizeof *z->part);
 	z->shape = calloc((size_t)n + 1, sizeof *z->shape);
-	z->piece = malloc(PIECE);
-	int e = z->part && z->shape && z->piece ? yk_file_nameless(&z->out, z->path) : yk_fail(YOKE_ENOMEM, "%s: no memory", z->path);
+	z->buffer = malloc(BUFFER);
+	int e = z->part && z->shape && z->buffer ? yk_file_nameless(&z->out, z->path) : yk_fail(YOKE_ENOMEM, "%s: no memory", z->path);
 	for (zip_int64_t i = 0; i < n && e == 0; i++) {
 		const char *name = zip_get_name(z->zip, (zip_uint64_t)i, 0);
 		if (!name)
@@ -211,7 +211,7 @@ yoke_dataset *yk_npz_open(const char *path, const char *fields)
 	yk_file_nameless_close(&z.out);
 	free(z.part);
 	free(z.shape);
-	free(z.piece);
+	free(z.buffer);
 	return d;
 }
 

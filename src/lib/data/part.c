@@ -239,7 +239,7 @@ static void parts_free(void *arg)
 }
 
 // Hints the samples to the kernel, which then reads them concurrently.
-static void ask_for(const struct parts *p, int64_t n, struct yoke_item *const *s)
+static void prefetch(const struct parts *p, int64_t n, struct yoke_item *const *s)
 {
 	for (int64_t i = 0; i < n; i++)
 		for (int f = 0; f < p->n; f++)
@@ -254,7 +254,7 @@ static int parts_read(void *arg, int64_t n, struct yoke_item *const *s)
 	struct parts *p = arg;
 	const uint64_t began = yk_nanoseconds();
 	if (n > 1 && atomic_load_explicit(&p->slow, memory_order_relaxed))
-		ask_for(p, n, s);
+		prefetch(p, n, s);
 	for (int64_t i = 0; i < n; i++)
 		for (int f = 0; f < p->n && !s[i]->code; f++) {
 			const int e = part_read(&p->part[f], s[i]->number, s[i]->to[f]);

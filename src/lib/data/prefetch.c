@@ -249,5 +249,5 @@ int yk_loader_send(struct yoke_loader *l)
 
 yoke_tensor **yk_loader_sent(struct yoke_loader *l)
 {
-	return l->lies ? l->ahead[(l->tail + l->aheads - 1) % l->aheads].tensor : NULL;
+	return l->taken_ahead ? l->ahead[(l->tail + l->aheads - 1) % l->aheads].tensor : NULL;
 }

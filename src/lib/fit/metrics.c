@@ -324,7 +324,7 @@ static double orthogonality(const struct yk_fit_node *n)
 	return sum;
 }
 
-static void say(struct yk_meter_values *to, const char *name, double value)
+static void add_value(struct yk_meter_values *to, const char *name, double value)
 {
 	snprintf(to->name[to->n], sizeof *to->name, "%.90s", name);
 	to->value[to->n++] = value;
@@ -340,10 +340,10 @@ int yk_meter_read(struct yk_meter *m, struct yk_meter_values *to)
 		double value[YK_QUANTILES], bound = 0;
 		switch (x->kind) {
 		case YK_METRIC_ROC_AUC:
-			say(to, x->name, yk_scores_area(&m->scores[x->of], &bound));
+			add_value(to, x->name, yk_scores_area(&m->scores[x->of], &bound));
 			snprintf(name, sizeof name, "%.80s_bound", x->name);
 			if (bound > 0)
-				say(to, name, bound);
+				add_value(to, name, bound);
 			break;
 		case YK_METRIC_QUANTILES:
 			err = yk_scores_quantiles(&m->scores[x->of], x->quantiles, x->q, value);
@@ -351,12 +351,12 @@ int yk_meter_read(struct yk_meter *m, struct yk_meter_values *to)
 				yk_snprintf(name, sizeof name, "%.60s_%g", x->name, x->q[i]);
 				if (strchr(name, ',')) // a locale's decimal comma
 					*strchr(name, ',') = '.';
-				say(to, name, value[i]);
+				add_value(to, name, value[i]);
 			}
 			break;
-		case YK_METRIC_EXPLAINED_VARIANCE: say(to, x->name, explained(m, k)); break;
-		case YK_METRIC_ORTHOGONALITY: say(to, x->name, orthogonality(&m->p->node[x->of])); break;
-		default: say(to, x->name, of_counts(x, m->count[k]));
+		case YK_METRIC_EXPLAINED_VARIANCE: add_value(to, x->name, explained(m, k)); break;
+		case YK_METRIC_ORTHOGONALITY: add_value(to, x->name, orthogonality(&m->p->node[x->of])); break;
+		default: add_value(to, x->name, of_counts(x, m->count[k]));
 		}
 	}
 	return err ? err : yoke_error_code() ? yk_error_last() : 0;

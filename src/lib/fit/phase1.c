@@ -22,7 +22,7 @@
 
 YK_PARAM(save_setting, "fit.save", YK_INT, "10", "seconds between checkpoints of the statistics of a pass over a stream", .least = 0,
 	 .most = 1000000);
-YK_PARAM(piece_setting, "fit.piece", YK_INT, "1048576", "numbers of a batch of which nodes' values are computed at a time, on the CPU",
+YK_PARAM(chunk_setting, "fit.piece", YK_INT, "1048576", "numbers of a batch of which nodes' values are computed at a time, on the CPU",
 	 .least = 1, .most = INT32_MAX, .debug = true);
 
 struct phase {
@@ -32,7 +32,7 @@ struct phase {
 	struct yk_flows flows;
 	yoke_statistic *of[YK_BASES];
 	struct yk_folds folds;   // of this pass
-	bool pieces;             // x is processed in chunks on the host
+	bool chunked;             // x is processed in chunks on the host
 	bool done[YK_BASES];     // its pass is complete
 	int64_t samples;         // of the current pass, restored from a checkpoint
 	double saved;            // time of the last checkpoint
@@ -129,7 +129,7 @@ static int add_batch(struct phase *f, const struct pass *pass, yoke_tensor *x, y
 	return err;
 }
 
-static void tell(const struct phase *f, int64_t done)
+static void report_progress(const struct phase *f, int64_t done)
 {
 	const struct yoke_fitting_progress x = { .size = sizeof x, .stage = "fit", .round = f->p->stats.passes + 1, .done = done,
 						 .all = yoke_dataset_count(f->o->set), .loss = NAN };
@@ -139,10 +139,10 @@ static void tell(const struct phase *f, int64_t done)
 
 // Adds the values of x in consecutive chunks without copying, so that intermediate values stay in
 // the cache and use little memory.
-static int add_pieces(struct phase *f, const struct pass *pass, yoke_tensor *x, yoke_tensor *weight)
+static int add_chunks(struct phase *f, const struct pass *pass, yoke_tensor *x, yoke_tensor *weight)
 {
-	const int64_t c = f->p->channels, rows = yoke_count(x) / c, piece = yk_param_int(&piece_setting),
-		      each = piece < c ? 1 : piece / c;
+	const int64_t c = f->p->channels, rows = yoke_count(x) / c, chunk = yk_param_int(&chunk_setting),
+		      each = chunk < c ? 1 : chunk / c;
 	const void *at, *w = NULL;
 	yoke_tensor *kept = yoke_share(x, &at), *kept_w = weight == YOKE_NONE ? NULL : yoke_share(weight, &w);
 	int err = kept && (kept_w || weight == YOKE_NONE) ? 0 : yk_error_last();
@@ -184,7 +184,7 @@ static int64_t read_batch(struct phase *f, const struct pass *pass, yoke_loader 
 		w = w == YOKE_NONE || yoke_dtype(w) == yoke_f32 ? w : yoke_cast(w, yoke_f32);
 		err = check_weights(w);
 		if (!err)
-			err = f->pieces ? add_pieces(f, pass, x, w) : add_batch(f, pass, x, w, extent);
+			err = f->chunked ? add_chunks(f, pass, x, w) : add_batch(f, pass, x, w, extent);
 	}
 	if (s)
 		yoke_scope_end(s);
@@ -208,7 +208,7 @@ static int read_pass(struct phase *f, const struct pass *pass)
 		err = rows < 0 ? (int)rows : 0;
 		done += rows > 0 ? rows : 0;
 		stats->samples += rows > 0 ? rows : 0;
-		tell(f, done);
+		report_progress(f, done);
 		f->stopped = more && !err && f->o->stop && f->o->stop(f->o->arg);
 		if (f->stopped && f->o->folder)
 			err = save(f, done);
@@ -248,9 +248,9 @@ static int collect(struct phase *f)
 		return yk_fail(YOKE_EINVAL, "pipeline_fit: nothing can be fitted");
 	yk_log(YOKE_LOG_INFO, "fit", "pass %d over the stream: statistics of %s", f->p->stats.passes + 1, names);
 	f->saved = yk_seconds();
-	f->pieces = (pass.count > 1 || pass.base[0]) && yk_current_or_null()->device == yk_current_or_null()->cpu;
+	f->chunked = (pass.count > 1 || pass.base[0]) && yk_current_or_null()->device == yk_current_or_null()->cpu;
 	for (int i = 0; i < f->p->nodes; i++) // chunks of pixels are not scenes
-		f->pieces &= !f->p->node[i].type->spatial;
+		f->chunked &= !f->p->node[i].type->spatial;
 	int err = f->p->each ? 0 : yk_folds_make(&f->folds, f->p, &f->flows, f->of, pass.count, pass.base);
 	if (!err)
 		err = read_pass(f, &pass);

@@ -226,9 +226,9 @@ int yk_collected_load(struct yk_collected *c, int max, const char *folder)
 	if (!j)
 		return yoke_error_code() ? yk_error_last() : 0;
 	snprintf(of, sizeof of, "%016" PRIx64, c->of);
-	const char *said = json_string_value(json_object_get(j, "of"));
+	const char *stored = json_string_value(json_object_get(j, "of"));
 	int err = 0;
-	if (said && !strcmp(said, of))
+	if (stored && !strcmp(stored, of))
 		err = load_all(c, max, folder, path, j);
 	else
 		yk_warn("fit", "%s: is of another pipeline or of other data: its statistics are collected anew", path);

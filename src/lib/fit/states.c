@@ -92,7 +92,7 @@ enum { MAX_STATES = YK_NODES * YOKE_NODE_STATES + 1, NAME = 300 };
 static const char channels_name[] = "input.channels"; // no node is named "input"
 
 // Whether the node's states determine the stream's channel count: it reads the stream alone.
-static bool tells_channels(const struct yk_fit_node *n)
+static bool determines_channels(const struct yk_fit_node *n)
 {
 	return n->type->states && n->in.count == 1 && n->in.from[0] == -1;
 }
@@ -101,7 +101,7 @@ static bool tells_channels(const struct yk_fit_node *n)
 static int add_channels(const yoke_pipeline *p, struct yk_host_tensor *t, int *n)
 {
 	for (int i = 0; i < p->nodes; i++)
-		if (tells_channels(&p->node[i]))
+		if (determines_channels(&p->node[i]))
 			return 0;
 	t[*n] = (struct yk_host_tensor){ .name = channels_name, .dtype = yoke_i64, .data = malloc(sizeof p->channels) };
 	if (!t[*n].data)
@@ -171,7 +171,7 @@ static int64_t channels_of(const yoke_pipeline *p, const struct yk_safetensors *
 	char name[NAME];
 	for (int i = 0; i < p->nodes; i++) {
 		const struct yk_fit_node *n = &p->node[i];
-		if (!tells_channels(n))
+		if (!determines_channels(n))
 			continue;
 		snprintf(name, sizeof name, "%.200s.%.80s", n->name, n->type->state[0]);
 		const struct yk_safetensors_entry *e = yk_safetensors_find(f, name);

@@ -51,7 +51,7 @@ struct run {
 	bool validated;             // since the last step
 	bool stopped;               // by the caller: the run ends, with a checkpoint
 	struct yoke_position at;    // position after the last batch
-	bool said_none;             // it was logged which metrics have no value
+	bool logged_none;             // it was logged which metrics have no value
 	double loss, looked;        // the last loss read, and the time of that
 };
 
@@ -84,7 +84,7 @@ static int log_line(const struct run *r, const char *stage, const double *loss, 
 	return yoke_run_log(r->o->run, r->step, stage, l.n, l.name, l.value);
 }
 
-static void tell(const struct run *r, const char *stage, int64_t done, int64_t all)
+static void report_progress(const struct run *r, const char *stage, int64_t done, int64_t all)
 {
 	if (!r->o->progress || !r->p->plan.keys.progress_bar)
 		return;
@@ -294,12 +294,12 @@ static void mean_losses(const struct run *r, const struct split_losses *s, doubl
 }
 
 // Logs once which metrics are undefined for such a split.
-static void say_none(struct run *r, const struct yk_meter_values *v)
+static void log_none(struct run *r, const struct yk_meter_values *v)
 {
-	for (int i = 0; i < v->n && !r->said_none; i++)
+	for (int i = 0; i < v->n && !r->logged_none; i++)
 		if (isnan(v->value[i])) {
 			yk_warn("fit", "%s: n/a: the split has no pixels of one kind, with or without an anomaly", v->name[i]);
-			r->said_none = true;
+			r->logged_none = true;
 		}
 }
 
@@ -326,12 +326,12 @@ static int validate(struct run *r, yoke_dataset *set, const char *stage)
 		err = rows < 0 ? (int)rows : rows ? validate_batch(r, t, &m, &sums) : 0;
 		samples += rows > 0 ? rows : 0;
 		yoke_scope_end(s);
-		tell(r, stage, samples, yoke_dataset_count(set));
+		report_progress(r, stage, samples, yoke_dataset_count(set));
 	}
 	yoke_loader_free(l);
 	mean_losses(r, &sums, value);
 	if (!err && (err = yk_meter_read(&m, &values)) == 0)
-		say_none(r, &values);
+		log_none(r, &values);
 	yk_meter_fini(&m);
 	yoke_range_pop();
 	r->p->stats.validating += yk_seconds() - began;
@@ -389,7 +389,7 @@ static int train_epoch(struct run *r, yoke_loader **loader)
 			err = train_batch(r, t, last || r->group + 1 == r->p->plan.keys.accumulate);
 		r->batch++;
 		yoke_scope_end(s);
-		tell(r, "train", r->batch, r->batches);
+		report_progress(r, "train", r->batch, r->batches);
 		const bool pause = !err && r->o->valid && validates(r), ended = err || r->at.epoch >= r->p->plan.keys.max_epochs;
 		if (ended || pause) {
 			yoke_loader_free(l);

@@ -32,11 +32,11 @@ static int by_time(const void *a, const void *b)
 
 // Converts "try NAME", "wrong NAME WHY", "time NAME NANOSECONDS", "done" to "CLASS NAME=NANOSECONDS
 // .. NAME=wrong".
-static int line_of(char *said, const char *class_name, char *to, size_t cap)
+static int line_of(char *text, const char *class_name, char *to, size_t cap)
 {
 	struct result r[IMPLS];
 	int n = 0;
-	char *rest = said, *line;
+	char *rest = text, *line;
 	while ((line = strsep(&rest, "\n")) && n < IMPLS) {
 		r[n].nanoseconds = 0;
 		if (yk_sscanf(line, "time %63s %lf", r[n].name, &r[n].nanoseconds) == 2 || sscanf(line, "wrong %63s", r[n].name) == 1)
@@ -52,18 +52,18 @@ static int line_of(char *said, const char *class_name, char *to, size_t cap)
 
 static int measure(struct yk_device *d, const struct yk_tuning_class *c)
 {
-	char name[YK_TUNING_NAME], line[4096], *said = NULL;
+	char name[YK_TUNING_NAME], line[4096], *text = NULL;
 	size_t bytes;
-	FILE *f = open_memstream(&said, &bytes);
+	FILE *f = open_memstream(&text, &bytes);
 	int err = f ? yk_tune_class(d, c, "", f) : yk_fail(YOKE_ENOMEM, "benchmark: no memory");
 	if (f)
 		fclose(f);
 	yk_tuning_class_name(c, name);
-	if (!err && line_of(said, name, line, sizeof line)) {
+	if (!err && line_of(text, name, line, sizeof line)) {
 		yk_log(YOKE_LOG_INFO, "fit", "benchmark: %s", line);
 		err = yk_tuning_learn(d, line);
 	}
-	free(said);
+	free(text);
 	return err;
 }
 

@@ -161,9 +161,9 @@ static json_t *to_json(const struct yk_checkpoint *c)
 
 static int check_self(json_t *o, const char *path)
 {
-	const char *said;
+	const char *stored;
 	char hex[17];
-	int e = yk_json_str(o, path, "xxh64", &said);
+	int e = yk_json_str(o, path, "xxh64", &stored);
 
 	if (e < 0)
 		return e;
@@ -172,9 +172,9 @@ static int check_self(json_t *o, const char *path)
 		e = yk_fail(YOKE_ENOMEM, "out of memory for a manifest");
 	else
 		e = checksum(whole, hex);
-	if (e == 0 && strcmp(hex, said))
+	if (e == 0 && strcmp(hex, stored))
 		e = yk_fail(YOKE_EFORMAT, "%s: altered: its checksum is %s, not %.16s",
-			    path, hex, said);
+			    path, hex, stored);
 	json_decref(whole);
 	return e;
 }

@@ -37,7 +37,7 @@ struct yk_checkpoint {
 	json_t *tokenizer; // description from which the tokenizer is rebuilt
 	json_t *config;    // the keys of `yoke train`
 	json_t *schedule;  // state of the learning-rate schedule, an object
-	json_t *adapter;   // base model and layers of adapters (models/adapter.h), an object; the model
+	json_t *adapter;   // base model and layers of adapters (models/adapter.h); the model
 			   // file then has the adapters only.  NULL: it has the whole model
 	json_t *scaler;    // state of the loss scaler, an object; NULL: none
 	int64_t step;      // optimizer steps done, including skipped ones

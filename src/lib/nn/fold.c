@@ -67,7 +67,7 @@ static yoke_tensor *as(yoke_tensor *x, const yoke_tensor *like)
 
 // For norm(layer(x)) with running statistics: the norm's scale goes into the rows of the weight,
 // its shift into the bias.
-static int fold_behind(yoke_module *layer, yoke_module *norm)
+static int fold_after(yoke_module *layer, yoke_module *norm)
 {
 	yoke_tensor *w = layer->own[0].tensor;
 	const int64_t n = yoke_count(norm->own[0].tensor);
@@ -143,7 +143,7 @@ static int fold_neighbours(yoke_module *top, yoke_module *a, yoke_module *b)
 	if (!is_free(top, a) || !is_free(top, b))
 		return 0;
 	if (is_product(a) && b->class == &yk_batch_norm_class)
-		return fold_behind(a, b);
+		return fold_after(a, b);
 	if (is_row_norm(a) && b->class == &yk_linear_class)
 		return fold_before(a, 1, &b);
 	return 0;

@@ -116,7 +116,7 @@ struct load {
 	int *from; // by entry: index in the file; -1: none
 	char wrong[1500];
 	size_t length;
-	int said, more, code;
+	int described, more, code;
 };
 
 // Records a mismatch; the first dozen are described.
@@ -125,7 +125,7 @@ static void wrong(struct load *l, int code, const char *fmt, ...)
 {
 	va_list ap;
 	l->code = l->code ? l->code : code;
-	if (l->said++ >= 12) {
+	if (l->described++ >= 12) {
 		l->more++;
 		return;
 	}

@@ -126,7 +126,7 @@ static int by_begin(const void *a, const void *b)
 	return (x->begin > y->begin) - (x->begin < y->begin);
 }
 
-// Adds the time during which no piece of work was in progress to the context's counters; the wall
+// Adds the time during which no activity was in progress to the context's counters; the wall
 // time is the host's.
 static void count_idle(struct yk_profile *p, uint64_t wall)
 {
@@ -136,7 +136,7 @@ static void count_idle(struct yk_profile *p, uint64_t wall)
 	if (!order)
 		return;
 	for (size_t i = 0; i < p->traced; i++)
-		if (p->trace[i].slot != YK_HOST_PIECE)
+		if (p->trace[i].slot != YK_HOST_ACTIVITY)
 			order[n++] = &p->trace[i];
 	if (n)
 		qsort(order, n, sizeof *order, by_begin);
@@ -158,7 +158,7 @@ static int hand_over(yoke_profile *p, bool partial)
 	char path[4096];
 	struct yk_profile *core = p->core;
 	struct yoke_context *was = yoke_use(core->ctx);
-	yk_pieces_ranges_end(core);
+	yk_activity_ranges_end(core);
 	const uint64_t wall = yk_nanoseconds() - core->started;
 	p->seconds = 1e-9 * (double)wall;
 	yk_profile_watch(core, false);

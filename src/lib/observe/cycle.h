@@ -3,7 +3,7 @@
 #ifndef YK_CYCLE_H
 #define YK_CYCLE_H
 
-#include "observe/pieces.h"
+#include "observe/activity.h"
 
 struct yoke_profile {
 	struct yoke_profile_options options;

@@ -20,8 +20,8 @@ libyokecore_la_SOURCES += \
 	src/lib/observe/occupancy.c \
 	src/lib/observe/occupancy.h \
 	src/lib/observe/peak.c \
-	src/lib/observe/pieces.c \
-	src/lib/observe/pieces.h \
+	src/lib/observe/activity.c \
+	src/lib/observe/activity.h \
 	src/lib/observe/profile.c \
 	src/lib/observe/profile.h \
 	src/lib/observe/profile_priv.h \

@@ -16,7 +16,7 @@
 #include "base/log.h"
 #include "base/number.h"
 #include "base/param.h"
-#include "observe/pieces.h"
+#include "observe/activity.h"
 #include "plan/eval.h"
 
 YK_PARAM(trace_bytes, "profile.trace", YK_BYTES, "256000000", "bytes that the file of a trace may have");
@@ -54,9 +54,9 @@ void yk_profile_watch(struct yk_profile *p, bool on)
 		return;
 	}
 	yk_observer_remove(p->ctx, &p->observer);
-	yk_pieces_resolve(p);
+	yk_activity_resolve(p);
 	for (int k = 0; k < YK_SLOTS; k++) { // work enqueued outside the profile does not belong to
-					     // the next piece
+					     // the next activity
 		yk_event_unref(p->between[k].last);
 		p->between[k].last = NULL;
 	}
@@ -64,7 +64,7 @@ void yk_profile_watch(struct yk_profile *p, bool on)
 
 void yk_profile_start(struct yk_profile *p)
 {
-	yk_pieces_resolve(p);
+	yk_activity_resolve(p);
 	free_events(p);
 	memset(p->sum, 0, sizeof p->sum);
 	memset(p->brought, 0, sizeof p->brought);
@@ -83,7 +83,7 @@ void yk_profile_start(struct yk_profile *p)
 	else
 		p->nfell = 0; // earlier fallbacks are then counted too
 	p->started = yk_nanoseconds();
-	yk_pieces_ranges_begin(p);
+	yk_activity_ranges_begin(p);
 }
 
 uint64_t yk_profile_trace_bytes(void)
@@ -115,7 +115,7 @@ struct yk_profile *yk_profile_with(bool details, unsigned flags)
 	p->ranks = 1;
 	p->before.size = sizeof p->before;
 	yk_profile_bound(p, yk_profile_trace_bytes());
-	yk_pieces_init(p);
+	yk_activity_init(p);
 	yk_profile_start(p);
 	return p;
 }
@@ -164,13 +164,13 @@ static int by_number(const void *a, const void *b)
 void yk_profile_settle(struct yk_profile *p)
 {
 	uint64_t end[YK_SLOTS] = { 0 };
-	yk_pieces_resolve(p);
-	yk_pieces_close(p);
+	yk_activity_resolve(p);
+	yk_activity_close(p);
 	if (p->traced)
 		qsort(p->trace, p->traced, sizeof *p->trace, by_number);
 	for (size_t i = 0; i < p->traced; i++) {
 		struct yk_traced *x = &p->trace[i];
-		if (x->slot == YK_HOST_PIECE)
+		if (x->slot == YK_HOST_ACTIVITY)
 			continue;
 		if (!x->mapped)
 			x->begin = p->anchored + (uint64_t)llround((double)x->begin * p->drift);
@@ -186,7 +186,7 @@ void yk_profile_settle(struct yk_profile *p)
 double yk_profile_busy(struct yk_profile *p)
 {
 	uint64_t ns = 0;
-	yk_pieces_resolve(p);
+	yk_activity_resolve(p);
 	for (int lane = 0; lane < 2; lane++)
 		for (int k = 0; k < YK_BUSY_KINDS; k++)
 			ns += p->sum[lane][k].ns;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The profiler: watches a context and adds up where its time goes.
 //
-// A piece of work is a step of a plan, a copy between host and device, a wait for an earlier
+// An activity is a step of a plan, a copy between host and device, a wait for an earlier
 // launch, or the planning itself.  Each is timed as a whole and added to exactly one sum, never
 // split by estimate.  The CPU backend finishes work before the call returns, so its times are the
 // host's.  On other devices, without details, steps are only counted, and the host's copies and
 // waits are timed.  With details, an event separates the steps of each queue and times are the
-// device's (event_elapsed).  Pieces of a queue do not overlap: planning counts only while the
+// device's (event_elapsed).  Activities of a queue do not overlap: planning counts only while the
 // device was idle.
 #ifndef YK_PROFILE_H
 #define YK_PROFILE_H
@@ -19,7 +19,7 @@
 struct yk_profile;
 
 // Watches the calling thread's context from now on.  details: keeps a row for each kind of step,
-// and pieces for a trace.  NULL: out of memory, or no context.
+// and activities for a trace.  NULL: out of memory, or no context.
 struct yk_profile *yk_profile_new(bool details);
 // As above; flags (YOKE_PROFILE_*) select what distinguishes rows.
 struct yk_profile *yk_profile_with(bool details, unsigned flags);
@@ -32,7 +32,7 @@ void yk_profile_prepare(void);
 void yk_profile_reading(struct yk_profile *, int worker, uint64_t begin, uint64_t ns);
 // Resets all sums and the clock to zero.
 void yk_profile_start(struct yk_profile *);
-// Total seconds of all pieces since the start; waits for their completion.
+// Total seconds of all activities since the start; waits for their completion.
 double yk_profile_busy(struct yk_profile *);
 // Reports everything since the start.
 int yk_profile_report(struct yk_profile *, struct yk_report *);

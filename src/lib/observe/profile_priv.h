@@ -8,20 +8,20 @@
 #include "observe/report.h"
 #include "observe/rows.h"
 
-struct yk_traced { // a piece of a trace
+struct yk_traced { // an activity of a trace
 	uint64_t begin, ns; // begin: host clock since the start; device clock while `mapped` is not
 			    // set
 	uint64_t host;      // when its enqueueing began, since the start
 	uint32_t host_ns;
-	uint32_t row, number; // number: sequence number among all pieces, in the order of their
+	uint32_t row, number; // number: sequence number among all activities, in the order of their
 			      // begin
-	uint32_t from;        // number + 1 of the upload that this piece reads first; 0: none
+	uint32_t from;        // number + 1 of the upload that this activity reads first; 0: none
 	uint8_t slot, thread;
 	bool apart;  // it ran asynchronously to the host
 	bool mapped;
 };
 
-enum { YK_HOST_PIECE = UINT8_MAX }; // instead of a slot: only the host was at work
+enum { YK_HOST_ACTIVITY = UINT8_MAX }; // instead of a slot: only the host was at work
 
 struct yk_traced_reading { // a read by a loader thread, -1: the caller's
 	uint64_t begin, ns;
@@ -37,11 +37,11 @@ struct yk_traced_range { // a range of the application
 struct yk_traced_count { // a counter sample: bytes of the pool, or the device's telemetry
 	uint64_t at, allocated, reserved;
 	float util, power_w; // NaN: unknown
-	bool said;
+	bool sampled;
 };
 
 struct yk_range_sum { // indexed by path
-	uint64_t calls, host_ns, ns; // ns: of pieces in this range and in no nested range
+	uint64_t calls, host_ns, ns; // ns: of activities in this range and in no nested range
 };
 
 struct yk_profile {
@@ -50,10 +50,10 @@ struct yk_profile {
 	bool details, failed; // failed: out of memory for details, which are no longer kept
 	bool watching;
 	bool timed[2];
-	uint64_t started, opened; // ns: the start; the begin of the current piece
+	uint64_t started, opened; // ns: the start; the begin of the current activity
 	uint64_t worked;          // processor time of all threads at `opened`
 	uint64_t launch, launched_plan; // number and plan of the current launch
-	uint32_t number;          // pieces begun so far
+	uint32_t number;          // activities begun so far
 	struct yoke_stats before;
 	uint64_t (*fell)[2]; // launches and bytes of each kind of fallback at the start
 	size_t nfell;
@@ -68,7 +68,7 @@ struct yk_profile {
 	struct yk_traced_count *counted;
 	size_t counts, count_cap;
 	uint64_t allocated, reserved; // values of the last counter sample
-	uint64_t said; // time of the last telemetry sample
+	uint64_t sampled; // time of the last telemetry sample
 	size_t most;      // max events of a trace
 	int rank, ranks;  // the rank that this profile belongs to
 	uint64_t later;   // nanoseconds that it began after the first rank
@@ -82,7 +82,7 @@ struct yk_profile {
 	size_t opens, open_cap;
 	pthread_t thread[UINT8_MAX];
 	size_t threads;
-	struct yk_brought { // uploads that no piece has read yet
+	struct yk_brought { // uploads that no activity has read yet
 		const struct yk_storage *storage; // NULL: uploaded by a step of the plan
 		uint64_t plan;
 		struct yk_ref ref;
@@ -92,9 +92,9 @@ struct yk_profile {
 // Pieces of a queue whose events are not resolved yet, oldest first.  Host work between two events
 // counts only while the device waited for it, and is timed by the host.
 	struct yk_pending {
-		struct yk_event *from, *to; // to: NULL until the next piece begins, for host work
+		struct yk_event *from, *to; // to: for host work, NULL until the next one begins
 		uint64_t ns;                // for host work
-		struct yk_traced piece;
+		struct yk_traced activity;
 		uint32_t range;
 		uint8_t kind;
 	} *pending;
@@ -105,9 +105,9 @@ struct yk_profile {
 	double drift;            // host nanoseconds per device nanosecond, once the end is known
 	uint64_t clock_error, shifted;
 	struct yk_between { // state of each slot
-		struct yk_event *last; // the event before the current piece, or after the previous
+		struct yk_event *last; // the event before the current activity, or after the last
 				       // one
-		bool follows;          // the next piece is the next step of the launch, with
+		bool follows;          // the next activity is the next step of the launch, with
 				       // nothing in between
 	} between[YK_SLOTS];
 	struct yk_peak { // contents of the largest arena at its peak
@@ -125,7 +125,7 @@ struct yk_profile {
 void yk_peak_note(struct yk_profile *, const struct yk_plan *);
 void yk_peak_clear(struct yk_peak *);
 void yk_peak_fini(struct yk_peak *);
-// Resolves the times of all pieces on the host's clock and orders them by lane; waits for their
+// Resolves the times of all activities on the host's clock and orders them by lane; waits for their
 // completion.
 void yk_profile_settle(struct yk_profile *);
 // Starts or stops watching; collected data stays.

@@ -50,7 +50,7 @@ static void print_sums(const struct yk_report *r, yk_line_fn *line, void *arg)
 			const struct yk_busy_sum *s = &r->sum[lane][k];
 			double t = seconds(r, lane, k), rate;
 			char more[96] = "", b[32], n[64];
-			if (!s->pieces || (k == YK_BUSY_WAIT && !s->ns))
+			if (!s->count || (k == YK_BUSY_WAIT && !s->ns))
 				continue;
 			rate = t > 0 ? 1e-9 *
 					       (k == YK_BUSY_CONTRACT ?
@@ -60,20 +60,20 @@ static void print_sums(const struct yk_report *r, yk_line_fn *line, void *arg)
 				       0;
 			if (k <= YK_BUSY_OTHER && !r->timed[lane])
 				yk_snprintf(more, sizeof more,
-					 "%s, not timed (profile=1)", yk_counted(n, (long long)s->pieces, "launch"));
+					 "%s, not timed (profile=1)", yk_counted(n, (long long)s->count, "launch"));
 			else if (k == YK_BUSY_CONTRACT)
 				yk_snprintf(more, sizeof more,
-					 "%s, %.4g GFLOP/s", yk_counted(n, (long long)s->pieces, "launch"),
+					 "%s, %.4g GFLOP/s", yk_counted(n, (long long)s->count, "launch"),
 					 rate);
 			else if (k <= YK_BUSY_OTHER)
 				yk_snprintf(more, sizeof more,
-					 "%s, %.3g GB/s", yk_counted(n, (long long)s->pieces, "launch"),
+					 "%s, %.3g GB/s", yk_counted(n, (long long)s->count, "launch"),
 					 rate);
 			else if (k == YK_BUSY_TRANSFER)
 				snprintf(more, sizeof more, "%s, %s",
-					 yk_counted(n, (long long)s->pieces, "copy"), yk_bytes_text(b, s->bytes));
+					 yk_counted(n, (long long)s->count, "copy"), yk_bytes_text(b, s->bytes));
 			else if (k == YK_BUSY_PLAN)
-				yk_counted(more, (long long)s->pieces, "plan");
+				yk_counted(more, (long long)s->count, "plan");
 			print_row(r, kinds[k].name, r->device[lane], t, more, line, arg);
 		}
 }
@@ -215,7 +215,7 @@ json_t *yk_report_json(const struct yk_report *r)
 			const struct yk_busy_sum *s = &r->sum[lane][k];
 			json_t *sum = json_pack("{s:f, s:I, s:I, s:f}", "seconds",
 						seconds(r, lane, k), "pieces",
-						(json_int_t)s->pieces, "bytes",
+						(json_int_t)s->count, "bytes",
 						(json_int_t)s->bytes, "flops", s->flops);
 			bad |= json_object_set_new(d, kinds[k].key, sum);
 		}

@@ -22,7 +22,7 @@ enum yk_busy {
 };
 
 struct yk_busy_sum {
-	uint64_t ns, pieces, bytes;
+	uint64_t ns, count, bytes;
 	double flops;
 };
 

@@ -88,7 +88,7 @@ static double own_copy(struct yk_device *d)
 
 // ---- all of a device ----
 
-static void ask_backend(struct yk_device *d, struct yk_roof *r)
+static void query_backend(struct yk_device *d, struct yk_roof *r)
 {
 	struct yoke_limits l = { .size = sizeof l };
 	char why[8];
@@ -113,7 +113,7 @@ static struct yk_roof *roof_new(struct yk_device *d)
 	struct yk_roof *r = calloc(1, sizeof *r);
 	if (!r)
 		return NULL;
-	ask_backend(d, r);
+	query_backend(d, r);
 	if (d->info.kind == YOKE_DEVICE_CPU && !r->flops[yoke_f32])
 		r->flops[yoke_f32] = yk_limit_flops((int)d->info.units, false);
 	if (d->info.kind == YOKE_DEVICE_CPU && !r->flops[yoke_f64])
@@ -140,8 +140,8 @@ const struct yk_roof *yk_roof_of(struct yk_device *d, int dtype)
 	struct yk_roof *r = d->roof;
 	const bool half = dtype == yoke_f16 || dtype == yoke_bf16;
 	const bool real = half || dtype == yoke_f32 || dtype == yoke_f64;
-	if (r && real && !r->asked[dtype]) {
-		r->asked[dtype] = true;
+	if (r && real && !r->queried[dtype]) {
+		r->queried[dtype] = true;
 		if (!r->flops[dtype] && (!half || d->info.products >> dtype & 1)) {
 			r->flops[dtype] = own_product(d, dtype);
 			r->own[dtype] = true;

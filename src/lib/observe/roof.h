@@ -21,7 +21,7 @@ double yk_limit_copy(int threads);
 // f32. 0: could not be measured.
 struct yk_roof {
 	double flops[YOKE_MAX_DTYPES], copy, launch_ns, wait_ns;
-	bool asked[YOKE_MAX_DTYPES], own[YOKE_MAX_DTYPES], own_copy;
+	bool queried[YOKE_MAX_DTYPES], own[YOKE_MAX_DTYPES], own_copy;
 };
 const struct yk_roof *yk_roof_of(struct yk_device *, int dtype); // NULL: no memory
 

@@ -88,7 +88,7 @@ static struct yoke_profile_row *all_rows(struct yk_profile *p, size_t *n)
 		yk_fail(YOKE_ENOMEM, "profile: no memory for a table");
 		return NULL;
 	}
-	yk_pieces_resolve(p);
+	yk_activity_resolve(p);
 	for (size_t i = 0; i < p->rows.n; i++)
 		all += p->rows.row[i].ns;
 	for (size_t i = 0; i < p->rows.n; i++)
@@ -340,7 +340,7 @@ int yoke_profile_ranges(yoke_profile *prof, int max, struct yoke_profile_range *
 	if (e)
 		return e;
 	const struct yk_profile *p = prof->core;
-	yk_pieces_resolve(prof->core);
+	yk_activity_resolve(prof->core);
 	for (uint32_t i = 1; i < p->by_ranges && e == 0; i++) {
 		const struct yoke_profile_range r = {
 			sizeof r, yk_path_name(&p->ctx->observe.ranges, i), p->by_range[i].calls,

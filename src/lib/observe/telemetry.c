@@ -67,9 +67,9 @@ static void *answer(void *arg)
 	return NULL;
 }
 
-enum asked { KNOWN, UNKNOWN, BLOCKED };
+enum outcome { KNOWN, UNKNOWN, BLOCKED };
 
-static enum asked ask(const struct yoke_telemetry *ext, uint32_t device, struct yoke_sample *to)
+static enum outcome query(const struct yoke_telemetry *ext, uint32_t device, struct yoke_sample *to)
 {
 	struct question *q = calloc(1, sizeof *q);
 	pthread_condattr_t clock;
@@ -95,7 +95,7 @@ static enum asked ask(const struct yoke_telemetry *ext, uint32_t device, struct 
 	until.tv_sec += PATIENCE;
 	while (begun && !q->answered && pthread_cond_timedwait(&q->done, &q->lock, &until) == 0)
 		;
-	const enum asked how = !begun ? UNKNOWN : !q->answered ? BLOCKED : q->code < 0 ? UNKNOWN : KNOWN;
+	const enum outcome how = !begun ? UNKNOWN : !q->answered ? BLOCKED : q->code < 0 ? UNKNOWN : KNOWN;
 	if (how == KNOWN)
 		*to = q->sample;
 	leave(q);
@@ -161,7 +161,7 @@ static bool by_backend(struct yk_device *d, struct yoke_sample *to)
 	if (!t)
 		return false;
 	pthread_mutex_lock(&t->lock);
-	enum asked how = t->off ? UNKNOWN : ask(ext, d->index, to);
+	enum outcome how = t->off ? UNKNOWN : query(ext, d->index, to);
 	if (how == BLOCKED)
 		why = "it did not answer within a second";
 	else if (how == KNOWN)

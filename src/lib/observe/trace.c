@@ -81,7 +81,7 @@ static bool event(struct out *o, const char *rest, const char *fmt, ...)
 	return true;
 }
 
-// Name, category and arguments that all pieces of a row share, as the end of a JSON object.
+// Name, category and arguments that all activities of a row share, as the end of a JSON object.
 static char *row_text(const struct yk_row *r)
 {
 	const double n = r->count ? (double)r->count : 1;
@@ -148,7 +148,7 @@ static bool complete(struct out *o, int lane, uint64_t begin, uint64_t ns, const
 		     lane, US(begin), US(ns));
 }
 
-// A flow arrow from a piece on one lane to a piece on another.
+// A flow arrow from an activity on one lane to an activity on another.
 static void arrow(struct out *o, const char *name, uint64_t id, int from, uint64_t from_ns, int to, uint64_t to_ns)
 {
 	from_ns += o->later;
@@ -179,7 +179,7 @@ static void queues(struct out *o, const struct yk_profile *p, char *const *row)
 {
 	for (size_t i = 0; i < p->traced; i++) {
 		const struct yk_traced *x = &p->trace[i];
-		if (x->slot == YK_HOST_PIECE || !complete(o, x->slot, x->begin, x->ns, row[x->row] + 1))
+		if (x->slot == YK_HOST_ACTIVITY || !complete(o, x->slot, x->begin, x->ns, row[x->row] + 1))
 			continue; // the opening brace was written here
 		if (x->apart)
 			arrow(o, "enqueued", 2 * (uint64_t)x->number + 1, HOST_LANE + x->thread, x->host, x->slot,
@@ -222,7 +222,7 @@ static int threads(struct out *o, const struct yk_profile *p, char *const *row)
 		return YOKE_ENOMEM;
 	for (size_t i = 0; i < p->traced; i++) {
 		const struct yk_traced *x = &p->trace[i];
-		if (x->apart || x->slot == YK_HOST_PIECE)
+		if (x->apart || x->slot == YK_HOST_ACTIVITY)
 			all[n++] = (struct host_event){ x->host, x->host_ns, x->row, x->thread, false };
 	}
 	for (size_t i = 0; i < p->ranges; i++) {
@@ -267,13 +267,13 @@ static void counters(struct out *o, const struct yk_profile *p)
 	for (size_t i = 0; i < p->counts; i++) {
 		const struct yk_traced_count *c = &p->counted[i];
 		const uint64_t at = c->at + o->later;
-		if (!c->said)
+		if (!c->sampled)
 			event(o, NULL, "{\"ph\":\"C\",\"pid\":%d,\"ts\":" US_FORMAT ",\"name\":\"pool\",\"args\":{\"allocated\":%"
 			      PRIu64 ",\"free\":%" PRIu64 "}}", o->process, US(at), c->allocated, c->reserved - c->allocated);
-		if (c->said && !isnan(c->util))
+		if (c->sampled && !isnan(c->util))
 			event(o, NULL, "{\"ph\":\"C\",\"pid\":%d,\"ts\":" US_FORMAT ",\"name\":\"busy %%\",\"args\":{\"busy\":%.1f}}",
 			      o->process, US(at), 100 * (double)c->util);
-		if (c->said && !isnan(c->power_w))
+		if (c->sampled && !isnan(c->power_w))
 			event(o, NULL, "{\"ph\":\"C\",\"pid\":%d,\"ts\":" US_FORMAT ",\"name\":\"power W\",\"args\":{\"power\":%.1f}}",
 			      o->process, US(at), (double)c->power_w);
 	}

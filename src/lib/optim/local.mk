@@ -6,7 +6,7 @@ libyokecore_la_SOURCES += \
 	src/lib/optim/optim.h \
 	src/lib/optim/options.h \
 	src/lib/optim/passes.c \
-	src/lib/optim/pieces.c \
+	src/lib/optim/intervals.c \
 	src/lib/optim/scaler.c \
 	src/lib/optim/scaled.c \
 	src/lib/optim/scaled.h \

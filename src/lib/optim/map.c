@@ -45,7 +45,7 @@ static void add(struct yk_optim_formula *f, char *to, size_t room, const char *t
 	snprintf(to + n, room - n, "%s", text);
 }
 
-static void say(struct yk_optim_formula *f, const char *text)
+static void append(struct yk_optim_formula *f, const char *text)
 {
 	add(f, f->text, sizeof f->text, text);
 }
@@ -164,44 +164,44 @@ static void take_operands(struct yk_optim_formula *f, const struct yk_optim_pass
 // ---- text ----
 
 // Text for the gradient, scaled and clipped.
-static void say_gradient(struct yk_optim_formula *f, const struct yk_optim_pass *pass,
+static void append_gradient(struct yk_optim_formula *f, const struct yk_optim_pass *pass,
 			 const struct yk_optim_group *g)
 {
 	if (pass->scale != YOKE_NONE)
-		say(f, "g = g * scale;");
+		append(f, "g = g * scale;");
 	if (g->option[YK_O_clip] > 0)
-		say(f, "g = g * min(clip / (sqrt(total) + 1 / 1000000), 1);");
+		append(f, "g = g * min(clip / (sqrt(total) + 1 / 1000000), 1);");
 	if (g->option[YK_O_clip_value] > 0)
-		say(f, "g = min(max(g, 0 - clip_value), clip_value);");
+		append(f, "g = min(max(g, 0 - clip_value), clip_value);");
 }
 
-static void say_body(struct yk_optim_formula *f, const struct yk_optim_pass *pass,
+static void append_body(struct yk_optim_formula *f, const struct yk_optim_pass *pass,
 		     const struct yk_optim_group *g, const struct yk_optim_map *m)
 {
 	const struct yk_optim_part *part = pass->o->kind->part;
 	if (m->text) {
-		say(f, m->text);
+		append(f, m->text);
 		return;
 	}
 	for (; part->text; part++)
 		if (yk_optim_takes(part, g->option))
-			say(f, strcmp(part->text, YK_OPTIM_BETWEEN) ? part->text : m->between);
+			append(f, strcmp(part->text, YK_OPTIM_BETWEEN) ? part->text : m->between);
 }
 
-static void say_all(struct yk_optim_formula *f, const struct yk_optim_pass *pass, const struct yk_optim_group *g,
+static void append_all(struct yk_optim_formula *f, const struct yk_optim_pass *pass, const struct yk_optim_group *g,
 		    const struct yk_optim_map *m)
 {
 	const bool skips = pass->skip != YOKE_NONE, checks = pass->latched != YOKE_NONE;
 	if (!m->text || names(m->text, "g"))
-		say_gradient(f, pass, g);
-	say_body(f, pass, g, m);
+		append_gradient(f, pass, g);
+	append_body(f, pass, g, m);
 	if (f->assigns && (skips || checks))
-		say(f, skips && checks ? "skip = or(ne(skip, 0), not(and(isfinite(total), isfinite(latched))));" :
+		append(f, skips && checks ? "skip = or(ne(skip, 0), not(and(isfinite(total), isfinite(latched))));" :
 		       skips           ? "skip = ne(skip, 0);" :
 					 "skip = not(and(isfinite(total), isfinite(latched)));");
 }
 
-static void say_results(struct yk_optim_formula *f, const struct yk_optim_group *g,
+static void append_results(struct yk_optim_formula *f, const struct yk_optim_group *g,
 			const struct yk_optim_map *m)
 {
 	char rest[NAMES], *at = rest, *name;
@@ -247,8 +247,8 @@ static struct yk_optim_formula *make(const struct yk_optim_pass *pass, const str
 	}
 	f->body = m->text, f->between = m->between, f->given_results = m->results, f->own = m->list;
 	f->with = numbers_of(pass);
-	say_results(f, g, m);
-	say_all(f, pass, g, m);
+	append_results(f, g, m);
+	append_all(f, pass, g, m);
 	take_operands(f, pass, g, m);
 	if (!compile(f, pass->o->kind, g->dtype))
 		return f;
@@ -299,9 +299,9 @@ static bool fill(const struct yk_optim_pass *pass, struct yk_optim_group *g, con
 		o->number[k] = number_at(pass, g, m, f->number[k]);
 	yoke_tensor **made = m->made;
 	for (int k = 0; k < f->result_count; k++) {
-		const bool told = f->to[k] == LIST_P && pass->o->share.cut && !pass->o->share.held;
-		o->to[k] = told ? NULL : list_at(g, m, f->to[k]);
-		made = told ? g->made : made; // no map uses both
+		const bool shard = f->to[k] == LIST_P && pass->o->share.cut && !pass->o->share.held;
+		o->to[k] = shard ? NULL : list_at(g, m, f->to[k]);
+		made = shard ? g->made : made; // no map uses both
 	}
 	*to = (struct yk_list_step){ .what = "optim_step", .formula = &f->formula, .constant = f->constant,
 				     .map = &f->map, .n = g->n, .list = o->list, .number = o->number, .to = o->to,

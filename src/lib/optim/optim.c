@@ -55,7 +55,7 @@ void yoke_optim_free(yoke_optim *o)
 	for (int i = 0; i < o->n; i++)
 		member_fini(&o->member[i]);
 	free(o->member);
-	free(o->piece);
+	free(o->shard);
 	free(o);
 }
 
@@ -158,27 +158,27 @@ int yoke_optim_add(yoke_optim *o, int n, yoke_tensor *const *p, const char *cons
 
 int yk_optim_share(struct yoke_optim *o, const struct yk_optim_share *share)
 {
-	if (!(o->piece = calloc((size_t)o->n, sizeof *o->piece)))
+	if (!(o->shard = calloc((size_t)o->n, sizeof *o->shard)))
 		return yk_fail(YOKE_ENOMEM, "optimizer: no memory for %d tensors", o->n);
 	yk_optim_groups_free(o); // groups from earlier steps
 	for (int i = 0; i < o->n && share->cut; i++)
 		yk_optim_states_free(&o->member[i]);
 	o->share = *share;
-	o->pieces = true;
+	o->by_intervals = true;
 	return 0;
 }
 
 void yk_optim_unshare(struct yoke_optim *o)
 {
-	if (!o->pieces)
+	if (!o->by_intervals)
 		return;
 	yk_optim_groups_free(o);
 	for (int i = 0; i < o->n && o->share.cut; i++)
 		yk_optim_states_free(&o->member[i]);
-	free(o->piece);
-	o->piece = NULL;
+	free(o->shard);
+	o->shard = NULL;
 	o->share = (struct yk_optim_share){ 0 };
-	o->pieces = false;
+	o->by_intervals = false;
 }
 
 int yoke_optim_set(yoke_optim *o, const char *pattern, const char *settings)
@@ -258,7 +258,7 @@ void yk_optim_groups_free(struct yoke_optim *o)
 	o->groups = 0;
 	for (int d = 0; d < 2; d++) {
 		free(o->norm[d].tensor);
-		free(o->norm[d].piece);
+		free(o->norm[d].interval);
 		free(o->norm[d].g);
 		if (yk_is_alive(o->norm[d].latch))
 			yoke_free(o->norm[d].latch);
@@ -329,9 +329,9 @@ const char *yk_optim_tensor_name(const struct yoke_optim *o, int i)
 	return o->share.tensor ? o->share.tensor[i].name : o->member[i].name;
 }
 
-static size_t pieces_of(const struct yoke_optim *o, int64_t elements)
+static size_t intervals_of(const struct yoke_optim *o, int64_t elements)
 {
-	return o->pieces ? (size_t)((elements + YK_OPTIM_PIECE - 1) / YK_OPTIM_PIECE) : 1;
+	return o->by_intervals ? (size_t)((elements + YK_OPTIM_INTERVAL - 1) / YK_OPTIM_INTERVAL) : 1;
 }
 
 static int norm_make(const struct yoke_optim *o, int dtype, struct yk_optim_norm *to)
@@ -340,20 +340,20 @@ static int norm_make(const struct yoke_optim *o, int dtype, struct yk_optim_norm
 	const int tensors = yk_optim_tensors(o);
 	size_t max = 0;
 	for (int i = 0; i < tensors; i++)
-		max += pieces_of(o, tensor ? tensor[i].elements : elements_of(o, i));
+		max += intervals_of(o, tensor ? tensor[i].elements : elements_of(o, i));
 	to->tensor = calloc(max + 1, sizeof *to->tensor);
 	to->g = calloc(max + 1, sizeof *to->g);
-	to->piece = o->pieces ? calloc(max + 1, sizeof *to->piece) : NULL;
-	if (!to->tensor || !to->g || (o->pieces && !to->piece))
+	to->interval = o->by_intervals ? calloc(max + 1, sizeof *to->interval) : NULL;
+	if (!to->tensor || !to->g || (o->by_intervals && !to->interval))
 		return yk_fail(YOKE_ENOMEM, "optim_step: no memory");
 	for (int i = 0; i < tensors; i++) {
 		const int64_t all = tensor ? tensor[i].elements : elements_of(o, i);
-		for (size_t k = 0; k < pieces_of(o, all); k++) {
-			const int64_t from = (int64_t)k * YK_OPTIM_PIECE, rest = all - from;
+		for (size_t k = 0; k < intervals_of(o, all); k++) {
+			const int64_t from = (int64_t)k * YK_OPTIM_INTERVAL, rest = all - from;
 			if ((tensor ? yoke_f32 : o->member[i].dtype) != dtype)
 				continue;
-			if (to->piece)
-				to->piece[to->n] = (struct yk_optim_cut){ from, rest < YK_OPTIM_PIECE ? all : from + YK_OPTIM_PIECE, all };
+			if (to->interval)
+				to->interval[to->n] = (struct yk_optim_cut){ from, rest < YK_OPTIM_INTERVAL ? all : from + YK_OPTIM_INTERVAL, all };
 			to->tensor[to->n++] = i;
 		}
 	}

@@ -99,12 +99,12 @@ struct yk_optim_cut {
 	int64_t all;      // the parameter's number of elements
 };
 struct yk_optim_share {
-	// By member: this rank's shard, whose bounds are multiples of YK_OPTIM_PIECE or the end.
+	// By member: this rank's shard, whose bounds are multiples of YK_OPTIM_INTERVAL or the end.
 	// NULL: everything is updated here.
 	const struct yk_optim_cut *cut;
 	// Receives the new elements of each member's shard, flat, NULL for an empty one; assigns
 	// them and those of the other ranks to the parameters.
-	int (*renew)(void *arg, yoke_tensor *const *piece);
+	int (*renew)(void *arg, yoke_tensor *const *shard);
 	bool held; // the added parameters are the shards themselves: nothing is exchanged
 	// Sums an f64 [n] over all ranks with shards.
 	yoke_tensor *(*sum)(void *arg, yoke_tensor *);
@@ -130,7 +130,7 @@ struct yk_optim_tensor {
 // Elements of an interval.  Norms are summed over intervals of each tensor (the last one shorter),
 // in order, so that ranks can sum the intervals of their shards.  CPU kernels add partial sums of
 // the same size, so the bits are the same.
-enum { YK_OPTIM_PIECE = 16384 };
+enum { YK_OPTIM_INTERVAL = 16384 };
 
 // Members of one dtype with equal options, which are updated together.
 struct yk_optim_group {
@@ -155,19 +155,19 @@ struct yoke_optim {
 	struct yk_optim_group *group;      // created by the first step
 	int64_t t;                         // steps done
 	struct yk_optim_share share;
-	yoke_tensor **piece;               // per step, by member: for share.renew
+	yoke_tensor **shard;               // per step, by member: for share.renew
 	yoke_tensor *scalar[YK_OPTIM_SCALARS];
 	// The gradients of a dtype, f32 and f64, or their intervals.  With check also the latch:
 	// the squares of their norms, [n + 1] with the sum last, which keep their values from the
 	// first step on that is not finite.
 	struct yk_optim_norm {
 		int n, *tensor; // index into share.tensor, or a member
-		struct yk_optim_cut *piece; // NULL: tensors are whole
+		struct yk_optim_cut *interval; // NULL: tensors are whole
 		yoke_tensor **g, *latch;    // g: those on this rank
 		yoke_tensor *after;         // f32 []: steps since the latched one, all without
 					    // effect; NULL: not counted
 	} norm[2];
-	bool pieces; // norms are summed over intervals
+	bool by_intervals; // norms are summed over intervals
 	bool numbered; // t comes from the caller (yk_optim_at), who stops after a step that was not
 		       // finite
 };
@@ -255,11 +255,11 @@ int yk_optim_renew(struct yoke_optim *);
 // The member that tensor i of a norm belongs to; -1: a member of another rank.
 int yk_optim_member_of(const struct yoke_optim *, int i);
 // Is interval k in a shard of this rank?  How many are?
-bool yk_optim_piece_here(const struct yoke_optim *, const struct yk_optim_norm *, int k);
-int yk_optim_pieces_here(const struct yoke_optim *, const struct yk_optim_norm *);
+bool yk_optim_interval_here(const struct yoke_optim *, const struct yk_optim_norm *, int k);
+int yk_optim_intervals_here(const struct yoke_optim *, const struct yk_optim_norm *);
 // Combines a number per interval, f64 [n], from all ranks; `mine` has those of this rank, NULL if
 // there are none.
-yoke_tensor *yk_optim_pieces_join(const struct yoke_optim *, const struct yk_optim_norm *, yoke_tensor *mine);
+yoke_tensor *yk_optim_intervals_join(const struct yoke_optim *, const struct yk_optim_norm *, yoke_tensor *mine);
 // Sums f64 [n] sequentially, like a list of n tensors of one element.  tensor: NULL, or the tensor
 // of each number, of which only those that share.counts selects are added.
 yoke_tensor *yk_optim_in_order(const struct yoke_optim *, yoke_tensor *x, int n, const int *tensor);
@@ -269,7 +269,7 @@ yoke_tensor *yk_optim_total_all(const struct yoke_optim *, yoke_tensor *x);
 yoke_tensor *yk_optim_in_order_all(const struct yoke_optim *, yoke_tensor *each, const struct yk_optim_norm *);
 // Sums the map's only result over all members like this one, in their dtype, on all ranks with
 // shards; g: the members' group here, NULL if this rank has none of them.
-yoke_tensor *yk_optim_sum_pieces(const struct yk_optim_pass *, int like, struct yk_optim_group *g, const struct yk_optim_map *);
+yoke_tensor *yk_optim_sum_intervals(const struct yk_optim_pass *, int like, struct yk_optim_group *g, const struct yk_optim_map *);
 // Do both members belong to one group? Does the member belong to the group?
 bool yk_optim_together(const struct yk_optim_member *, const struct yk_optim_member *);
 bool yk_optim_like(const struct yk_optim_group *, const struct yk_optim_member *);

@@ -148,7 +148,7 @@ static yoke_tensor *sum_over(const struct yk_optim_pass *pass, const char *text)
 			first = !yk_optim_together(&o->member[j], &o->member[i]);
 		if (!first)
 			continue;
-		yoke_tensor *x = o->pieces ? yk_optim_sum_pieces(pass, i, group_of(o, i), &m) :
+		yoke_tensor *x = o->by_intervals ? yk_optim_sum_intervals(pass, i, group_of(o, i), &m) :
 					     yk_optim_sum(pass, group_of(o, i), &m, 0, false);
 		x = yoke_cast(x, yoke_dtype(o->scalar[THETA]));
 		sum = sum ? yoke_add(sum, x) : x;

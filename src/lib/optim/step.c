@@ -99,12 +99,12 @@ static void take_norm(const struct yoke_optim *o, struct yk_optim_norm *n, yoke_
 {
 	for (int k = 0, own = 0; k < n->n; k++) {
 		const int m = yk_optim_member_of(o, n->tensor[k]);
-		if (!n->piece) {
+		if (!n->interval) {
 			n->g[k] = g[m];
-		} else if (yk_optim_piece_here(o, n, k)) {
+		} else if (yk_optim_interval_here(o, n, k)) {
 			const int64_t first = o->share.cut ? o->share.cut[m].from : 0, all = yoke_count(o->member[m].p);
 			n->g[own++] = yoke_slice(o->share.cut ? g[m] : yoke_reshape(g[m], 1, &all), 0,
-						 n->piece[k].from - first, n->piece[k].to - first, 1);
+						 n->interval[k].from - first, n->interval[k].to - first, 1);
 		}
 	}
 }
@@ -123,20 +123,20 @@ static yoke_tensor *squares_of(const struct yk_optim_pass *pass, int n, yoke_ten
 }
 
 // Sums of squares of all intervals, f64 [n]: this rank's, listed in n->g, and the other ranks'.
-static yoke_tensor *piece_squares(const struct yk_optim_pass *pass, const struct yk_optim_norm *n)
+static yoke_tensor *interval_squares(const struct yk_optim_pass *pass, const struct yk_optim_norm *n)
 {
-	const int own = yk_optim_pieces_here(pass->o, n);
-	return yk_optim_pieces_join(pass->o, n, own ? squares_of(pass, own, n->g, 1, true) : NULL);
+	const int own = yk_optim_intervals_here(pass->o, n);
+	return yk_optim_intervals_join(pass->o, n, own ? squares_of(pass, own, n->g, 1, true) : NULL);
 }
 
 // Squares of the norms of a dtype's gradients: their sum, or with check each of them, then the sum.
 static yoke_tensor *squares(const struct yk_optim_pass *pass, const struct yk_optim_norm *n)
 {
 	const int dtype = n == pass->o->norm ? yoke_f32 : yoke_f64;
-	if (!n->piece)
+	if (!n->interval)
 		return squares_of(pass, n->n, n->g, n->latch ? 2 : 0, false);
 	const int64_t one = 1;
-	yoke_tensor *each = piece_squares(pass, n), *sum = yoke_cast(yk_optim_in_order_all(pass->o, each, n), dtype);
+	yoke_tensor *each = interval_squares(pass, n), *sum = yoke_cast(yk_optim_in_order_all(pass->o, each, n), dtype);
 	if (!n->latch)
 		return sum;
 	return yoke_concat(2, (yoke_tensor *[]){ yoke_cast(each, dtype), yoke_reshape(sum, 1, &one) }, 0);
@@ -194,7 +194,7 @@ static int norms(struct yk_optim_pass *pass)
 }
 
 // The norm to report: the first that was not finite, once there is one.
-static yoke_tensor *told(const struct yk_optim_pass *pass)
+static yoke_tensor *reported_norm(const struct yk_optim_pass *pass)
 {
 	yoke_tensor *square = pass->total;
 	if (pass->latched != YOKE_NONE)
@@ -215,7 +215,7 @@ yoke_tensor *yk_optim_squares(struct yoke_optim *o, yoke_tensor *const *g, yoke_
 	}
 	if (yk_optim_groups_make(o) == 0) {
 		take_norm(o, n, g);
-		yoke_tensor *all = piece_squares(&pass, n);
+		yoke_tensor *all = interval_squares(&pass, n);
 		for (int k = 0, first; k < n->n; k++) {
 			for (first = k; k + 1 < n->n && n->tensor[k + 1] == n->tensor[first]; k++)
 				;
@@ -272,11 +272,11 @@ int yk_optim_renew(struct yoke_optim *o)
 {
 	if (!o->share.cut || o->share.held)
 		return 0;
-	memset(o->piece, 0, (size_t)o->n * sizeof *o->piece);
+	memset(o->shard, 0, (size_t)o->n * sizeof *o->shard);
 	for (int i = 0; i < o->groups; i++)
 		for (int k = 0; k < o->group[i].n; k++)
-			o->piece[o->group[i].member[k]] = o->group[i].made[k];
-	const int err = o->share.renew(o->share.arg, o->piece);
+			o->shard[o->group[i].member[k]] = o->group[i].made[k];
+	const int err = o->share.renew(o->share.arg, o->shard);
 	if (!err)
 		take_parameters(o);
 	return err;
@@ -325,7 +325,7 @@ static int step(struct yoke_optim *o, yoke_tensor *const *g, const struct yoke_s
 	yoke_scope *s = yoke_scope_begin("optimizer");
 	yoke_tensor *norm = NULL;
 	err = record(&pass, g);
-	if (!err && given->norm && !(norm = yoke_lift(told(&pass))))
+	if (!err && given->norm && !(norm = yoke_lift(reported_norm(&pass))))
 		err = yk_error_last();
 	int ended = yoke_scope_end(s);
 	err = err || failed ? err : ended;

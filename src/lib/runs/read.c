@@ -19,7 +19,7 @@
 #include "base/shared.h"
 #include "runs/flat.h"
 
-#define PIECE ((size_t)1 << 20) // bytes per read; longer lines are skipped
+#define CHUNK ((size_t)1 << 20) // bytes per read; longer lines are skipped
 #define MAX_OBJECT ((uint64_t)16 << 20)
 enum { MAX_FILES = 256 };
 
@@ -40,7 +40,7 @@ struct yk_view_file {
 struct view {
 	struct yk_view v; // must be first
 	struct timespec about_time, kernels_time;
-	char *buffer; // PIECE bytes and a NUL
+	char *buffer; // CHUNK bytes and a NUL
 	yk_view_line_fn *listen;
 	void *arg;
 };
@@ -294,14 +294,14 @@ static int take_line(struct view *x, struct yk_view_file *file, char *line, size
 }
 
 // Processes the complete lines of a chunk; an incomplete last line is kept for the next chunk.
-static int take_piece(struct view *x, struct yk_view_file *f, char *text, size_t bytes)
+static int take_chunk(struct view *x, struct yk_view_file *f, char *text, size_t bytes)
 {
 	int e = 0;
 	while (e == 0 && bytes) {
 		char *end = memchr(text, '\n', bytes);
 		size_t n = end ? (size_t)(end - text) : bytes;
 		if (!end || f->nrest) {
-			char *more = f->skipping || f->nrest + n > PIECE ? NULL : realloc(f->rest, f->nrest + n + 1);
+			char *more = f->skipping || f->nrest + n > CHUNK ? NULL : realloc(f->rest, f->nrest + n + 1);
 			f->skipping |= !more;
 			if (more) {
 				memcpy(more + f->nrest, text, n);
@@ -380,13 +380,13 @@ static int file_poll(struct view *x, struct yk_view_file *f)
 		f->inode = st.st_ino;
 	}
 	for (;;) {
-		ssize_t n = pread(f->fd, x->buffer, PIECE, (off_t)f->at);
+		ssize_t n = pread(f->fd, x->buffer, CHUNK, (off_t)f->at);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
 			return 0;
 		f->at += (uint64_t)n;
-		if ((e = take_piece(x, f, x->buffer, (size_t)n)) < 0)
+		if ((e = take_chunk(x, f, x->buffer, (size_t)n)) < 0)
 			return e;
 	}
 }
@@ -511,7 +511,7 @@ int yk_view_open(const char *folder, bool exact, struct yk_view **to)
 		return yk_fail(YOKE_ENOMEM, "%s: no memory to read it", folder);
 	v->exact = exact;
 	v->folder = strdup(folder);
-	x->buffer = malloc(PIECE + 1);
+	x->buffer = malloc(CHUNK + 1);
 	size_t n = v->folder ? strlen(v->folder) : 0;
 	while (n > 1 && v->folder[n - 1] == '/')
 		v->folder[--n] = '\0';

@@ -367,14 +367,14 @@ void yk_runs_event(yoke_run *r, int64_t step, const char *event, const char *wha
 // XXH64 and size of a file.
 static int file_hash(const char *path, uint64_t *hash, uint64_t *bytes)
 {
-	static const uint64_t piece = 1 << 20;
+	static const uint64_t chunk = 1 << 20;
 	int fd = yk_file_open(path, bytes), e = fd < 0 ? fd : 0;
 	struct yk_hash_state *h = yk_hash_new(0);
-	char *buffer = malloc(piece);
+	char *buffer = malloc(chunk);
 	if (e == 0 && (!h || !buffer))
 		e = yk_fail(YOKE_ENOMEM, "%s: no memory for its checksum", path);
-	for (uint64_t at = 0; e == 0 && at < *bytes; at += piece) {
-		uint64_t n = *bytes - at < piece ? *bytes - at : piece;
+	for (uint64_t at = 0; e == 0 && at < *bytes; at += chunk) {
+		uint64_t n = *bytes - at < chunk ? *bytes - at : chunk;
 		e = yk_file_read_at(fd, path, at, buffer, n);
 		if (e == 0)
 			yk_hash_add(h, buffer, n);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times the profiler's pieces of work by the host's clock or by events, and adds each to its sum.
+// Times activities of the profiled context by the host's clock or by events, and adds each time to
+// a sum.
 #include "config.h"
 
-#include "observe/pieces.h"
+#include "observe/activity.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -14,8 +15,8 @@
 #include "observe/telemetry.h"
 #include "plan/planner.h"
 
-// Reads the processor time of one piece in LOOKS: the system call may take as long as a small
-// piece.
+// Reads the processor time of one activity in LOOKS: the system call may take as long as a short
+// activity.
 enum { LOOKS = 7 };
 
 static int slot_of(const struct yk_profile *p, const struct yk_queue *q)
@@ -83,7 +84,7 @@ static uint8_t thread_of(struct yk_profile *p)
 	return (uint8_t)i;
 }
 
-// ---- pieces with their times ----
+// ---- activities with their times ----
 
 static void no_memory(struct yk_profile *p)
 {
@@ -114,8 +115,8 @@ static struct yk_range_sum *sum_of(struct yk_profile *p, uint32_t range)
 	return &p->by_range[range];
 }
 
-// Adds a piece of a lane whose time is known.
-static void piece(struct yk_profile *p, int kind, uint32_t range, const struct yk_traced *x)
+// Adds an activity of a lane whose time is known.
+static void activity(struct yk_profile *p, int kind, uint32_t range, const struct yk_traced *x)
 {
 	struct yk_range_sum *in;
 	p->sum[lane_of(x->slot)][kind].ns += x->ns;
@@ -149,12 +150,12 @@ static void close_host(struct yk_profile *p, struct yk_event *e)
 		x->to = yk_event_ref(e);
 }
 
-// Determines the interval for which a piece counts; false: the device does not report it.
+// Determines the interval for which an activity counts; false: the device does not report it.
 static bool times(const struct yk_profile *p, struct yk_pending *x)
 {
 	const struct yoke_backend *ops = p->ctx->device->ops;
 	uint64_t at, ns;
-	if (!p->timed[lane_of(x->piece.slot)] || !p->anchor || !x->to || yk_event_wait(x->to) ||
+	if (!p->timed[lane_of(x->activity.slot)] || !p->anchor || !x->to || yk_event_wait(x->to) ||
 	    ops->event_elapsed(x->from->handle, x->to->handle, &ns) ||
 	    ops->event_elapsed(p->anchor->handle, x->from->handle, &at))
 		return false;
@@ -162,22 +163,22 @@ static bool times(const struct yk_profile *p, struct yk_pending *x)
 		at += ns - x->ns;
 		ns = x->ns;
 	}
-	x->piece.begin = at;
-	x->piece.ns = ns;
-	x->piece.mapped = false;
+	x->activity.begin = at;
+	x->activity.ns = ns;
+	x->activity.mapped = false;
 	return true;
 }
 
-// Resolves the times of the oldest pieces, waiting for them; keeps at most `keep` pending.
+// Resolves the times of the oldest activities, waiting for them; keeps at most `keep` pending.
 static void resolve(struct yk_profile *p, size_t keep)
 {
 	size_t n = p->npending > keep ? p->npending - keep : 0;
 	for (size_t i = 0; i < n; i++) {
 		struct yk_pending *x = &p->pending[i];
-		const int lane = lane_of(x->piece.slot);
+		const int lane = lane_of(x->activity.slot);
 		bool had = yoke_error_code() != 0;
 		if (times(p, x)) {
-			piece(p, x->kind, x->range, &x->piece);
+			activity(p, x->kind, x->range, &x->activity);
 		} else {
 			if (p->timed[lane])
 				yk_warn("profile",
@@ -186,11 +187,11 @@ static void resolve(struct yk_profile *p, size_t keep)
 					p->ctx->device->id);
 			p->timed[lane] = false;
 			p->observer.times = p->timed[0];
-			x->piece.begin = x->piece.host;
-			x->piece.ns = x->ns;
-			x->piece.mapped = true;
+			x->activity.begin = x->activity.host;
+			x->activity.ns = x->ns;
+			x->activity.mapped = true;
 			if (x->kind == YK_BUSY_PLAN)
-				piece(p, x->kind, x->range, &x->piece);
+				activity(p, x->kind, x->range, &x->activity);
 		}
 		if (!had)
 			yoke_error_clear();
@@ -202,7 +203,7 @@ static void resolve(struct yk_profile *p, size_t keep)
 	p->npending -= n;
 }
 
-void yk_pieces_resolve(struct yk_profile *p)
+void yk_activity_resolve(struct yk_profile *p)
 {
 	struct yk_event *e = p->npending ? mark(p->ctx->queues.steps) : NULL;
 	close_host(p, e);
@@ -227,7 +228,7 @@ static struct yk_event *anchor(const struct yk_profile *p, struct yk_queue *q, u
 	return e;
 }
 
-void yk_pieces_close(struct yk_profile *p)
+void yk_activity_close(struct yk_profile *p)
 {
 	uint64_t at, error, ns;
 	p->drift = 1;
@@ -273,7 +274,7 @@ static void add_pending(struct yk_profile *p, struct yk_event *to, int kind, uin
 		.from = yk_event_ref(p->between[x->slot].last),
 		.to = to,
 		.ns = x->ns,
-		.piece = *x,
+		.activity = *x,
 		.range = range,
 		.kind = (uint8_t)kind,
 	};
@@ -377,14 +378,14 @@ static void count_all(struct yk_profile *p)
 						   .reserved = s.reserved_bytes.current });
 	p->allocated = s.allocated_bytes.current;
 	p->reserved = s.reserved_bytes.current;
-	if (!yk_telemetry_last(p->ctx->device, &d, &ns) || ns <= p->said)
+	if (!yk_telemetry_last(p->ctx->device, &d, &ns) || ns <= p->sampled)
 		return;
-	p->said = ns;
+	p->sampled = ns;
 	count(p, (struct yk_traced_count){ .util = d.known & YOKE_SAMPLE_UTIL ? (float)d.util : NAN,
-					   .power_w = d.known & YOKE_SAMPLE_POWER ? (float)d.power_w : NAN, .said = true });
+					   .power_w = d.known & YOKE_SAMPLE_POWER ? (float)d.power_w : NAN, .sampled = true });
 }
 
-// The row of the piece that ends, and its contributions other than time; YK_NIL: none.
+// The row of the activity that ends, and its contributions other than time; YK_NIL: none.
 static uint32_t row_of(struct yk_profile *p, int slot, enum yk_work_kind work, const struct yk_plan *plan,
 		       uint64_t n, uint64_t host_ns, uint32_t *range)
 {
@@ -441,7 +442,7 @@ static void end(struct yk_observer *o, struct yk_queue *q, enum yk_work_kind wor
 	enum yk_busy kind = kind_of(work, step);
 	bool copies = kind == YK_BUSY_TRANSFER; // and the host blocks until it is done
 	struct yk_busy_sum *s = &p->sum[lane][kind];
-	s->pieces++;
+	s->count++;
 	s->bytes += is_step ? step->bytes : n;
 	s->flops += kind == YK_BUSY_CONTRACT ? yk_step_flops(plan, n) : 0;
 	bool events = by_events(p, lane);
@@ -453,7 +454,7 @@ static void end(struct yk_observer *o, struct yk_queue *q, enum yk_work_kind wor
 		.thread = p->details ? thread_of(p) : 0, .apart = events && !host, .mapped = true,
 	};
 	if (work == YK_WORK_WAIT && events) { // for work that is timed itself
-		x.slot = YK_HOST_PIECE;
+		x.slot = YK_HOST_ACTIVITY;
 		x.row = p->failed ? YK_NIL : yk_row_of(&p->rows, p->ctx, "wait", "host");
 		if (x.row != YK_NIL)
 			trace(p, &x);
@@ -470,7 +471,7 @@ static void end(struct yk_observer *o, struct yk_queue *q, enum yk_work_kind wor
 	else if (host && events && p->between[slot].last)
 		add_pending(p, NULL, kind, range, &x);
 	else if (host || copies || is_synchronous(p, lane))
-		piece(p, kind, range, &x);
+		activity(p, kind, range, &x);
 }
 
 // ---- ranges ----
@@ -500,7 +501,7 @@ static void on_range(struct yk_observer *o, uint32_t path, bool begins)
 		range_ends(p, p->open[--p->opens]);
 }
 
-void yk_pieces_ranges_begin(struct yk_profile *p)
+void yk_activity_ranges_begin(struct yk_profile *p)
 {
 	size_t n = 0;
 	for (const struct yk_range_open *r = p->ctx->observe.range; r; r = r->outer)
@@ -513,13 +514,13 @@ void yk_pieces_ranges_begin(struct yk_profile *p)
 		p->open[--n] = (struct yk_open_range){ r->path, now(p) };
 }
 
-void yk_pieces_ranges_end(struct yk_profile *p)
+void yk_activity_ranges_end(struct yk_profile *p)
 {
 	while (p->opens)
 		range_ends(p, p->open[--p->opens]);
 }
 
-void yk_pieces_init(struct yk_profile *p)
+void yk_activity_init(struct yk_profile *p)
 {
 	for (int lane = 0; lane < 2; lane++)
 		p->timed[lane] = p->details || is_synchronous(p, lane);

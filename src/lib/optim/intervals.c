@@ -20,18 +20,18 @@ static bool counts(const struct yoke_optim *o, int i)
 	return o->share.tensor ? o->share.tensor[i].counts : !o->share.counts || o->share.counts[i];
 }
 
-bool yk_optim_piece_here(const struct yoke_optim *o, const struct yk_optim_norm *n, int k)
+bool yk_optim_interval_here(const struct yoke_optim *o, const struct yk_optim_norm *n, int k)
 {
 	const int m = yk_optim_member_of(o, n->tensor[k]);
 	const struct yk_optim_cut *cut = o->share.cut && m >= 0 ? &o->share.cut[m] : NULL;
-	return m >= 0 && (!cut || (n->piece[k].from >= cut->from && n->piece[k].to <= cut->to));
+	return m >= 0 && (!cut || (n->interval[k].from >= cut->from && n->interval[k].to <= cut->to));
 }
 
-int yk_optim_pieces_here(const struct yoke_optim *o, const struct yk_optim_norm *n)
+int yk_optim_intervals_here(const struct yoke_optim *o, const struct yk_optim_norm *n)
 {
 	int own = 0;
 	for (int k = 0; k < n->n; k++)
-		own += yk_optim_piece_here(o, n, k);
+		own += yk_optim_interval_here(o, n, k);
 	return own;
 }
 
@@ -44,21 +44,21 @@ static yoke_tensor *in_place(yoke_tensor *mine, int64_t at, int64_t from, int64_
 	return zeros ? yoke_concat(2, both, 0) : both[1];
 }
 
-yoke_tensor *yk_optim_pieces_join(const struct yoke_optim *o, const struct yk_optim_norm *n, yoke_tensor *mine)
+yoke_tensor *yk_optim_intervals_join(const struct yoke_optim *o, const struct yk_optim_norm *n, yoke_tensor *mine)
 {
-	int64_t own = 0, behind = 0, zeros;
+	int64_t own = 0, done = 0, zeros;
 	yoke_tensor *all = NULL;
 	for (int k = 0, from; k < n->n; k++) {
-		if (!yk_optim_piece_here(o, n, k))
+		if (!yk_optim_interval_here(o, n, k))
 			continue;
-		for (from = k; k + 1 < n->n && yk_optim_piece_here(o, n, k + 1); k++)
+		for (from = k; k + 1 < n->n && yk_optim_interval_here(o, n, k + 1); k++)
 			;
-		yoke_tensor *run = in_place(mine, own, from, k + 1, behind);
+		yoke_tensor *run = in_place(mine, own, from, k + 1, done);
 		all = all ? yoke_concat(2, (yoke_tensor *[]){ all, run }, 0) : run;
 		own += k + 1 - from;
-		behind = k + 1;
+		done = k + 1;
 	}
-	zeros = n->n - behind;
+	zeros = n->n - done;
 	if (zeros) {
 		yoke_tensor *rest = yoke_full(yoke_f64, 1, &zeros, 0);
 		all = all ? yoke_concat(2, (yoke_tensor *[]){ all, rest }, 0) : rest;
@@ -125,7 +125,7 @@ yoke_tensor *yk_optim_in_order(const struct yoke_optim *o, yoke_tensor *x, int n
 		sum = yk_list_sum(&(struct yk_list_step){ .what = "optim_step", .formula = &same, .n = counted,
 							  .list = (yoke_tensor *const *const[]){ one } }, 0);
 	else
-		yk_fail(YOKE_ENOMEM, "optim_step: no memory for %d pieces", n);
+		yk_fail(YOKE_ENOMEM, "optim_step: no memory for %d intervals", n);
 	free(one);
 	return sum;
 }
@@ -138,28 +138,28 @@ yoke_tensor *yk_optim_in_order_all(const struct yoke_optim *o, yoke_tensor *each
 // ---- sums of a map ----
 
 // Interval k as a slice of `whole`, this rank's data of the member.
-static yoke_tensor *piece_of(const struct yoke_optim *o, const struct yk_optim_norm *n, int k, yoke_tensor *whole)
+static yoke_tensor *interval_of(const struct yoke_optim *o, const struct yk_optim_norm *n, int k, yoke_tensor *whole)
 {
 	const int64_t first = o->share.cut ? o->share.cut[yk_optim_member_of(o, n->tensor[k])].from : 0, all = yoke_count(whole);
-	return yoke_slice(yoke_reshape(whole, 1, &all), 0, n->piece[k].from - first, n->piece[k].to - first, 1);
+	return yoke_slice(yoke_reshape(whole, 1, &all), 0, n->interval[k].from - first, n->interval[k].to - first, 1);
 }
 
 // The intervals of all members like this one. Fails if tensors of other ranks are in the norm,
 // because their options are unknown here.
-static int pieces_like(const struct yoke_optim *o, int like, struct yk_optim_norm *to)
+static int intervals_like(const struct yoke_optim *o, int like, struct yk_optim_norm *to)
 {
 	const struct yk_optim_norm *all = &o->norm[o->member[like].dtype == yoke_f64];
 	*to = (struct yk_optim_norm){ .tensor = calloc((size_t)all->n, sizeof *to->tensor),
-				      .piece = calloc((size_t)all->n, sizeof *to->piece) };
-	if (!to->tensor || !to->piece)
-		return yk_fail(YOKE_ENOMEM, "optim_step: no memory for %d pieces", all->n);
+				      .interval = calloc((size_t)all->n, sizeof *to->interval) };
+	if (!to->tensor || !to->interval)
+		return yk_fail(YOKE_ENOMEM, "optim_step: no memory for %d intervals", all->n);
 	for (int k = 0; k < all->n; k++) {
 		const int m = yk_optim_member_of(o, all->tensor[k]);
 		if (m < 0)
 			return yk_fail(YOKE_EUNSUPPORTED, "optim_step: sums over tensors of which others have some");
 		if (yk_optim_together(&o->member[like], &o->member[m])) {
 			to->tensor[to->n] = all->tensor[k];
-			to->piece[to->n++] = all->piece[k];
+			to->interval[to->n++] = all->interval[k];
 		}
 	}
 	return 0;
@@ -181,37 +181,37 @@ static yoke_tensor *sums_here(const struct yk_optim_pass *pass, struct yk_optim_
 			state[l - 2] = room + l * (size_t)own;
 		by.n = 0;
 		for (int k = 0, at = 0; k < n->n; k++) {
-			if (!yk_optim_piece_here(pass->o, n, k))
+			if (!yk_optim_interval_here(pass->o, n, k))
 				continue;
 			while (g->member[at] != yk_optim_member_of(pass->o, n->tensor[k]))
 				at++;
-			by.p[by.n] = piece_of(pass->o, n, k, g->p[at]);
-			by.g[by.n] = piece_of(pass->o, n, k, g->g[at]);
+			by.p[by.n] = interval_of(pass->o, n, k, g->p[at]);
+			by.g[by.n] = interval_of(pass->o, n, k, g->g[at]);
 			for (size_t l = 2; l < lists; l++)
-				by.state[l - 2][by.n] = piece_of(pass->o, n, k, g->state[l - 2][at]);
+				by.state[l - 2][by.n] = interval_of(pass->o, n, k, g->state[l - 2][at]);
 			by.n++;
 		}
 		sum = yk_optim_sum(pass, &by, m, 1, true);
 		g->formula = by.formula;
 	} else {
-		yk_fail(YOKE_ENOMEM, "optim_step: no memory for %d pieces", own);
+		yk_fail(YOKE_ENOMEM, "optim_step: no memory for %d intervals", own);
 	}
 	free(room);
 	free(state);
 	return sum;
 }
 
-yoke_tensor *yk_optim_sum_pieces(const struct yk_optim_pass *pass, int like, struct yk_optim_group *g, const struct yk_optim_map *m)
+yoke_tensor *yk_optim_sum_intervals(const struct yk_optim_pass *pass, int like, struct yk_optim_group *g, const struct yk_optim_map *m)
 {
 	struct yk_optim_norm n;
 	yoke_tensor *sum = NULL;
-	if (pieces_like(pass->o, like, &n) == 0) {
-		const int own = yk_optim_pieces_here(pass->o, &n);
+	if (intervals_like(pass->o, like, &n) == 0) {
+		const int own = yk_optim_intervals_here(pass->o, &n);
 		yoke_tensor *mine = own ? sums_here(pass, g, &n, own, m) : NULL;
 		if (!own || mine)
-			sum = yk_optim_in_order_all(pass->o, yk_optim_pieces_join(pass->o, &n, mine), &n);
+			sum = yk_optim_in_order_all(pass->o, yk_optim_intervals_join(pass->o, &n, mine), &n);
 	}
 	free(n.tensor);
-	free(n.piece);
+	free(n.interval);
 	return sum ? yoke_cast(sum, pass->o->member[like].dtype) : NULL;
 }

@@ -160,7 +160,7 @@ static int slice(struct yk_work *w, yk_id v, int axis, int64_t step, int64_t at,
 {
 	const struct yk_joined *j = joined_as(w, v, axis, step);
 	if (j) {
-		*out = j->piece[at / step];
+		*out = j->slice[at / step];
 		return 0;
 	}
 	struct yk_value part = w->g.value[v];
@@ -177,7 +177,7 @@ static int slice(struct yk_work *w, yk_id v, int axis, int64_t step, int64_t at,
 }
 
 // One slice of each result.
-static int piece(struct yk_work *w, const struct yk_call *c, uint32_t nout, const struct yk_value *outs,
+static int compute_slice(struct yk_work *w, const struct yk_call *c, uint32_t nout, const struct yk_value *outs,
 		 const struct cut *cut, int64_t at, yk_id *out)
 {
 	int64_t n = cut->rows - at < cut->step ? cut->rows - at : cut->step;
@@ -212,7 +212,7 @@ static int piece(struct yk_work *w, const struct yk_call *c, uint32_t nout, cons
 	return err;
 }
 
-static int join(struct yk_work *w, const struct cut *cut, const struct yk_value *whole, yk_id *pieces,
+static int join(struct yk_work *w, const struct cut *cut, const struct yk_value *whole, yk_id *slices,
 		uint32_t n, yk_id *out)
 {
 	int device = yk_is_hosts(w->ctx, yk_bytes_of_value(whole));
@@ -220,18 +220,18 @@ static int join(struct yk_work *w, const struct cut *cut, const struct yk_value 
 	if (!in || yk_grow(&w->lowering.joined, &w->lowering.joined_cap, w->lowering.njoined + 1,
 			   sizeof *w->lowering.joined) < 0)
 		return yk_fail(YOKE_ENOMEM, "no memory to plan");
-	memcpy(in, pieces, n * sizeof *in);
-	struct yk_call c = { .op = YK_CONCAT, .nin = n, .in = pieces, .nattr = 1,
+	memcpy(in, slices, n * sizeof *in);
+	struct yk_call c = { .op = YK_CONCAT, .nin = n, .in = slices, .nattr = 1,
 			     .attr = &(union yoke_attr){ .i = cut->axis } };
 	int err = yk_lower_on(w, &c, 1, whole, device, yk_too_large, out);
 	if (!err)
 		w->lowering.joined[w->lowering.njoined++] = (struct yk_joined){
-			.whole = *out, .axis = cut->axis, .step = cut->step, .piece = in
+			.whole = *out, .axis = cut->axis, .step = cut->step, .slice = in
 		};
 	return err;
 }
 
-static int by_pieces(struct yk_work *w, const struct yk_call *c, uint32_t nout,
+static int in_slices(struct yk_work *w, const struct yk_call *c, uint32_t nout,
 		     const struct yk_value *outs, const struct cut *cut, yk_id *out)
 {
 	uint32_t n = (uint32_t)((cut->rows + cut->step - 1) / cut->step);
@@ -239,7 +239,7 @@ static int by_pieces(struct yk_work *w, const struct yk_call *c, uint32_t nout,
 	      *one = malloc(n * sizeof *one);
 	int err = made && one ? 0 : yk_fail(YOKE_ENOMEM, "no memory to plan");
 	for (uint32_t i = 0; i < n && !err; i++)
-		err = piece(w, c, nout, outs, cut, i * cut->step, made + i * nout);
+		err = compute_slice(w, c, nout, outs, cut, i * cut->step, made + i * nout);
 	for (uint32_t k = 0; k < nout && !err; k++) {
 		for (uint32_t i = 0; i < n; i++)
 			one[i] = made[i * nout + k];
@@ -260,7 +260,7 @@ int yk_lower_large(struct yk_work *w, const struct yk_call *c, uint32_t nout,
 	if (find_cut(w, c, nout, outs, &cut)) {
 		yk_log(YOKE_LOG_DEBUG, "plan", "%s of %s: by pieces of %lld rows", yk_op_def(c->op)->name,
 			 yk_describe(outs, text), (long long)cut.step);
-		return by_pieces(w, c, nout, outs, &cut, out);
+		return in_slices(w, c, nout, outs, &cut, out);
 	}
 	if (yk_strict())
 		return yk_op_fail(&w->g, c->op, YOKE_EUNSUPPORTED,
