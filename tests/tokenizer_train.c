@@ -5,11 +5,15 @@
 
 #include <inttypes.h>
 #include <jansson.h>
+#include <sys/mman.h>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "models/recorded_bpe.h"
 #include "tap.h"
+#include "tokenizer/regex.h"
+#include "tokenizer/tokenizer.h"
+#include "tokenizer/train.h"
 #include "yoke-tokenizer.h"
 
 #define FILE_NAME "trained.json"
@@ -137,6 +141,108 @@ static void test_chunks(void)
 	free(text);
 }
 
+// How often a word occurs in a text that is searched as a whole.
+static int64_t count_of(const struct yk_regex *r, const char *text, size_t n, const char *word, size_t bytes)
+{
+	struct yk_regex_scan s;
+	size_t from, to;
+	int64_t times = 0;
+	if (yk_regex_begin(&s, r, text, n) < 0)
+		return -1;
+	while (yk_regex_next(&s, &from, &to) > 0)
+		times += to - from == bytes && !memcmp(text + from, word, bytes);
+	yk_regex_end(&s);
+	return times;
+}
+
+// Chunks also end before line ends, and after text that is not ASCII, but not within white space.
+static void test_chunks_of_scripts(void)
+{
+	static const char *const line[] = {
+		"\xd0\xb0\xd0\xb1 \xd0\xb2\xd0\xb3\n",                                // Cyrillic
+		"\xe4\xb8\xad\xe6\x96\x87\xe3\x80\x82\n",                             // Chinese
+		"\xe4\xb8\xad\xe3\x80\x80 \n\n\xe6\x96\x87 \xc2\xa0\n",               // wide, no-break blanks
+		"ab  cd \t\n",
+	};
+	struct yk_regex *r = yk_regex_new(YK_GPT2_PATTERN, strlen(YK_GPT2_PATTERN), "text");
+	for (size_t k = 0; k < sizeof line / sizeof *line; k++) {
+		const size_t size = strlen(line[k]), n = 200000 / size * size;
+		char *text = malloc(n);
+		for (size_t i = 0; i < n; i += size)
+			memcpy(text + i, line[k], size);
+		struct yk_bpe_words w = { .what = "text" };
+		int e = yk_bpe_words_add(&w, text, n);
+		int64_t bytes = 0;
+		bool same = e == 0;
+		for (size_t i = 0; i < w.count; i++) {
+			const struct yk_bpe_word *x = &w.word[i];
+			const int64_t want = count_of(r, text, n, w.bytes + x->at, x->n);
+			bytes += x->count * (int64_t)x->n;
+			if (want != x->count)
+				diag("word %zu of %zu bytes: %" PRId64 " times, want %" PRId64, i, x->n, x->count, want);
+			same = same && want == x->count;
+		}
+		ok(same && bytes == (int64_t)n, "script %zu: %zu words are counted as in the whole text %s", k, w.count,
+		   yoke_error());
+		yk_bpe_words_fini(&w);
+		free(text);
+	}
+	yk_regex_free(r);
+}
+
+// 2 GiB and more without white space: address space only, of which no page is written.
+static void test_long(void)
+{
+	static const char what[] = "more than 2 GiB without white space are refused";
+	const size_t n = (size_t)INT32_MAX + 70000;
+	struct yk_regex *r = yk_regex_new("a", 1, "text");
+	struct yk_regex_scan s;
+	ok(r && yk_regex_begin(&s, r, "", (size_t)INT32_MAX + 1) == YOKE_ERANGE,
+	   "a regular expression refuses a text of 2^31 bytes: %s", yoke_error());
+	yoke_error_clear();
+	yk_regex_free(r);
+	char *text = SIZE_MAX > UINT32_MAX ?
+		mmap(NULL, n, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) : MAP_FAILED;
+	if (text == MAP_FAILED) {
+		skip(what, "no address space");
+		return;
+	}
+	ok(refused(yoke_tokenizer_train((const char *const[]){ text }, &n, 1, 300), YOKE_ERANGE), "%s", what);
+	munmap(text, n);
+}
+
+// The same lines, mapped over and over, with places where the text may be cut.
+static void test_long_lines(void)
+{
+	enum { SIZE = 1 << 22, TIMES = 520 };
+	static const char what[] = "2 GiB of Cyrillic lines are counted";
+	static const char line[] = "\xd0\xb0\xd0\xb1\xd0\xb2\xd0\xb3\xd0\xb4\xd0\xb5\xd0\xb6\n"
+				   "\xd0\xb0\xd0\xb1\xd0\xb2\xd0\xb3\xd0\xb4\xd0\xb5\xd0\xb6\xd0\xb7"; // 31 bytes
+	char *text = mmap(NULL, (size_t)SIZE * TIMES, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	FILE *f = tmpfile();
+	for (int i = 0; f && i < SIZE / 32; i++)
+		fprintf(f, "%s ", line);
+	bool mapped = f && fflush(f) == 0 && text != MAP_FAILED;
+	for (size_t i = 0; mapped && i < TIMES; i++)
+		mapped = mmap(text + i * SIZE, SIZE, PROT_READ, MAP_SHARED | MAP_FIXED, fileno(f), 0) != MAP_FAILED;
+	struct yk_bpe_words w = { .what = "text" };
+	if (mapped) {
+		const int e = yk_bpe_words_add(&w, text, (size_t)SIZE * TIMES);
+		int64_t sum = 0;
+		for (size_t i = 0; i < w.count; i++)
+			sum += w.word[i].count * (int64_t)w.word[i].n;
+		ok(e == 0 && sum == (int64_t)SIZE * TIMES && w.count < 8, "%s: %" PRId64 " bytes, %zu words %s", what,
+		   sum, w.count, yoke_error());
+	} else {
+		skip(what, "no file, or no address space");
+	}
+	yk_bpe_words_fini(&w);
+	if (text != MAP_FAILED)
+		munmap(text, (size_t)SIZE * TIMES);
+	if (f)
+		fclose(f);
+}
+
 static void test_shakespeare(void)
 {
 	static const char what[] = "tinyshakespeare, 4096 ids";
@@ -170,6 +276,10 @@ int main(void)
 	test_use();
 	test_bad();
 	test_chunks();
+	test_chunks_of_scripts();
+	test_long();
+	if (tap_long())
+		test_long_lines();
 	test_shakespeare();
 #else
 	ok(refused(yoke_tokenizer_train((const char *const[]){ "a" }, NULL, 1, 300),

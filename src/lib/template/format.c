@@ -30,6 +30,12 @@ static int digits(const char **at, const char *end)
 	return n;
 }
 
+// Bytes of a text that a message shows.
+static int shown(const char *at, const char *end)
+{
+	return end - at < 40 ? (int)(end - at) : 40;
+}
+
 // "[[fill]align][sign][#][0][width][,][.precision][type]"; false: something else.
 static bool parse_spec(const char *at, const char *end, struct spec *s)
 {
@@ -217,7 +223,7 @@ static struct yk_value field(struct yk_render *r, const char *at, const char *en
 	} else {
 		const struct yk_value *named = a->named ? yk_dict_get(a->named, at, (size_t)(stop - at)) : NULL;
 		if (!named)
-			return yk_render_fail(r, YOKE_EFORMAT, "format: there is no argument '%.*s'", (int)(stop - at), at);
+			return yk_render_fail(r, YOKE_EFORMAT, "format: there is no argument '%.*s'", shown(at, stop), at);
 		v = *named;
 	}
 	for (at = stop; at < end && !r->failed; at = stop) {
@@ -259,9 +265,9 @@ static void replacement(struct yk_render *r, const char *at, const char *end, co
 		stop += 2;
 	}
 	if (stop < end && *stop != ':')
-		yk_render_fail(r, YOKE_EFORMAT, "format: '%.*s' is no field", (int)(end - at), at);
+		yk_render_fail(r, YOKE_EFORMAT, "format: '%.*s' is no field", shown(at, end), at);
 	else if (!parse_spec(stop + (stop < end), end, &s))
-		yk_render_fail(r, YOKE_EFORMAT, "format: '%.*s' is no known format", (int)(end - at), at);
+		yk_render_fail(r, YOKE_EFORMAT, "format: '%.*s' is no known format", shown(at, end), at);
 	else if (!r->failed)
 		put_value(r, &s, v, to);
 }

@@ -69,7 +69,7 @@ struct yk_scratch {
 	size_t node_cap;
 	char *text;
 	size_t text_cap;
-	int32_t *path;
+	uint32_t *path; // ends of the tokens of the best segmentation
 	size_t path_cap;
 };
 void yk_scratch_fini(struct yk_scratch *);

@@ -84,6 +84,11 @@ void yk_regex_free(struct yk_regex *r)
 
 int yk_regex_begin(struct yk_regex_scan *s, const struct yk_regex *r, const char *text, size_t n)
 {
+	if (n > YK_REGEX_TEXT)
+		return yk_fail(YOKE_ERANGE,
+			       "%s: a regular expression would search %zu bytes without a break; "
+			       "at most %d are possible; add line ends to the text",
+			       r->what, n, YK_REGEX_TEXT);
 	*s = (struct yk_regex_scan){
 		.regex = r, .text = text, .n = n, .region = onig_region_new()
 	};

@@ -31,7 +31,7 @@ struct yk_bpe_words {
 };
 
 // Counts the words of a text, which is independent of other texts.  EFORMAT: not UTF-8; EUNSUPPORTED: a
-// build without Oniguruma; ERANGE: more than 2^31 words; ENOMEM.
+// build without Oniguruma; ERANGE: more than 2^31 words, or 2^31 bytes without a blank or line end; ENOMEM.
 int yk_bpe_words_add(struct yk_bpe_words *, const char *text, size_t n);
 void yk_bpe_words_fini(struct yk_bpe_words *);
 

@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "tokenizer/tokenizer.h"
 #include "tokenizer/train.h"
+#include "tokenizer/unicode.h"
 
 enum { CHUNK = 1 << 16 }; // bytes that a scan takes at once, if the text can be cut there
 
@@ -69,14 +70,23 @@ static int count(struct yk_bpe_words *w, const char *s, size_t n)
 	return 0;
 }
 
-// A word never continues after a blank that another character precedes, and the pattern looks at
+// Is the character that ends before s[i] no white space?
+static bool ends_in_text(const char *s, size_t i)
+{
+	const char *at = s + i;
+
+	do
+		at--;
+	while (at > s && ((unsigned char)*at & 0xc0) == 0x80);
+	return !yk_is_space(yk_char_next(&at));
+}
+
+// No word continues after white space that another character precedes, and the pattern looks at
 // nothing before a word, so a text may be cut there.
 static size_t chunk_of(const char *s, size_t n)
 {
-	if (n <= CHUNK)
-		return n;
 	for (size_t i = CHUNK; i < n; i++)
-		if (s[i] == ' ' && (unsigned char)s[i - 1] > ' ' && (unsigned char)s[i - 1] < 0x7f)
+		if ((s[i] == ' ' || s[i] == '\n') && ends_in_text(s, i))
 			return i;
 	return n;
 }

@@ -50,8 +50,8 @@ static void viterbi(const struct yk_token_model *m, const char *s, size_t n, str
 	}
 }
 
-static int emit_unknown(const struct yk_token_model *m, const struct yk_vocab *v, const char *s, size_t n,
-			struct yk_ids *to)
+static int emit_unknown(const struct yk_token_model *m, const struct yk_vocab *v, const char *s,
+			size_t n, struct yk_ids *to)
 {
 	const int32_t id = yk_vocab_id(v, s, n); // a fused run may be a token
 	size_t i = 0;
@@ -74,8 +74,8 @@ static int emit_unknown(const struct yk_token_model *m, const struct yk_vocab *v
 	return 0;
 }
 
-int yk_unigram_encode(const struct yk_token_model *m, const struct yk_vocab *v, const char *s, size_t n,
-		      struct yk_scratch *w, struct yk_ids *to)
+int yk_unigram_encode(const struct yk_token_model *m, const struct yk_vocab *v, const char *s,
+		      size_t n, struct yk_scratch *w, struct yk_ids *to)
 {
 	size_t steps = 0;
 
@@ -87,11 +87,11 @@ int yk_unigram_encode(const struct yk_token_model *m, const struct yk_vocab *v, 
 		return yk_fail(YOKE_ENOMEM, "no memory to tokenize %zu bytes", n);
 	viterbi(m, s, n, w->node);
 	for (size_t end = n; end; end = w->node[end].from)
-		w->path[steps++] = (int32_t)end;
+		w->path[steps++] = (uint32_t)end;
 	size_t from = 0, unknown_from = 0;
 	bool unknown = false;
 	for (size_t i = steps; i-- > 0;) {
-		const size_t end = (size_t)w->path[i];
+		const size_t end = w->path[i];
 		const bool is = w->node[end].id == m->unknown;
 		int e = 0;
 		if (unknown && !(is && m->fuse))
