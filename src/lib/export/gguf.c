@@ -181,9 +181,11 @@ static int check_fixed(const struct writing *g)
 	if (fabs(d->attention_scale - scale) > 1e-6 * scale)
 		return yk_fail(YOKE_EINVAL, "%s: scores are scaled by %g; GGUF files of %s mean %g", x->path, d->attention_scale,
 			       x->written->name, scale);
-	if (x->written->names == YK_NAMES_GEMMA && d->window && d->window_period != x->written->is.window_period)
-		return yk_fail(YOKE_EINVAL, "%s: every %" PRId64 "th layer has no window; GGUF files of %s mean every %" PRId64 "th", x->path,
-			       d->window_period, x->written->name, x->written->is.window_period);
+	const int64_t period = x->written->is.window_period;
+	for (int64_t i = 0; i < x->shape.layers && period && d->window; i++)
+		if (yk_decoder_is_local(d, i) != ((i + 1) % period != 0))
+			return yk_fail(YOKE_EINVAL, "%s: layer %" PRId64 " %s; GGUF files of %s mean that only every %" PRId64 "th has none", x->path,
+				       i, yk_decoder_is_local(d, i) ? "has a window" : "has no window", x->written->name, period);
 	return 0;
 }
 

@@ -15,11 +15,14 @@ libyokecore_la_SOURCES += \
 	src/lib/models/generate.c \
 	src/lib/models/generate.h \
 	src/lib/models/held.c \
+	src/lib/models/hf_reader.c \
+	src/lib/models/hf_reader.h \
 	src/lib/models/load.c \
 	src/lib/models/model_generate.c \
 	src/lib/models/names.c \
 	src/lib/models/pretrained.c \
 	src/lib/models/pretrained.h \
+	src/lib/models/rope_hf.c \
 	src/lib/models/sampling.c \
 	src/lib/models/sampling.h \
 	src/lib/models/weights.c \

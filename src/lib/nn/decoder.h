@@ -10,6 +10,8 @@
 
 // Does layer i see only the last `window` tokens?
 bool yk_decoder_is_local(const struct yk_decoder *, int64_t i);
+// Sets which of the layers do; there is no window if none does.
+void yk_decoder_set_local(struct yk_decoder *, int64_t layers, const bool *local);
 
 // Adds the switches to a manifest's description of the model as "decoder": {..}; parse reads them
 // back; `what` is for messages. ENOMEM; EFORMAT.

@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "nn/decoder.h"
@@ -113,7 +114,26 @@ void yk_rope_frequencies(const struct yk_rope *r, int64_t head_dim, float *to)
 
 bool yk_decoder_is_local(const struct yk_decoder *d, int64_t i)
 {
-	return d->window && !(d->window_period && (i + 1) % d->window_period == 0);
+	const bool full = i < YK_DECODER_LAYERS && d->full[i / 64] >> i % 64 & 1;
+	return d->window && !full && !(d->window_period && (i + 1) % d->window_period == 0);
+}
+
+void yk_decoder_set_local(struct yk_decoder *d, int64_t layers, const bool *local)
+{
+	bool regular = true, any = false;
+	int64_t period = 0;
+	for (int64_t i = 0; i < layers; i++) {
+		any |= local[i];
+		period = period || local[i] ? period : i + 1;
+	}
+	for (int64_t i = 0; i < layers && period; i++)
+		regular = regular && local[i] == ((i + 1) % period != 0);
+	d->window = any ? d->window : 0;
+	d->window_period = d->window && regular ? period : 0;
+	memset(d->full, 0, sizeof d->full);
+	for (int64_t i = 0; i < layers && d->window && !regular; i++)
+		if (!local[i])
+			d->full[i / 64] |= UINT64_C(1) << i % 64;
 }
 
 // ---- attention ----

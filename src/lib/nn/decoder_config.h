@@ -23,6 +23,7 @@ struct yk_rope {
 
 enum yk_decoder_activation { YK_DECODER_SILU, YK_DECODER_GELU_TANH, YK_DECODER_GELU };
 
+enum { YK_DECODER_LAYERS = 1024 }; // max blocks
 struct yk_decoder {
 	char family[24];          // family in models/family.h, which names the weights in files
 	int64_t positions;        // maximum context of the model; rows of the learned positions
@@ -43,6 +44,7 @@ struct yk_decoder {
 	double logit_cap;         // the same for logits
 	int64_t window;           // tokens that a layer sees, including the current one; 0: all
 	int64_t window_period;    // layers period - 1, 2 period - 1, .. have no window; 0: all have
+	uint64_t full[YK_DECODER_LAYERS / 64]; // further layers without a window, a bit each
 	int64_t token_types;      // of an encoder, which also uses hidden, norm_eps, head_dim
 	struct yk_rope rope;
 	struct yk_rope rope_local; // for layers with the window

@@ -69,10 +69,25 @@ static json_t *rope_json(const struct yk_rope *r, int64_t head_dim)
 	return NULL;
 }
 
+// The layers without the window, if they are listed.
+static int write_full(const struct yk_decoder *d, json_t *to)
+{
+	json_t *list = json_array();
+	int bad = !list;
+	for (int i = 0; i < YK_DECODER_LAYERS && !bad; i++)
+		if (d->full[i / 64] >> i % 64 & 1)
+			bad = json_array_append_new(list, json_integer(i));
+	if (json_array_size(list))
+		bad |= json_object_set(to, "full_layers", list);
+	json_decref(list);
+	return bad;
+}
+
 int yk_decoder_describe(const struct yk_decoder *d, json_t *to)
 {
 	json_t *o = json_pack("{s:s, s:s}", "family", d->family, "activation", activations[d->activation]);
 	int bad = !o || write_members(of_decoder, DECODER, d, o);
+	bad = bad || write_full(d, o);
 	bad |= json_object_set_new(o, "rope", rope_json(&d->rope, d->head_dim));
 	bad |= json_object_set_new(o, "rope_local", rope_json(&d->rope_local, d->head_dim));
 	bad |= json_object_set(to, "decoder", o);
@@ -129,6 +144,22 @@ static int read_rope(const json_t *o, const char *what, int64_t head_dim, struct
 	return 0;
 }
 
+static int read_full(const json_t *o, const char *what, struct yk_decoder *to)
+{
+	const json_t *list = json_object_get(o, "full_layers"), *v;
+	size_t k;
+	memset(to->full, 0, sizeof to->full);
+	if (list && !json_is_array(list))
+		return yk_fail(YOKE_EFORMAT, "%s: 'full_layers' is not a list", what);
+	json_array_foreach(list, k, v) {
+		const json_int_t i = json_is_integer(v) ? json_integer_value(v) : -1;
+		if (i < 0 || i >= YK_DECODER_LAYERS)
+			return yk_fail(YOKE_EFORMAT, "%s: 'full_layers' has something else than layers at %zu", what, k);
+		to->full[i / 64] |= UINT64_C(1) << i % 64;
+	}
+	return 0;
+}
+
 int yk_decoder_parse(const json_t *model, const char *what, struct yk_decoder *to)
 {
 	const json_t *o = json_object_get(model, "decoder");
@@ -144,6 +175,8 @@ int yk_decoder_parse(const json_t *model, const char *what, struct yk_decoder *t
 		return activation;
 	to->activation = (enum yk_decoder_activation)activation;
 	e = read_members(of_decoder, DECODER, o, what, to);
+	if (e == 0)
+		e = read_full(o, what, to);
 	if (e == 0)
 		e = read_rope(json_object_get(o, "rope"), what, to->head_dim, &to->rope);
 	return e < 0 ? e : read_rope(json_object_get(o, "rope_local"), what, to->head_dim, &to->rope_local);
