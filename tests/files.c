@@ -308,6 +308,13 @@ static void json(void)
 	ok(!yk_json_real(j, "test", "i", &r) && r == 9007199254740992.0,
 	   "an integer as a number");
 	ok(!yk_json_str(j, "test", "s", &s) && !strcmp(s, "x"), "a string");
+	json_t *named = yk_json_with(json_object(), "ab", 1, json_integer(7));
+	ok(named && json_integer_value(json_object_get(named, "a")) == 7,
+	   "a member whose name has one byte");
+	ok(!yk_json_with(named, "a\0b", 3, json_integer(8)) &&
+		   !yk_json_with(json_object(), "\xff", 1, json_null()) &&
+		   !yk_json_with(NULL, "a", 1, json_null()),
+	   "names with a NUL or not in UTF-8 are refused, also without an object");
 	i = -7;
 	ok(yk_json_int(j, "test", "i", 0, 10, &i) == YOKE_EFORMAT && i == -7,
 	   "an integer outside its limits");

@@ -129,6 +129,18 @@ int yk_json_save(const char *path, const json_t *j)
 	return e < 0 ? e : yk_json_write(&w, j);
 }
 
+json_t *yk_json_with(json_t *o, const char *name, size_t n, json_t *value)
+{
+	char *key = memchr(name, 0, n) ? NULL : strndup(name, n);
+	const int e = key ? json_object_set_new(o, key, value) : -1;
+	if (!key)
+		json_decref(value);
+	if (e < 0)
+		json_decref(o);
+	free(key);
+	return e < 0 ? NULL : o;
+}
+
 static const json_t *member(const json_t *j, const char *what, const char *key)
 {
 	if (!json_is_object(j)) {

@@ -130,7 +130,7 @@ static json_t *byte_level(const struct yk_gguf_tokenizer *g, const yoke_tokenize
 	json_t *vocab = json_object(), *merges = json_array();
 	bool whole = false;
 	for (size_t i = 0; i < g->count; i++)
-		json_object_setn_new(vocab, g->tokens[i].s, g->tokens[i].n, json_integer((json_int_t)i));
+		vocab = yk_json_with(vocab, g->tokens[i].s, g->tokens[i].n, json_integer((json_int_t)i));
 	for (size_t i = 0; i < g->merge_count; i++)
 		json_array_append_new(merges, text_of(&g->merges[i]));
 	json_t *pre = pre_tokenizer(g->pre, &whole);
@@ -253,7 +253,7 @@ static int write_words(const struct yk_export *x, const char *folder)
 	const char *unknown = NULL;
 	for (int32_t i = 0; i < yk_tokenizer_size(t); i++) {
 		const char *s = yk_tokenizer_decode(t, i, &n);
-		json_object_setn_new(vocab, s, n, json_integer(i));
+		vocab = yk_json_with(vocab, s, n, json_integer(i));
 	}
 	if (yk_tokenizer_unknown(t) >= 0)
 		unknown = yk_tokenizer_decode(t, yk_tokenizer_unknown(t), &n);

@@ -55,7 +55,9 @@ struct yk_regex *yk_regex_new(const char *pattern, size_t n, const char *what)
 	}
 	onig_initialize_match_param(r->limits);
 	onig_set_retry_limit_in_match_of_match_param(r->limits, MAX_RETRIES);
+#if ONIGURUMA_VERSION_INT >= 60905 // before, the limit is that of each position
 	onig_set_retry_limit_in_search_of_match_param(r->limits, MAX_RETRIES);
+#endif
 	const int e = onig_new(&r->regex, s, s + n, ONIG_OPTION_NONE, ONIG_ENCODING_UTF8,
 			       ONIG_SYNTAX_ONIGURUMA, &why);
 	if (e != ONIG_NORMAL) {

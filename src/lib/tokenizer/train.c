@@ -303,8 +303,8 @@ static json_t *vocabulary(const struct trainer *t)
 {
 	json_t *o = json_object();
 	for (size_t i = 0; i < t->vocab.count; i++)
-		json_object_setn_new(o, t->vocab.token[i].s, t->vocab.token[i].n,
-				     json_integer((json_int_t)i));
+		o = yk_json_with(o, t->vocab.token[i].s, t->vocab.token[i].n,
+				 json_integer((json_int_t)i));
 	return o;
 }
 
