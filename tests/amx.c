@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests products by AMX on machines without it: AMX tiles are emulated in C, and the conformance
-// cases of contractions run on them instead of on the CPU backend's chosen instruction set (by
-// the linker's --wrap).
+// cases of contractions and of products with quantized weights run on them instead of on the CPU
+// backend's chosen instruction set (by the linker's --wrap).
 
 #include "config.h"
 
@@ -12,6 +12,7 @@
 
 extern const struct yk_isa yk_isa_amx_emulated;
 bool yk_amx_works_amx_emulated(void);
+bool yk_amx_bytes_work_amx_emulated(void);
 const struct yk_isa *__wrap_yk_isa_choose(const char *wish);
 
 const struct yk_isa *__wrap_yk_isa_choose(const char *wish)
@@ -20,18 +21,18 @@ const struct yk_isa *__wrap_yk_isa_choose(const char *wish)
 	return &yk_isa_amx_emulated;
 }
 
-// The conformance test's TAP; of failures, the lines.
-static void cases(struct yk_device *cpu, uint64_t seed)
+// The conformance test's TAP, which must have a line; of failures, the lines.
+static void cases(struct yk_device *cpu, const char *ops, const char *want, uint64_t seed)
 {
 	char *text = NULL, *line, *rest;
 	size_t bytes = 0;
-	struct yk_conform_options o = { .ops = "contract.bf16", .seed = seed };
+	struct yk_conform_options o = { .ops = ops, .seed = seed };
 	FILE *to = open_memstream(&text, &bytes);
 	int failed = to ? yk_conform(cpu, &o, to) : -1;
 	if (to)
 		fclose(to);
-	ok(!failed && text && strstr(text, "contract bf16 packed: 48 of 48"), "seed %llu: %s",
-	   (unsigned long long)seed, failed < 0 ? yoke_error() : "all cases");
+	ok(!failed && text && strstr(text, want), "%s, seed %llu: %s",
+	   ops, (unsigned long long)seed, failed < 0 ? yoke_error() : "all cases");
 	for (rest = text; failed && rest && (line = strsep(&rest, "\n"));)
 		diag("%s", line);
 	free(text);
@@ -41,11 +42,14 @@ int main(void)
 {
 	tap_seed();
 	ok(yk_amx_works_amx_emulated(), "the emulated product has the result that AMX is checked with");
+	ok(yk_amx_bytes_work_amx_emulated(), "and the emulated products of bytes");
 	struct yk_device *cpu = yk_device_cpu();
 	if (!ok(cpu && strstr(cpu->info.driver, "amx_emulated"), "the CPU backend computes with emulated AMX: %s",
 		cpu ? cpu->info.driver : yoke_error()))
 		return done();
-	for (int i = 0; i < tap_cases(2, 60); i++)
-		cases(cpu, tap_seed_value() + (uint64_t)i);
+	for (int i = 0; i < tap_cases(2, 60); i++) {
+		cases(cpu, "contract.bf16", "contract bf16 packed: 48 of 48", tap_seed_value() + (uint64_t)i);
+		cases(cpu, "qlinear", "qlinear f32 blocks: 30 of 30", tap_seed_value() + (uint64_t)i);
+	}
 	return done();
 }

@@ -162,6 +162,7 @@ test_programs = \
 	tests/retry.t \
 	tests/gguf.t \
 	tests/quant.t \
+	tests/qlinear_ways.t \
 	tests/pretrained.t \
 	tests/chat.t \
 	tests/adapters.t \
@@ -277,6 +278,8 @@ test_headers = \
 	tests/nulls.h \
 	tests/nulls.py \
 	tests/hip.h \
+	tests/amx_emulated.h \
+	tests/vnni_emulated.h \
 	tests/dtypes.h \
 	tests/hostile.h \
 	tests/hostile_manifest.h \
@@ -299,10 +302,24 @@ tests_conditions_t_SOURCES = tests/conditions.c
 tests_config_t_SOURCES = tests/config.c
 # with the products of AMX, their tiles in C, above the baseline
 amx_emulated = backends/cpu/host/isa_table.c backends/cpu/contract/kern_contract.c \
-	backends/cpu/contract/kern_contract_amx.c
+	backends/cpu/contract/kern_contract_amx.c backends/cpu/quant/kern_qlinear_amx.c
 tests_align_t_SOURCES = tests/align.c
 tests_amx_t_SOURCES = tests/amx.c $(amx_emulated)
-tests_amx_t_CPPFLAGS = $(AM_CPPFLAGS) -DYK_ISA=base -DYK_LEVEL=amx_emulated -DYK_AMX_EMULATED
+tests_amx_t_CPPFLAGS = $(AM_CPPFLAGS) -DYK_ISA=base -DYK_LEVEL=amx_emulated -DYK_AMX \
+	-include $(srcdir)/tests/amx_emulated.h
+tests_qlinear_ways_t_SOURCES = tests/qlinear_ways.c backends/cpu/quant/kern_qlinear_amx.c
+tests_qlinear_ways_t_CPPFLAGS = $(tests_amx_t_CPPFLAGS)
+tests_qlinear_ways_t_LDADD = $(LDADD)
+if X86_64
+# the AVX2 build's kernel once more, with other names and VPDPBUSD in C
+check_LTLIBRARIES += tests/libvnni_emulated.la
+tests_libvnni_emulated_la_SOURCES = backends/cpu/quant/kern_qlinear.c
+tests_libvnni_emulated_la_CPPFLAGS = $(AM_CPPFLAGS) -DYK_ISA=avx2 \
+	-Dyk_qlinear_avx2=yk_qlinear_vnni_emulated -Dyk_qlinear_run_avx2=yk_qlinear_run_vnni_emulated \
+	-include $(srcdir)/tests/vnni_emulated.h
+tests_libvnni_emulated_la_CFLAGS = $(AM_CFLAGS) $(KERNEL_CFLAGS) $(AVX2_CFLAGS)
+tests_qlinear_ways_t_LDADD += tests/libvnni_emulated.la
+endif
 tests_amx_t_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=yk_isa_choose
 tests_conv_t_SOURCES = tests/conv.c
 tests_conv_layers_t_SOURCES = tests/conv_layers.c

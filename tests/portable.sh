@@ -29,8 +29,8 @@ has()
 	done
 }
 
-# limits_cpu.c, noise.c, elements.c and local_rx.c ask the processor themselves.
-find src backends plugins -name '*.o' ! -name limits_cpu.o ! -name noise.o ! -name elements.o ! -name local_rx.o | sort >"$work/all"
+# Objects of tests are not installed; limits_cpu.c, noise.c, elements.c and local_rx.c ask the processor themselves.
+find src backends plugins -name '*.o' ! -name 'tests_*' ! -name limits_cpu.o ! -name noise.o ! -name elements.o ! -name local_rx.o | sort >"$work/all"
 grep -E '/lib[a-z]*_(avx2|avx512|bf16|amx)_la-' "$work/all" >"$work/beyond"
 grep -vxF -f "$work/beyond" "$work/all" >"$work/plain"
 plain=$(wc -l <"$work/plain")

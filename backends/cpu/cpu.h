@@ -114,13 +114,18 @@ int yk_cpu_fail(int code, const char *fmt, ...) __attribute__((format(printf, 2,
 extern const struct yk_kernel ISA(yk_map), ISA(yk_move); // other kernels call these
 
 // A level is a variant of an instruction set that replaces only the contraction kernel (bf16
-// products).
+// products) and, with AMX, the products with quantized weights.
 #ifdef YK_LEVEL
 #define LEVEL(name) YK_PASTE(name, YK_LEVEL)
 #else
 #define LEVEL(name) ISA(name)
 #endif
-extern const struct yk_kernel LEVEL(yk_contract);
+#ifdef YK_AMX
+#define QLINEAR(name) LEVEL(name)
+#else
+#define QLINEAR(name) ISA(name)
+#endif
+extern const struct yk_kernel LEVEL(yk_contract), QLINEAR(yk_qlinear);
 #endif
 
 #endif

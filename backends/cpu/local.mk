@@ -34,7 +34,8 @@ noinst_LTLIBRARIES += libcpu_avx512.la
 libyokecore_la_LIBADD += libcpu_avx512.la
 endif
 
-# Levels above an instruction set: they replace only its bf16 contractions.
+# Levels above an instruction set: they replace its bf16 contractions and, with AMX, the products
+# with quantized weights.
 bf16_kernels = backends/cpu/host/isa_table.c backends/cpu/contract/kern_contract.c
 if AVX512_BF16
 libcpu_bf16_la_SOURCES = $(bf16_kernels) backends/cpu/contract/kern_contract_bf16.c
@@ -44,9 +45,10 @@ noinst_LTLIBRARIES += libcpu_bf16.la
 libyokecore_la_LIBADD += libcpu_bf16.la
 endif
 if AMX
-libcpu_amx_la_SOURCES = $(bf16_kernels) backends/cpu/contract/kern_contract_amx.c
-libcpu_amx_la_CPPFLAGS = $(AM_CPPFLAGS) -DYK_ISA=avx512 -DYK_LEVEL=amx
-libcpu_amx_la_CFLAGS = $(AM_CFLAGS) $(KERNEL_CFLAGS) $(AVX512_CFLAGS) -mamx-tile -mamx-bf16
+libcpu_amx_la_SOURCES = $(bf16_kernels) backends/cpu/contract/kern_contract_amx.c \
+	backends/cpu/quant/kern_qlinear_amx.c
+libcpu_amx_la_CPPFLAGS = $(AM_CPPFLAGS) -DYK_ISA=avx512 -DYK_LEVEL=amx -DYK_AMX
+libcpu_amx_la_CFLAGS = $(AM_CFLAGS) $(KERNEL_CFLAGS) $(AVX512_CFLAGS) $(AMX_CFLAGS)
 noinst_LTLIBRARIES += libcpu_amx.la
 libyokecore_la_LIBADD += libcpu_amx.la
 endif

@@ -7,9 +7,9 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "../vector/amx.h"
 #include "../vector/half.h"
 #include "kern_contract.h"
-#include "kern_contract_amx.h"
 
 #define ENTRY_RUN LEVEL(yk_gemm_bf16)
 #define ENTRY_CUT LEVEL(yk_gemm_bf16_cut)
@@ -156,7 +156,7 @@ static void multiply_panels(const P *a, const P *b, T *c, int64_t ldc, int64_t m
 	int64_t depth = DEPTH(k);
 	T edge[MR * NR];
 
-	yk_tiles_begin();
+	yk_tiles_begin(SIDE, DEEP * 2);
 	for (int64_t j = 0; j < n; j += NR)
 		for (int64_t i = 0; i < m; i += MR) {
 			int rows = m - i < MR ? (int)(m - i) : MR;

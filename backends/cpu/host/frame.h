@@ -61,11 +61,14 @@ int yk_cpu_fill(void *queue, void *segment, uint64_t offset, uint64_t bytes, con
 
 // Lists the kernel builds that the processor and the operating system support, best last.
 int yk_isa_usable(const struct yk_isa *list[3]);
-// The same, plus the levels above them, which differ in bf16 contractions only.
+// The same, plus the levels above them, which differ in bf16 contractions and, with AMX, in products
+// with quantized weights.
 enum { YK_ISA_LEVELS = 5 };
 int yk_isa_levels(const struct yk_isa *list[YK_ISA_LEVELS]);
 // kern_contract_amx.c: true if a test product with AMX tiles is correct.
 bool yk_amx_works_amx(void);
+// kern_qlinear_amx.c: the same for products of bytes.
+bool yk_amx_bytes_work_amx(void);
 // The table named by `wanted` ("": the best), or NULL with an error recorded.
 const struct yk_isa *yk_isa_choose(const char *wanted);
 

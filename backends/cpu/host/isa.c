@@ -52,23 +52,23 @@ static bool bf16_is_fast(void)
 
 #ifdef HAVE_AMX
 // True if the processor has tiles, the operating system saves their registers and permits their
-// use, and a test product is correct.
+// use, and test products are correct.
 static bool runs_amx(void)
 {
 	enum { PERMIT = 0x1023, TILE_DATA = 18, TILES = 3 << 17 };
-	enum { OSXSAVE = 1 << 27, AMX_BF16 = 1 << 22, AMX_TILE = 1 << 24 };
+	enum { OSXSAVE = 1 << 27, AMX_BF16 = 1 << 22, AMX_TILE = 1 << 24, AMX_INT8 = 1 << 25 };
 	unsigned a, b, c, d, low, high;
 	static int works = -1; // cached result
 
 	if (!runs_avx512() || !__get_cpuid(1, &a, &b, &c, &d) || !(c & OSXSAVE) ||
 	    !__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(d & AMX_BF16) ||
-	    !(d & AMX_TILE))
+	    !(d & AMX_TILE) || !(d & AMX_INT8))
 		return false;
 	__asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
 	if ((low & TILES) != TILES || syscall(SYS_arch_prctl, PERMIT, TILE_DATA) < 0)
 		return false;
 	if (works < 0) {
-		works = yk_amx_works_amx();
+		works = yk_amx_works_amx() && yk_amx_bytes_work_amx();
 		if (!works)
 			yk_cpu_warn("the processor reports AMX, but a test product is wrong; AMX is not "
 				    "used");
@@ -113,7 +113,7 @@ static const struct {
 	{ &yk_isa_avx512_bf16, "AVX-512 BF16", runs_bf16, bf16_is_fast, true },
 #endif
 #ifdef HAVE_AMX
-	{ &yk_isa_amx, "AMX with BF16", runs_amx, NULL, true },
+	{ &yk_isa_amx, "AMX with BF16 and INT8", runs_amx, NULL, true },
 #endif
 #endif
 };

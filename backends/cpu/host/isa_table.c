@@ -29,6 +29,7 @@ const struct yk_isa LEVEL(yk_isa) = {
 #endif
 	.op = {
 		[YOKE_OP_CONTRACT] = &LEVEL(yk_contract),
+		[YOKE_OP_QLINEAR] = &QLINEAR(yk_qlinear),
 #define X(code, kernel) [YOKE_OP_##code] = &ISA(yk_##kernel),
 #include "backends/cpu/kernel_list.inc"
 #undef X

@@ -7,37 +7,19 @@
 #include <math.h>
 
 #include "../move/walk.h"
-#include "../rows/operand.h"
-#include "kern_qlinear.h"
+#include "kern_qlinear_job.h"
 
 enum { BLOCKS, INT8 }; // implementations
 
 enum {
 	FEW = 4,
 	ITEM_BYTES = 1 << 15, // of w per work item for few rows
-	COLS = 64,
-	ROWS = 256,         // of a work item for many rows
-	DEPTH = 16 * GROUP, // elements of K packed at a time
 	MAX_8 = 127,
 	MAX_16 = INT16_MAX,
 	MAX_Q6_K = 16383, // so that 32 products with scaled integers fit into 32 bits
 	DOT_ROWS = 3,
 	DOT_COLS = 4,       // products in f32
 	DOT_BYTES = 1 << 17 // of x that stay in a cache
-};
-
-struct job {
-	const struct yoke_op *op;
-	struct rows x, y;
-	const uint8_t *w;
-	int64_t n, k, step; // rows of w, `step` bytes apart
-	int format;
-	int64_t cols, col_items; // rows of w per work item; items for a block of x
-	enum way way;            // of the loop for few rows
-	bool few;
-	struct activations a;
-	float *f32; // x in f32, for F16 and BF16
-	_Atomic bool no_memory;
 };
 
 static uint64_t can(const struct yoke_op *op)
@@ -78,10 +60,10 @@ static uint64_t workspace(const struct yoke_op *op, uint32_t impl)
 
 // ---- activations ----
 
-// One group, at position `at` of the groups: integers x / scale, rounded. If an element is not
-// finite, the scale is NaN.
-static void to_integers(const struct job *j, const float *x, int max, int64_t at)
+// One group: integers x / scale, rounded. If an element is not finite, the scale is NaN.
+static void to_integers(const struct job *j, const float *x, int max, int64_t row, int64_t group)
 {
+	const int64_t at = row * j->a.groups + group;
 	const vf magic = vf_splat(0x1.8p23f); // adding it rounds to an integer in the low bits
 	int32_t q[GROUP], sum[2] = { 0, 0 };
 	vi largest_bits = { 0 }; // of the moduli, which are ordered as their bits are
@@ -121,8 +103,7 @@ static void to_integers(const struct job *j, const float *x, int max, int64_t at
 			to[24 + i] = (int16_t)q[17 + 2 * i];
 		}
 	else
-		for (int i = 0; i < GROUP; i++)
-			to[i] = (int16_t)q[i];
+		j->many->put_group(j, row, group, q);
 }
 
 static void quantize_row(const struct job *j, int64_t row, const float *x)
@@ -130,7 +111,7 @@ static void quantize_row(const struct job *j, int64_t row, const float *x)
 	const int words = j->format == Q6_K ? MAX_Q6_K : MAX_16,
 		  max = yk_int8_activations ? MAX_8 : words;
 	for (int64_t g = 0; g < j->a.groups; g++)
-		to_integers(j, x + g * GROUP, max, row * j->a.groups + g);
+		to_integers(j, x + g * GROUP, max, row, g);
 }
 
 static void prepare_row(void *arg, int64_t row)
@@ -251,13 +232,6 @@ static tile_fn *const *tiles_of(int format)
 
 // ---- work items ----
 
-// Pointers to `count` rows of w from n on; past the end, the last row is repeated.
-static void rows_of_w(const struct job *j, int64_t n, int count, const uint8_t **row)
-{
-	for (int i = 0; i < count; i++)
-		row[i] = j->w + (n + i < j->n ? n + i : j->n - 1) * j->step;
-}
-
 static void put(const struct job *j, int64_t m, int64_t n, int64_t count, const float *from)
 {
 	char *to = row_at(&j->y, m) + n * j->y.size;
@@ -282,11 +256,6 @@ static void few_rows(void *arg, int64_t item)
 	}
 }
 
-struct panels {
-	int16_t *q;
-	float *scale, *min, *acc;
-};
-
 static void fill_panels(const struct job *j, int64_t n, int64_t from, int64_t groups,
 			const struct panels *p)
 {
@@ -301,6 +270,28 @@ static void fill_panels(const struct job *j, int64_t n, int64_t from, int64_t gr
 				p->scale + g * COLS + c, p->min + g * COLS + c, COLS);
 	}
 }
+
+static void multiply_panels(const struct job *j, int64_t first, int64_t rows, int64_t cols,
+			    int64_t from, int64_t groups, const struct panels *p)
+{
+	tile_fn *const *tiles = tiles_of(j->format);
+	for (int64_t m = 0, size = 0; m < rows; m += tile_rows[size]) {
+		while (tile_rows[size] > rows - m)
+			size++;
+		for (int64_t c = 0; c < cols; c += TILE_COLS)
+			tiles[size](&j->a, first + m, from, groups, p->q + c * DEPTH, p->scale + c,
+				    p->min + c, COLS, p->acc + m * COLS + c);
+	}
+}
+
+static void put_words(const struct job *j, int64_t row, int64_t group, const int32_t *q)
+{
+	int16_t *to = (int16_t *)j->a.q + row * j->k + group * GROUP;
+	for (int i = 0; i < GROUP; i++)
+		to[i] = (int16_t)q[i];
+}
+
+static const struct qlinear_many words = { put_words, fill_panels, multiply_panels };
 
 static void many_rows(void *arg, int64_t item)
 {
@@ -317,19 +308,12 @@ static void many_rows(void *arg, int64_t item)
 	}
 	const struct panels p = { (int16_t *)(memory + 2 * SCALES + COLS * ROWS), memory,
 				  memory + SCALES, memory + 2 * SCALES };
-	tile_fn *const *tiles = tiles_of(j->format);
 	memset(p.acc, 0, sizeof(float) * COLS * (size_t)rows);
 	for (int64_t from = 0; from < j->a.groups; from += DEPTH / GROUP) {
 		const int64_t groups =
 			j->a.groups - from < DEPTH / GROUP ? j->a.groups - from : DEPTH / GROUP;
-		fill_panels(j, n, from, groups, &p);
-		for (int64_t m = 0, size = 0; m < rows; m += tile_rows[size]) {
-			while (tile_rows[size] > rows - m)
-				size++;
-			for (int64_t c = 0; c < cols; c += TILE_COLS)
-				tiles[size](&j->a, first + m, from, groups, p.q + c * DEPTH,
-					    p.scale + c, p.min + c, COLS, p.acc + m * COLS + c);
-		}
+		j->many->fill(j, n, from, groups, &p);
+		j->many->multiply(j, first, rows, cols, from, groups, &p);
 	}
 	for (int64_t m = 0; m < rows; m++)
 		put(j, first + m, n, cols, p.acc + m * COLS);
@@ -435,7 +419,7 @@ static void place(struct job *j, char *memory)
 				     groups };
 }
 
-static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
+int ISA(yk_qlinear_run)(const struct yoke_op *op, const struct qlinear_many *many)
 {
 	struct job j = { .op = op,
 			 .x = rows_of(&op->in[0]),
@@ -444,8 +428,8 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 			 .n = op->in[1].dims[0],
 			 .k = op->attr[1].i,
 			 .step = op->in[1].strides[0],
-			 .format = (int)op->attr[0].i };
-	(void)impl, (void)prepared;
+			 .format = (int)op->attr[0].i,
+			 .many = many };
 	if (!yk_elements(&op->out[0]))
 		return 0;
 	const bool plain = is_plain(j.format);
@@ -471,7 +455,13 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 		       0;
 }
 
-YK_KERNEL(qlinear, QLINEAR) = { .can = can,
-				.workspace = workspace,
-				.run = run,
-				.impl = { [BLOCKS] = "blocks", [INT8] = "int8" } };
+static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
+{
+	(void)impl, (void)prepared;
+	return ISA(yk_qlinear_run)(op, &words);
+}
+
+const struct yk_kernel ISA(yk_qlinear) = { .can = can,
+					   .workspace = workspace,
+					   .run = run,
+					   .impl = { [BLOCKS] = "blocks", [INT8] = "int8" } };

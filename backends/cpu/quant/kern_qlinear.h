@@ -234,7 +234,9 @@ YK_INLINE vs pairs_of_bytes(vub q, vub x, const bool negative)
 // build is for processors without it too.
 YK_INLINE vi add_fours(vi to, vub q, vub x)
 {
-#if VF == 16
+#ifdef YK_VNNI_EMULATED // tests/vnni_emulated.h
+	yk_vnni_add(&to, &q, &x, sizeof to);
+#elif VF == 16
 	__asm__("vpdpbusd %2, %1, %0" : "+v"(to) : "v"(q), "v"(x));
 #else
 	__asm__("%{vex%} vpdpbusd %2, %1, %0" : "+x"(to) : "x"(q), "x"(x));
