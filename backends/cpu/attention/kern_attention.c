@@ -156,6 +156,8 @@ static struct running attend(const struct attention *a, const struct tile *x, co
 		struct strip s[NV];
 		const int strips = cut_strips(x, j, KEYS, s);
 		const int64_t keys = s[strips - 1].to;
+		if (is_hidden(a, x, j, s, strips))
+			continue;
 		const struct block k = rows_from(a, &a->k, x->b, j, h, keys, w->room_k),
 				   value = rows_from(a, &a->v, x->b, j, h, keys, w->room_v);
 		scores(a, x, w->q, &k, j, s, strips, w->p);

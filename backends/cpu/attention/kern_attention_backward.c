@@ -34,6 +34,7 @@ struct scratch {
 	float *dk, *dv;         // (keys, Dp); NULL: compute only dq
 	float *room_k, *room_v; // converted rows
 	vf lse[NV], r[NV];
+	bool finite;            // q and g of the tile; otherwise 0 times them is NaN
 };
 
 static bool scratch_init(struct scratch *s, const struct attention *a, int64_t keys)
@@ -72,6 +73,20 @@ static void copy_rows(const struct attention *a, const struct heads *from,
 	}
 }
 
+// True if all numbers in n rows are finite.
+static bool rows_finite(const struct attention *a, const struct block *b, int64_t n)
+{
+	uint32_t max = 0;
+	for (int64_t i = 0; i < n; i++)
+		for (int64_t d = 0; d < a->D; d++) {
+			uint32_t bits;
+			memcpy(&bits, b->at + i * b->step + d, sizeof bits);
+			bits &= 0x7fffffff;
+			max = bits > max ? bits : max;
+		}
+	return max < 0x7f800000;
+}
+
 static void begin_tile(const struct attention *a, const struct tile *x, struct scratch *s)
 {
 	const float *lse = a->lse + (x->b * a->H + x->h) * a->T + x->t;
@@ -82,6 +97,9 @@ static void begin_tile(const struct attention *a, const struct tile *x, struct s
 		copy_rows(a, &a->q, x, s->q_rows);
 		copy_rows(a, &a->g, x, s->g_rows);
 	}
+	s->finite = !s->dk || !a->mask ||
+		    (rows_finite(a, &(struct block){ s->q_rows, a->Dp }, x->rows) &&
+		     rows_finite(a, &(struct block){ s->g_rows, a->Dp }, x->rows));
 	const struct block os = rows_from(a, &a->o, x->b, x->t, x->h, x->rows, s->room_v);
 	const struct block gs = rows_from(a, &a->g, x->b, x->t, x->h, x->rows, s->room_k);
 	for (int i = 0; i < x->rows; i++) {
@@ -132,20 +150,6 @@ static void gradients(const struct attention *a, const struct tile *x,
 	}
 }
 
-// True if all numbers in n rows are finite.
-static bool rows_finite(const struct attention *a, const struct block *b, int64_t n)
-{
-	uint32_t max = 0;
-	for (int64_t i = 0; i < n; i++)
-		for (int64_t d = 0; d < a->D; d++) {
-			uint32_t bits;
-			memcpy(&bits, b->at + i * b->step + d, sizeof bits);
-			bits &= 0x7fffffff;
-			max = bits > max ? bits : max;
-		}
-	return max < 0x7f800000;
-}
-
 // Processes one tile of queries and the keys from .. to - 1; dk and dv start at key `from`.
 static void tile_backward(const struct attention *a, const struct tile *x, int64_t from,
 		      int64_t to, bool dq, struct scratch *s)
@@ -159,6 +163,8 @@ static void tile_backward(const struct attention *a, const struct tile *x, int64
 		struct strip strip[NV];
 		const int strips = cut_strips(x, j, to - j < KEYS ? to - j : KEYS, strip);
 		const int64_t block = strip[strips - 1].to, h = x->h / a->group;
+		if (s->finite && is_hidden(a, x, j, strip, strips))
+			continue;
 		const struct block k = rows_from(a, &a->k, x->b, j, h, block, s->room_k),
 				   v = rows_from(a, &a->v, x->b, j, h, block, s->room_v);
 		const bool plain = !dq || (!a->mask && !a->causal) || rows_finite(a, &k, block);

@@ -306,6 +306,32 @@ YK_INLINE void add_mask(const int dtype, const struct attention *a, const struct
 					first + lane * a->mask_t + (j + n) * a->mask_s));
 }
 
+YK_INLINE bool hides(const int dtype, const struct attention *a, const struct tile *x, int64_t j,
+		     const struct strip *s, int strips)
+{
+	const int64_t first = x->b * a->mask_b + x->h * a->mask_h + x->t * a->mask_t;
+	for (int i = 0; i < strips; i++)
+		for (int lane = s[i].v * VF; lane < x->rows; lane++)
+			for (int64_t n = s[i].from; n < s[i].to; n++)
+				if (number_at(dtype, a->mask, first + lane * a->mask_t + (j + n) * a->mask_s) !=
+				    -__builtin_inff())
+					return false;
+	return true;
+}
+
+// Does the mask hide all keys of a block from all queries of the tile, as between texts that are packed
+// into one sequence? Such a block adds only zeros, and is left out.
+static inline bool is_hidden(const struct attention *a, const struct tile *x, int64_t j,
+			     const struct strip *s, int strips)
+{
+	if (!a->mask)
+		return false;
+	if (a->mask_dtype == yoke_f32)
+		return hides(yoke_f32, a, x, j, s, strips);
+	return a->mask_dtype == yoke_bf16 ? hides(yoke_bf16, a, x, j, s, strips) :
+					    hides(yoke_f16, a, x, j, s, strips);
+}
+
 // Scores of a block of keys, k from key j on: to (keys, TILE) = k qt + mask, -inf where
 // hidden. qt (D, TILE): queries, scaled.
 static inline void scores(const struct attention *a, const struct tile *x,
