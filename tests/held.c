@@ -3,6 +3,7 @@
 // dequantized, the mapped bytes are the tensors, and dtype, quant and kv convert.
 #include "config.h"
 
+#include <inttypes.h>
 #include <unistd.h>
 
 #include "../tests/gguf_write.h"
@@ -218,6 +219,45 @@ static void test_cache(void)
 	ok(last(NULL, same) == 0, "models in f32 have caches in f32");
 }
 
+// Bytes of the mapped file that this process has in memory; *mapped: all of them.  -1: it is not mapped.
+static int64_t resident(int64_t *mapped)
+{
+	char line[512];
+	int64_t rss = -1, kb;
+	bool here = false;
+	FILE *f = fopen("/proc/self/smaps", "r");
+	*mapped = 0;
+	while (f && fgets(line, sizeof line, f)) {
+		if (strstr(line, path))
+			here = true;
+		else if (here && sscanf(line, "Size: %" SCNd64 " kB", &kb) == 1)
+			*mapped += 1024 * kb;
+		else if (here && sscanf(line, "Rss: %" SCNd64 " kB", &kb) == 1)
+			rss = (rss < 0 ? 0 : rss) + 1024 * kb;
+		else if (strstr(line, "VmFlags"))
+			here = false;
+	}
+	if (f)
+		fclose(f);
+	return rss;
+}
+
+// A model that was converted is not in memory a second time, as pages of its file.
+static void test_memory(const char *dtype, const char *quant)
+{
+	int64_t mapped;
+	write_model(FORMATS - 1); // F32
+	yoke_model *m = open_as(dtype, quant, NULL);
+	const int64_t bytes = resident(&mapped);
+	if (!m || bytes < 0)
+		skip("memory of a mapped file", m ? "/proc/self/smaps does not have it" : yoke_error());
+	else
+		ok(mapped > 1 << 20 && bytes < mapped / 4, "converted to %s: %" PRId64 " of %" PRId64 " bytes of the file are in memory",
+		   dtype ? dtype : quant, bytes, mapped);
+	yoke_model_free(m);
+	yoke_error_clear();
+}
+
 int main(void)
 {
 	if (!mkdtemp(folder))
@@ -227,6 +267,8 @@ int main(void)
 		test_format(f);
 	test_conversions();
 	test_cache();
+	test_memory(NULL, "q8_0");
+	test_memory("bf16", NULL);
 	refused("f32", "q8_0", NULL);
 	refused("f64", NULL, NULL);
 	refused(NULL, "q4_k", NULL);

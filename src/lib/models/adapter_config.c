@@ -100,7 +100,7 @@ static int check_words(const json_t *o, const char *path, bool transposed)
 // A key of rank_pattern or alpha_pattern is a regular expression, of which only names are read, with ^
 // for a whole one.
 static int check_pattern(const json_t *o, const char *path, const char *name, bool whole,
-			 double least, double most)
+			 double min, double max)
 {
 	json_t *patterns = json_object_get(o, name), *value;
 	const char *key;
@@ -119,11 +119,10 @@ static int check_pattern(const json_t *o, const char *path, const char *name, bo
 				"%s: %s has the regular expression '%.60s'; only names are read",
 				path, name, key);
 		const double v = json_number_value(value);
-		if (!json_is_number(value) || !(v >= least && v <= most) ||
-		    (whole && v != floor(v)))
+		if (!json_is_number(value) || !(v >= min && v <= max) || (whole && v != floor(v)))
 			return yk_fail(YOKE_EFORMAT,
 				       "%s: %s of '%.60s' is not a %snumber from %g to %g", path,
-				       name, key, whole ? "whole " : "", least, most);
+				       name, key, whole ? "whole " : "", min, max);
 	}
 	return 0;
 }

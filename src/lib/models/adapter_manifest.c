@@ -88,7 +88,7 @@ json_t *yk_adapter_describe(const char *base, const char *dtype, const char *qua
 // ---- comparing the base ----
 
 // Finds the first member in which two descriptions differ, as "decoder.rope.base is 10000.0, not 500000.0".
-static bool differ(const json_t *was, const json_t *now, const char *name, char *to, size_t room)
+static bool differ(const json_t *was, const json_t *now, const char *name, char *to, size_t bytes)
 {
 	const char *key;
 	json_t *value;
@@ -98,13 +98,13 @@ static bool differ(const json_t *was, const json_t *now, const char *name, char 
 	if (json_is_object(was) && json_is_object(now)) {
 		json_object_foreach ((json_t *)(uintptr_t)was, key, value) {
 			snprintf(full, sizeof full, "%.100s%s%.40s", name, *name ? "." : "", key);
-			if (differ(value, json_object_get(now, key), full, to, room))
+			if (differ(value, json_object_get(now, key), full, to, bytes))
 				return true;
 		}
 	}
 	char *texts[] = { was ? yk_json_text(was, JSON_COMPACT | JSON_ENCODE_ANY) : NULL,
 			  now ? yk_json_text(now, JSON_COMPACT | JSON_ENCODE_ANY) : NULL };
-	snprintf(to, room, "%s is %.60s, not %.60s", *name ? name : "the network",
+	snprintf(to, bytes, "%s is %.60s, not %.60s", *name ? name : "the network",
 		 texts[1] ? texts[1] : "missing", texts[0] ? texts[0] : "missing");
 	free(texts[0]);
 	free(texts[1]);

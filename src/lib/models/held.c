@@ -69,15 +69,43 @@ static int quantize_row(const struct yk_weight_source *s, int format, const floa
 	return yk_fail(YOKE_ERANGE, "%s: tensor '%s': %s", s->weight.path, s->weight.name, why);
 }
 
+// Bytes of a row of the file's tensor.
+static int64_t row_bytes(const struct yk_weight_source *s)
+{
+	unsigned elements, bytes;
+	yk_gguf_format_name(s->weight.format, &elements, &bytes);
+	return (s->weight.rank > 1 ? s->weight.dims[1] : 1) / (int64_t)elements * (int64_t)bytes;
+}
+
+// Rows of a parameter that are read before their pages are given back: the file would otherwise be in
+// memory beside the converted rows.
+static int64_t window_of(const struct yk_weight_source *s)
+{
+	enum { WINDOW = 4 << 20 };
+	const int64_t row = row_bytes(s), rows = row ? WINDOW / row : s->dims[0];
+	const int64_t head = s->swapped ? s->head_dim : 1; // whose rows are permuted
+	return s->transposed ? s->dims[0] : (rows / head + 1) * head;
+}
+
+// Gives back the pages of rows from .. to - 1 of a parameter.
+static void forget(const struct yk_weight_source *s, int64_t from, int64_t to)
+{
+	const int64_t row = row_bytes(s), first = s->transposed ? 0 : s->from + from;
+	const int64_t rows = s->transposed ? s->weight.dims[0] : to - from;
+	yk_weights_forget((const unsigned char *)s->weight.data + first * row, (uint64_t)(rows * row));
+}
+
 // Rows in another format than F32, one at a time.
 static int convert_rows(const struct yk_weight_source *s, int format, unsigned char *to)
 {
 	const int64_t bytes = yoke_quant_bytes(format, s->dims[1]);
 	// transposed matrices are read at once, because each of their rows is in all of the file's
-	const int64_t rows = s->transposed ? s->dims[0] : 1;
+	const int64_t rows = s->transposed ? s->dims[0] : 1, window = window_of(s);
 	float *row = malloc((size_t)rows * (size_t)s->dims[1] * sizeof *row);
 	int e = row ? 0 : yk_fail(YOKE_ENOMEM, "%s: no memory for a row", s->weight.path);
 	for (int64_t r = 0; r < s->dims[0] && e == 0; r++) {
+		if (r % window == 0 && r)
+			forget(s, r - window, r);
 		if ((int)s->weight.format == format && !s->transposed) {
 			memcpy(to + r * bytes, (const unsigned char *)s->weight.data + yk_weight_source_row(s, r) * bytes, (size_t)bytes);
 			continue;
@@ -87,7 +115,21 @@ static int convert_rows(const struct yk_weight_source *s, int format, unsigned c
 		if (e == 0)
 			e = quantize_row(s, format, row + r % rows * s->dims[1], to + r * bytes);
 	}
+	forget(s, (s->dims[0] - 1) / window * window, s->dims[0]);
 	free(row);
+	return e;
+}
+
+// All rows as F32.
+static int read_rows(const struct yk_weight_source *s, float *to)
+{
+	const int64_t columns = s->rank == 2 ? s->dims[1] : 1, window = window_of(s);
+	int e = 0;
+	for (int64_t r = 0; r < s->dims[0] && e == 0; r += window) {
+		const int64_t n = s->dims[0] - r < window ? s->dims[0] - r : window;
+		e = yk_weight_source_rows(s, r, n, to + r * columns);
+		forget(s, r, r + n);
+	}
 	return e;
 }
 
@@ -107,7 +149,7 @@ static yoke_tensor *copied(const struct yk_weight_source *s, const char *name, i
 	void *host = malloc(bytes);
 	int e = host ? 0 : yk_fail(YOKE_ENOMEM, "%s: no memory for %s", s->weight.path, name);
 	if (e == 0)
-		e = format == YOKE_QUANT_F32 ? yk_weight_source_rows(s, 0, s->dims[0], host) : convert_rows(s, format, host);
+		e = format == YOKE_QUANT_F32 ? read_rows(s, host) : convert_rows(s, format, host);
 	if (e == 0 && !variable)
 		return on_memory(s, format, host, free, host);
 	yoke_tensor *t = e == 0 ? variable_of(s, name, host, bytes) : NULL;
