@@ -78,7 +78,7 @@ static double peak(const char *isa)
 struct problem {
 	int64_t B, T, H, D;
 	struct yk_segment qkv, dqkv, o, g, lse;
-	struct yoke_view in[9], out_forward[2], out_back[3];
+	struct yoke_view in[9], out_forward[2], out_backward[3];
 	struct yoke_op forward, back;
 };
 
@@ -119,7 +119,7 @@ static void problem_init(struct problem *p)
 	fill(&p->lse, p->B * p->H * p->T);
 	for (int i = 0; i < 3; i++) {
 		p->in[i] = view(&p->qkv, i * C, 4, dims, in3);
-		p->out_back[i] = view(&p->dqkv, i * C, 4, dims, in3);
+		p->out_backward[i] = view(&p->dqkv, i * C, 4, dims, in3);
 	}
 	p->in[6] = p->out_forward[0] = view(&p->o, 0, 4, dims, own);
 	p->in[7] = p->out_forward[1] = view(&p->lse, 0, 3, lse_dims, lse);
@@ -137,7 +137,7 @@ static void problem_init(struct problem *p)
 	p->back.code = YOKE_OP_ATTENTION_BACKWARD;
 	p->back.nout = 3;
 	p->back.nin = 9;
-	p->back.out = p->out_back;
+	p->back.out = p->out_backward;
 }
 
 static double seconds(const struct yk_isa *isa, const struct yoke_op *op)

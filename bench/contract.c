@@ -169,7 +169,7 @@ static void measure(const struct yk_isa *isa, const struct peer_shape *s, double
 		    struct summary *sum)
 {
 	double flops = 2. * s->m * s->n * s->k * s->batch, t[WHO][LIMIT], ratio[LIMIT];
-	double mid[WHO], most = 0, mark, bound, of_peak;
+	double mid[WHO], max = 0, mark, bound, of_peak;
 	bool there[WHO], small = (double)s->m * s->n * s->k < 256. * 256 * 256;
 	int repeat[WHO], best = 0;
 	struct problem p;
@@ -196,13 +196,13 @@ static void measure(const struct yk_isa *isa, const struct peer_shape *s, double
 	if (best) {
 		for (int i = 0; i < ROUNDS; i++)
 			ratio[i] = t[best][i] / t[OURS][i];
-		most = median(ratio, ROUNDS);
+		max = median(ratio, ROUNDS);
 		bound = upper_bound(ratio, ROUNDS);
 		mark = small ? 0.90 : 0.97;
 		sum->shapes++;
 		sum->failed += bound < mark;
-		sum->logs += log(most);
-		printf("  %5.2f %5.2f %-4s", most, bound, bound < mark ? "FAIL" : "ok");
+		sum->logs += log(max);
+		printf("  %5.2f %5.2f %-4s", max, bound, bound < mark ? "FAIL" : "ok");
 	}
 	if (peak > 0)
 		printf(" %5.2f", of_peak);
@@ -245,15 +245,15 @@ static bool parse(const char *text, struct peer_shape *s)
 
 int main(int argc, char **argv)
 {
-	const char *wish = getenv("YOKE_CPU_ISA"), *threads = getenv("YOKE_THREADS");
-	const struct yk_isa *isa = yk_isa_choose(wish ? wish : "");
+	const char *request = getenv("YOKE_CPU_ISA"), *threads = getenv("YOKE_THREADS");
+	const struct yk_isa *isa = yk_isa_choose(request ? request : "");
 	bool only[2] = { false, false }, some = false;
 	double peak[2];
 
 	quiet_peers(argv);
 	if (!isa) {
 		fprintf(stderr, "bench/contract: YOKE_CPU_ISA=%s cannot be used here\n",
-			wish);
+			request);
 		return 1;
 	}
 	for (int i = 1; i < argc; i++) {

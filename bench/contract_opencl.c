@@ -51,7 +51,7 @@ static uint64_t offered(const struct yoke_op *op)
 	return impls | cl->can(device, op);
 }
 
-static void wish_for(const struct yoke_op *op, int impl)
+static void require_impl(const struct yoke_op *op, int impl)
 {
 	clblast = strcmp(cl->impl_name(device, op, (uint32_t)impl), "clblast") ? "0" : "1";
 }
@@ -73,25 +73,25 @@ static struct yoke_op op_of(struct yoke_view *v)
 
 static void give_work(struct problem *p)
 {
-	uint64_t most = 0, bytes = 0;
+	uint64_t max = 0, bytes = 0;
 
 	for (int i = 0; i < IMPLS; i++)
 		if (p->impls >> i & 1) {
 			bytes = 0;
-			wish_for(&p->op, i);
+			require_impl(&p->op, i);
 			must(cl->prepare(device, &p->op, (uint32_t)i, 0, &p->handle[i], &bytes),
 			     "prepare");
-			most = bytes > most ? bytes : most;
+			max = bytes > max ? bytes : max;
 		}
 	clblast = "0";
 	bytes = 0;
 	must(cl->prepare(device, &p->one, (uint32_t)first_impl(cl->can(device, &p->one)), 0,
 			 &p->one_row, &bytes), "prepare");
-	most = bytes > most ? bytes : most;
-	if (!most)
+	max = bytes > max ? bytes : max;
+	if (!max)
 		return;
-	const int64_t dims[] = { (int64_t)most };
-	must(cl->segment_new(device, 0, most, &p->work), "segment");
+	const int64_t dims[] = { (int64_t)max };
+	must(cl->segment_new(device, 0, max, &p->work), "segment");
 	p->op.workspace = p->one.workspace = dense_view(p->work, 0, yoke_u8, 1, dims);
 }
 
@@ -184,14 +184,14 @@ static double ratio_of(const double *a, const double *b)
 // Logarithms of ratios over shapes.
 struct summary {
 	int n;
-	double logs, least;
+	double logs, min;
 };
 
 static double note(struct summary *s, double ratio)
 {
 	s->n++;
 	s->logs += log(ratio);
-	s->least = s->n == 1 || ratio < s->least ? ratio : s->least;
+	s->min = s->n == 1 || ratio < s->min ? ratio : s->min;
 	return ratio;
 }
 
@@ -258,8 +258,8 @@ static void measure(const struct peer_shape *s)
 static void print(const char *what, const struct summary *s)
 {
 	if (s->n)
-		printf("# %s: geometric mean %.2f, least %.2f of %d shapes\n", what,
-		       exp(s->logs / s->n), s->least, s->n);
+		printf("# %s: geometric mean %.2f, min %.2f of %d shapes\n", what,
+		       exp(s->logs / s->n), s->min, s->n);
 }
 
 static bool parse(const char *text, struct peer_shape *s)

@@ -128,12 +128,12 @@ static void measure(const struct yk_isa *isa, const char *what, int code, const 
 
 int main(int argc, char **argv)
 {
-	const char *wish = getenv("YOKE_CPU_ISA"), *threads = getenv("YOKE_THREADS");
-	const struct yk_isa *isa = yk_isa_choose(wish ? wish : "");
+	const char *request = getenv("YOKE_CPU_ISA"), *threads = getenv("YOKE_THREADS");
+	const struct yk_isa *isa = yk_isa_choose(request ? request : "");
 	const int64_t batch = argc > 1 ? atoi(argv[1]) : 8;
 
 	if (!isa || batch < 1) {
-		fprintf(stderr, "bench/conv: YOKE_CPU_ISA=%s cannot be used here, or no batch of %s\n", wish ? wish : "",
+		fprintf(stderr, "bench/conv: YOKE_CPU_ISA=%s cannot be used here, or no batch of %s\n", request ? request : "",
 			argc > 1 ? argv[1] : "8");
 		return 1;
 	}

@@ -120,12 +120,12 @@ static void measure(const struct yk_isa *isa, int64_t m, int64_t n, int64_t k)
 
 int main(void)
 {
-	const char *wish = getenv("YOKE_CPU_ISA"), *threads = getenv("YOKE_THREADS");
-	const struct yk_isa *isa = yk_isa_choose(wish ? wish : "");
+	const char *request = getenv("YOKE_CPU_ISA"), *threads = getenv("YOKE_THREADS");
+	const struct yk_isa *isa = yk_isa_choose(request ? request : "");
 
 	if (!isa) {
 		fprintf(stderr, "bench/epilogue: YOKE_CPU_ISA=%s cannot be used here\n",
-			wish);
+			request);
 		return 1;
 	}
 	yk_team_limit(threads ? atoi(threads) : 0);

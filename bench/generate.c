@@ -16,7 +16,7 @@
 
 enum { LIMIT = 4096, ENDS = 8 };
 
-static double least[LIMIT], before; // seconds of a position
+static double min[LIMIT], before; // seconds of a position
 static int64_t place;
 
 static int emit(void *arg, int text, int32_t id)
@@ -26,7 +26,7 @@ static int emit(void *arg, int text, int32_t id)
 		return 0;
 	const double now = yk_seconds();
 	if (place > 0 && place < LIMIT)
-		least[place] = fmin(least[place], now - before);
+		min[place] = fmin(min[place], now - before);
 	before = now;
 	place++;
 	return 0;
@@ -43,7 +43,7 @@ static double mean(int64_t from, int64_t n)
 {
 	double sum = 0;
 	for (int64_t i = from; i < from + n; i++)
-		sum += least[i];
+		sum += min[i];
 	return sum / (double)n;
 }
 
@@ -61,7 +61,7 @@ static int measure(const struct yk_network *net, int texts, int rounds)
 			yk_tokens_add(&prompt[i], 65 + i % 26);
 	}
 	for (int64_t i = 0; i < tokens; i++)
-		least[i] = INFINITY;
+		min[i] = INFINITY;
 	for (int r = 0; r < rounds && e == 0; r++) {
 		place = 0;
 		e = yk_generate(net, &greedy, texts, prompt, tokens, emit, NULL);

@@ -539,7 +539,7 @@ part_ranks()
 		[ $way != host ] || native=0
 		export YOKE_DIST_NATIVE=$native YOKE_DIST_ORDER=$order
 		# shellcheck disable=SC2086 # keys
-		trains "ranks-$way" 8 "data=$sample" $model ranks=$n parts=2
+		trains "ranks-$way" 8 "data=$sample" $model ranks=$n micro_batches=2
 		unset YOKE_DIST_NATIVE YOKE_DIST_ORDER
 		[ $way != one ] || one=$speed
 		[ -z "$speed" ] || figure "train on $n, $way" "$speed" tokens/s 'one device' "$one"

@@ -51,10 +51,10 @@ static void *next(const char *name)
 	return f;
 }
 
-static struct call *place(struct call *in, size_t *n, size_t most)
+static struct call *place(struct call *in, size_t *n, size_t max)
 {
-	if (*n == most) {
-		fprintf(stderr, "bench/launches: more than %zu calls a step, or arguments\n", most);
+	if (*n == max) {
+		fprintf(stderr, "bench/launches: more than %zu calls a step, or arguments\n", max);
 		exit(1);
 	}
 	return &in[(*n)++];
@@ -116,7 +116,7 @@ cl_int clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kernel, cl_uint 
 	return f(queue, kernel, dims, offset, items, group, nwait, wait, event);
 }
 
-static int by_hand(bool least)
+static int by_hand(bool min)
 {
 	cl_command_queue queue = NULL;
 
@@ -124,7 +124,7 @@ static int by_hand(bool least)
 		struct call *c = &calls[i];
 		if (c->queue)
 			queue = c->queue;
-		else if (least && c->kept)
+		else if (min && c->kept)
 			continue;
 		cl_int code = c->queue ? clEnqueueNDRangeKernel(c->queue, c->kernel, c->dims, NULL, c->items,
 								c->grouped ? c->group : NULL, 0, NULL,

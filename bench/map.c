@@ -151,14 +151,14 @@ int main(int argc, char **argv)
 	const struct yk_isa *list[3];
 	const char *only = argc > 3 ? argv[3] : NULL;
 	const int n = yk_isa_usable(list);
-	int64_t wish = argc > 1 ? atol(argv[1]) : 0;
+	int64_t request = argc > 1 ? atol(argv[1]) : 0;
 
-	if (argc > 4 || wish < 0 || wish > 4 << 20)
+	if (argc > 4 || request < 0 || request > 4 << 20)
 		return fprintf(stderr, "usage: map [KiB of an array, 0: several] "
 				       "[instruction set, all, or a backend] [part of a name]\n"),
 		       2;
 	for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
-		const int64_t kib = wish ? (wish + 255) / 256 * 256 : sizes[s];
+		const int64_t kib = request ? (request + 255) / 256 * 256 : sizes[s];
 		yk_bench_count = kib << 8;
 		char *base = array_block((size_t)yk_bench_count * 4 * ARRAYS + 4096);
 		if (!base)
@@ -182,7 +182,7 @@ int main(int argc, char **argv)
 			table(list[i], only);
 		}
 		free(base);
-		if (wish)
+		if (request)
 			break;
 	}
 	return 0;

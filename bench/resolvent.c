@@ -42,7 +42,7 @@ typedef void zgttrs_fn(const char *trans, const int *n, const int *nrhs, const c
 		       const c16 *du2, const int *pivot, c16 *b, const int *ldb, int *info, size_t trans_length);
 
 struct bench {
-	uint64_t rounds, warm, most; // most: max number of elements
+	uint64_t rounds, warm, max; // most: max number of elements
 	double each;                 // no round begins after so many seconds of a cell; 0: no limit
 	const char *page;
 	bool json;
@@ -325,7 +325,7 @@ static int say(struct bench *b, struct cell *c)
 
 static int measure(struct bench *b, int64_t rows, int64_t n, bool flat)
 {
-	if ((uint64_t)(rows * n) > b->most)
+	if ((uint64_t)(rows * n) > b->max)
 		return 0;
 	struct cell *c = calloc(1, sizeof *c);
 	if (!c)
@@ -374,7 +374,7 @@ static void open_lapack(struct bench *b)
 
 // ---- summary ----
 
-static int say_ratio(const struct bench *b, const char *title, const double *v, int n, double target, bool least)
+static int say_ratio(const struct bench *b, const char *title, const double *v, int n, double target, bool min)
 {
 	double low = INFINITY, high = 0, sum = 0;
 	int count = 0;
@@ -389,11 +389,11 @@ static int say_ratio(const struct bench *b, const char *title, const double *v, 
 		printf("%-44s n/a\n", title);
 		return 0;
 	}
-	const bool met = least ? low >= target : high <= target;
+	const bool met = min ? low >= target : high <= target;
 	char text[32];
-	snprintf(text, sizeof text, "%s %g", least ? ">=" : "<=", target);
+	snprintf(text, sizeof text, "%s %g", min ? ">=" : "<=", target);
 	printf("%-44s %8.2f %8.2f %8.2f   %s: %s\n", title, sum / count, low, high, text, met ? "met" : "not met");
-	json_t *o = json_pack("{s:s, s:f, s:f, s:f, s:s, s:b}", "name", title, "average", sum / count, "least", low, "largest", high,
+	json_t *o = json_pack("{s:s, s:f, s:f, s:f, s:s, s:b}", "name", title, "average", sum / count, "min", low, "max", high,
 			      "target", text, "met", met);
 	return json_array_append_new(b->ratios, o) < 0 ? yk_fail(YOKE_ENOMEM, "out of memory for the results") : 0;
 }
@@ -411,7 +411,7 @@ static int say_ratios(const struct bench *b)
 		const double *ratio;
 		int n;
 		double target;
-		bool least;
+		bool min;
 	} all[] = {
 		{ "cgtsv / f32, 16 rows", b->speed, b->speeds, wide ? 12 : 8, true },
 		{ "cgtsv / f32, 1 x 65536", &b->long_speed, b->long_speed > 0, 4, true },
@@ -424,7 +424,7 @@ static int say_ratios(const struct bench *b)
 	};
 	int e = 0;
 	for (size_t i = 0; i < sizeof all / sizeof *all && e == 0; i++)
-		e = say_ratio(b, all[i].title, all[i].ratio, all[i].n, all[i].target, all[i].least);
+		e = say_ratio(b, all[i].title, all[i].ratio, all[i].n, all[i].target, all[i].min);
 	printf("f16 and bf16 have none: they cost more than f32.\n");
 	return e;
 }
@@ -521,7 +521,7 @@ static int parse(struct bench *b, int argc, char **argv)
 			if (yk_option_number(argv[i] + 5, &b->warm) < 0 || b->warm > MAX_ROUNDS)
 				return usage("'%s': must be a number from 0 to %d", argv[i], MAX_ROUNDS);
 		} else if (!strncmp(argv[i], "max=", 4)) {
-			if (yk_option_number(argv[i] + 4, &b->most) < 0 || b->most < 1)
+			if (yk_option_number(argv[i] + 4, &b->max) < 0 || b->max < 1)
 				return usage("'%s': must be a number of elements", argv[i]);
 		} else {
 			return usage("unknown option '%s'; there are rounds=, warm=, max=, --quick, "
@@ -537,7 +537,7 @@ int main(int argc, char **argv)
 		return failed();
 	b->rounds = 100;
 	b->warm = 10;
-	b->most = 1 << 20; // 4096 x 4096 alone takes longer than all other sizes
+	b->max = 1 << 20; // 4096 x 4096 alone takes longer than all other sizes
 	b->each = 1;
 	int status = parse(b, argc, argv), e = 0;
 	if (status == YK_DONE) {

@@ -59,7 +59,7 @@ static double once_moments(yoke_tensor *x, bool diagonal)
 	yoke_scope *s = yoke_scope_begin("moments");
 	must(yoke_moments(x, YOKE_NONE, diagonal, &m));
 	const double began = yk_seconds();
-	must(yoke_eval(5, (yoke_tensor *[]){ m.weight, m.mean, m.square, m.least, m.greatest }));
+	must(yoke_eval(5, (yoke_tensor *[]){ m.weight, m.mean, m.square, m.min, m.max }));
 	must(yoke_sync());
 	const double taken = yk_seconds() - began;
 	yoke_scope_end(s);

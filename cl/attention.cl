@@ -26,7 +26,7 @@ struct attention_args {
 	int D, causal, masked, pad;
 };
 
-FN long least(long a, long b)
+FN long min_of(long a, long b)
 {
 	return a < b ? a : b;
 }
@@ -34,14 +34,14 @@ FN long least(long a, long b)
 FN long seen_of(GLOBAL uchar *base, ulong at, const struct attention_args *a, long b)
 {
 	long n = number_whole(base, at + (ulong)(b * a->seen_b) * sizeof(long), a->seen);
-	return n < 0 ? 0 : least(n, a->S);
+	return n < 0 ? 0 : min_of(n, a->S);
 }
 
 // Query t sees keys 0 .. limit - 1.
 FN long limit_of(const struct attention_args *a, long seen, long t)
 {
 	long n = a->causal ? t + 1 + seen - a->T : seen;
-	return n < 0 ? 0 : least(n, seen);
+	return n < 0 ? 0 : min_of(n, seen);
 }
 
 FN GLOBAL stored *head_at(GLOBAL uchar *base, ulong at, const struct heads *x, long b, long t,

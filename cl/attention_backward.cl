@@ -21,7 +21,7 @@ KERNEL void WORK_GROUP(ITEMS, 1) attention_sums(GLOBAL uchar *r_base, ulong r_at
 	struct attention_args a)
 {
 	GLOBAL float *r = (GLOBAL float *)(r_base + r_at);
-	long first = (long)GROUP_ID(0) * SUM_ROWS, end = least(first + SUM_ROWS, a.B * a.H * a.T);
+	long first = (long)GROUP_ID(0) * SUM_ROWS, end = min_of(first + SUM_ROWS, a.B * a.H * a.T);
 
 	for (long row = first + LOCAL_ID(0); row < end; row += ITEMS) {
 		long t = row % a.T, h = row / a.T % a.H, b = row / a.T / a.H;
@@ -161,7 +161,7 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_back_keys(GLOBAL uchar *dk_
 #if WITH_DQ
 		if (first < a.T)
 			stage(keys, head_at(k_base, k_at, &a.k, b, j, kv), a.k.t,
-				(int)least(seen - j, TILE), TILE, a.D, a.scale, item);
+				(int)min_of(seen - j, TILE), TILE, a.D, a.scale, item);
 		bool plain = first >= a.T || (!a.masked && !a.causal) || all_finite(keys, TILE * HEAD);
 #endif
 		UNROLL_ROWS
@@ -171,7 +171,7 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_back_keys(GLOBAL uchar *dk_
 		}
 		for (long h = kv * group; h < (kv + 1) * group; h++)
 			for (long t = first; t < a.T; t += BLOCK) {
-				int n = (int)least(a.T - t, BLOCK);
+				int n = (int)min_of(a.T - t, BLOCK);
 				int rows = EXTENT((n + ROWS - 1) / ROWS * ROWS, BLOCK);
 				long row = (b * a.H + h) * a.T + t;
 				SYNC();
@@ -199,7 +199,7 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_back_keys(GLOBAL uchar *dk_
 					for (int i = 0; i < rows; i++) {
 						long sees = limit_of(&a, seen, t + i) - mine;
 						VEC there = VEC_SPLAT((float)(int)(sees < 0 ? 0 :
-							least(sees, LANES)));
+							min_of(sees, LANES)));
 						UNROLL
 						for (int u = 0; u < NV; u++)
 							p[i * NV + u] = number[u] < there ?
@@ -281,7 +281,7 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_back_queries(GLOBAL uchar *
 	long t = (tiles - 1 - (long)GROUP_ID(0) % tiles) * TILE, mine = t + item / PARTS * LANES;
 	long b = bh / a.H, h = bh % a.H, kv = h / (a.H / a.G), row = bh * a.T + mine;
 	long seen = seen_of(seen_base, seen_at, &a, b);
-	long sees = limit_of(&a, seen, least(t + TILE, a.T) - 1);
+	long sees = limit_of(&a, seen, min_of(t + TILE, a.T) - 1);
 	long key = number_whole(key_base, key_at, a.key);
 	long step = number_whole(step_base, step_at, a.step);
 
@@ -302,7 +302,7 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_back_queries(GLOBAL uchar *
 		for (int d = 0; d < depth * NV; d++)
 			dq[d] = VEC_SPLAT(0.0f);
 		for (long j = 0; j < sees; j += BLOCK) {
-			int n = (int)least(sees - j, BLOCK);
+			int n = (int)min_of(sees - j, BLOCK);
 			int rows = EXTENT((n + ROWS - 1) / ROWS * ROWS, BLOCK);
 			SYNC();
 			stage(keys, head_at(k_base, k_at, &a.k, b, j, kv), a.k.t, n, rows, a.D, 1.0f, item);

@@ -58,13 +58,13 @@ FN float peer_of(float x, int mask, LOCAL_POINTER float *room, int item)
 }
 
 // Sum or maximum over all items that hold elements of a row; each gets the same bits.
-FN float row_join(float x, bool most, LOCAL_POINTER float *room, int item)
+FN float row_join(float x, bool largest, LOCAL_POINTER float *room, int item)
 {
 	UNROLL
 	for (int k = 1; k <= MATRIX_PEERS; k *= 2)
 		if (MATRIX_PEERS & k) {
 			float y = peer_of(x, k, room, item);
-			x = most ? fmax(x, y) : x + y;
+			x = largest ? fmax(x, y) : x + y;
 		}
 	return x;
 }

@@ -30,9 +30,9 @@
 #define UNROLL_ROWS
 #endif
 #if REGISTERS || PARTS > 1
-#define EXTENT(n, most) (most)
+#define EXTENT(n, largest) (largest)
 #else
-#define EXTENT(n, most) (n)
+#define EXTENT(n, largest) (n)
 #endif
 #if ITEMS > 1
 #define SYNC() BARRIER()
@@ -317,8 +317,8 @@ FN void lane_limits(VEC *to, const struct attention_args *a, long seen, long fir
 {
 	float *f = (float *)to;
 	for (int l = 0; l < LANES; l++) {
-		long n = limit_of(a, seen, least(first + l, a->T - 1)) - j;
-		f[l] = (float)(int)(n < 0 ? 0 : least(n, BLOCK));
+		long n = limit_of(a, seen, min_of(first + l, a->T - 1)) - j;
+		f[l] = (float)(int)(n < 0 ? 0 : min_of(n, BLOCK));
 	}
 }
 

@@ -16,7 +16,7 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_matrix(GLOBAL uchar *o_base
 	LOCAL float room[PEER_ROOM];
 	LOCAL int found;
 	struct matrix_sums out[HEAD / 16], p[BLOCK / 16];
-	float most[MATRIX_ROWS], sum[MATRIX_ROWS];
+	float largest[MATRIX_ROWS], sum[MATRIX_ROWS];
 	int item = LOCAL_ID(0), lane = item % WARP, line = item / WARP * 16;
 	LOCAL_POINTER matrix_element *weights = all + line * LW;
 	long tiles = (a.T + TILE - 1) / TILE, bh = (long)GROUP_ID(0) / tiles;
@@ -24,7 +24,7 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_matrix(GLOBAL uchar *o_base
 	long t = (tiles - 1 - (long)GROUP_ID(0) % tiles) * TILE, mine = t + line;
 	long b = bh / a.H, h = bh % a.H, kv = h / (a.H / a.G), row = bh * a.T + mine;
 	long seen = seen_of(seen_base, seen_at, &a, b);
-	long sees = limit_of(&a, seen, least(t + TILE, a.T) - 1);
+	long sees = limit_of(&a, seen, min_of(t + TILE, a.T) - 1);
 	long key = number_whole(key_base, key_at, a.key);
 	long step = number_whole(step_base, step_at, a.step);
 	GLOBAL const beside *mask = (GLOBAL const beside *)(mask_base + mask_at) + b * a.mask_b + h * a.mask_h +
@@ -38,7 +38,7 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_matrix(GLOBAL uchar *o_base
 	do {
 		UNROLL
 		for (int r = 0; r < MATRIX_ROWS; r++) {
-			most[r] = -INFINITY;
+			largest[r] = -INFINITY;
 			sum[r] = 0.0f; // over this item's columns
 		}
 		UNROLL
@@ -56,9 +56,9 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_matrix(GLOBAL uchar *o_base
 			int limit[MATRIX_ROWS];
 			UNROLL
 			for (int e = 0; e < MATRIX_SUMS; e++) {
-				long n = limit_of(&a, seen, least(mine + matrix_row(e, lane), a.T - 1)) - j;
-				limit[matrix_slot(e)] = n < 0 ? 0 : (int)least(n, BLOCK);
-				top[matrix_slot(e)] = most[matrix_slot(e)];
+				long n = limit_of(&a, seen, min_of(mine + matrix_row(e, lane), a.T - 1)) - j;
+				limit[matrix_slot(e)] = n < 0 ? 0 : (int)min_of(n, BLOCK);
+				top[matrix_slot(e)] = largest[matrix_slot(e)];
 			}
 			UNROLL
 			for (int c = 0; c < BLOCK / 16; c++)
@@ -77,9 +77,9 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_matrix(GLOBAL uchar *o_base
 				top[r] = row_join(top[r], true, room, item);
 				// a query that has seen no key yet keeps -inf; exp(-inf - 0) is 0
 				float base = top[r] == -INFINITY ? 0.0f : top[r];
-				shrink[r] = exp_one(most[r] - base);
+				shrink[r] = exp_one(largest[r] - base);
 				sum[r] *= shrink[r];
-				most[r] = top[r];
+				largest[r] = top[r];
 				top[r] = base;
 			}
 			UNROLL
@@ -129,7 +129,7 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_matrix(GLOBAL uchar *o_base
 	for (int e = 0; e < MATRIX_SUMS; e++) {
 		int query = matrix_row(e, lane);
 		if (matrix_column(e, lane) == 0 && mine + query < a.T)
-			lse[query] = most[matrix_slot(e)] + log(sum[matrix_slot(e)]);
+			lse[query] = largest[matrix_slot(e)] + log(sum[matrix_slot(e)]);
 	}
 	BARRIER();
 	put_rows(head_at(o_base, o_at, &a.o, b, mine, h), a.o.t, queries + line * LD, out, HEAD, a.T - mine, a.D, factor, lane);

@@ -74,7 +74,7 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_matrix_backward(GLOBAL ucha
 		stage_rows(own_2, head_at(v_base, v_at, &a.v, b, own, kv), a.v.t, seen - own, TILE, a.D, item);
 	} else {
 		GLOBAL const stored *g = head_at(g_base, g_at, &a.g, b, own, h);
-		to = limit_of(&a, seen, least(own + TILE, a.T) - 1);
+		to = limit_of(&a, seen, min_of(own + TILE, a.T) - 1);
 		stage_rows(own_1, head_at(q_base, q_at, &a.q, b, own, h), a.q.t, a.T - own, TILE, a.D, item);
 		stage_rows(own_2, g, a.g.t, a.T - own, TILE, a.D, item);
 		load_queries(lse, r, lse_in + (b * a.H + h) * a.T + own, r_in + (b * a.H + h) * a.T + own, TILE,
@@ -119,8 +119,8 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_matrix_backward(GLOBAL ucha
 				// further query one more.
 				bool cut = limit_of(&a, seen, t) < j + (keys ? TILE : BLOCK);
 				long more = a.causal ? t + 1 + seen - a.T - j : seen - j;
-				int sees = (int)(more < -TILE - BLOCK ? -TILE - BLOCK : least(more, TILE + BLOCK));
-				int there = (int)least(seen - j, TILE + BLOCK);
+				int sees = (int)(more < -TILE - BLOCK ? -TILE - BLOCK : min_of(more, TILE + BLOCK));
+				int there = (int)min_of(seen - j, TILE + BLOCK);
 				UNROLL
 				for (int c = 0; c < BLOCK / 16; c++)
 					UNROLL

@@ -77,24 +77,24 @@ KERNEL void WORK_GROUP(ITEMS, 1) attention_rows(GLOBAL uchar *o_base, ulong o_at
 	long part = (long)GROUP_ID(0) % a.parts, row = (long)GROUP_ID(0) / a.parts;
 	long t = row % a.T, h = row / a.T % a.H, b = row / a.T / a.H, kv = h / (a.H / a.G);
 	long seen = seen_of(seen_base, seen_at, &a, b), j = part * PART;
-	long sees = least(limit_of(&a, seen, t) - j, PART);
+	long sees = min_of(limit_of(&a, seen, t) - j, PART);
 	int n = sees < 0 ? 0 : (int)sees;
 
 	stage(q, head_at(q_base, q_at, &a.q, b, t, h), 0, 1, 1, a.D, a.scale, item);
 	SYNC();
 	dot_keys(q, head_at(k_base, k_at, &a.k, b, j, kv), a.k.t, n, a.D, p, item);
 	SYNC();
-	float most = -INFINITY, sum = 0.0f;
+	float largest = -INFINITY, sum = 0.0f;
 	GLOBAL const beside *mask = (GLOBAL const beside *)(mask_base + mask_at) + b * a.mask_b +
 		h * a.mask_h + t * a.mask_t + j * a.mask_s;
 	for (int i = item; i < n; i += ITEMS) {
 		if (a.masked)
 			p[i] = masked_score(p[i], load_beside_one(mask + i * a.mask_s));
-		most = fmax(most, p[i]);
+		largest = fmax(largest, p[i]);
 	}
-	most = group_max(most, tree, item);
+	largest = group_max(largest, tree, item);
 	// all keys hidden: exp(-inf - 0) is 0
-	float base = most == -INFINITY ? 0.0f : most;
+	float base = largest == -INFINITY ? 0.0f : largest;
 	VEC sums = VEC_SPLAT(0.0f);
 	if (item == 0)
 		VEC_STORE(VEC_SPLAT(-INFINITY), p + n);
@@ -129,9 +129,9 @@ KERNEL void WORK_GROUP(ITEMS, 1) attention_rows(GLOBAL uchar *o_base, ulong o_at
 	if (item)
 		return;
 	if (a.parts == 1) {
-		((GLOBAL float *)(lse_base + lse_at))[row] = most + log(sum); // log 0 is -inf
+		((GLOBAL float *)(lse_base + lse_at))[row] = largest + log(sum); // log 0 is -inf
 	} else {
-		to[0] = most;
+		to[0] = largest;
 		to[1] = sum;
 	}
 }
@@ -146,11 +146,11 @@ KERNEL void WORK_GROUP(ITEMS, 1) attention_join(GLOBAL uchar *o_base, ulong o_at
 	GLOBAL const float *part = (GLOBAL const float *)(part_base + part_at) +
 		row * a.parts * size;
 	GLOBAL stored *o = head_at(o_base, o_at, &a.o, b, t, h);
-	float most = -INFINITY, sum = 0.0f;
+	float largest = -INFINITY, sum = 0.0f;
 
 	for (long i = 0; i < a.parts; i++)
-		most = fmax(most, part[i * size]);
-	float base = most == -INFINITY ? 0.0f : most;
+		largest = fmax(largest, part[i * size]);
+	float base = largest == -INFINITY ? 0.0f : largest;
 	for (long i = 0; i < a.parts; i++)
 		sum += part[i * size + 1] * exp(part[i * size] - base);
 	for (int d = item * VEC_WIDTH; d < a.D; d += STEP) {
@@ -161,5 +161,5 @@ KERNEL void WORK_GROUP(ITEMS, 1) attention_join(GLOBAL uchar *o_base, ulong o_at
 		store(x * VEC_SPLAT(sum == 0.0f ? 0.0f : 1.0f / sum), o + d, a.D - d, false);
 	}
 	if (item == 0)
-		((GLOBAL float *)(lse_base + lse_at))[row] = most + log(sum);
+		((GLOBAL float *)(lse_base + lse_at))[row] = largest + log(sum);
 }

@@ -5,7 +5,7 @@
 #include "attention_lanes.cl"
 
 struct running {
-	VEC most[NV], sum[NV];
+	VEC largest[NV], sum[NV];
 };
 
 // p [n][NV]: turns scores into exp(score - maximum); rescales the sum and the output so far by the
@@ -14,13 +14,13 @@ FN void soften(struct running *r, VEC *p, VEC *out, int n, int depth)
 {
 	UNROLL
 	for (int v = 0; v < NV; v++) {
-		VEC most = r->most[v], none = VEC_SPLAT(-INFINITY);
+		VEC largest = r->largest[v], none = VEC_SPLAT(-INFINITY);
 		UNROLL_ROWS
 		for (int i = 0; i < n; i++)
-			most = greater(p[i * NV + v], most);
+			largest = greater(p[i * NV + v], largest);
 		// a query that has seen no key yet keeps -inf; exp(-inf - 0) is 0
-		VEC base = most == none ? VEC_SPLAT(0.0f) : most;
-		VEC shrink = exp_one(r->most[v] - base), sum = r->sum[v] * shrink;
+		VEC base = largest == none ? VEC_SPLAT(0.0f) : largest;
+		VEC shrink = exp_one(r->largest[v] - base), sum = r->sum[v] * shrink;
 		UNROLL_ROWS
 		for (int i = 0; i < n; i += 4) {
 			VEC e[4];
@@ -37,7 +37,7 @@ FN void soften(struct running *r, VEC *p, VEC *out, int n, int depth)
 		UNROLL_ROWS
 		for (int d = 0; d < depth; d++)
 			out[d * NV + v] *= shrink;
-		r->most[v] = most;
+		r->largest[v] = largest;
 		r->sum[v] = sum;
 	}
 }
@@ -60,7 +60,7 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_tiles(GLOBAL uchar *o_base,
 	long t = (tiles - 1 - (long)GROUP_ID(0) % tiles) * TILE, mine = t + item / PARTS * LANES;
 	long b = bh / a.H, h = bh % a.H, kv = h / (a.H / a.G), row = bh * a.T + mine;
 	long seen = seen_of(seen_base, seen_at, &a, b);
-	long sees = limit_of(&a, seen, least(t + TILE, a.T) - 1);
+	long sees = limit_of(&a, seen, min_of(t + TILE, a.T) - 1);
 	long key = number_whole(key_base, key_at, a.key);
 	long step = number_whole(step_base, step_at, a.step);
 
@@ -73,14 +73,14 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_tiles(GLOBAL uchar *o_base,
 	do {
 		UNROLL
 		for (int v = 0; v < NV; v++) {
-			r.most[v] = VEC_SPLAT(-INFINITY);
+			r.largest[v] = VEC_SPLAT(-INFINITY);
 			r.sum[v] = VEC_SPLAT(0.0f);
 		}
 		UNROLL_ROWS
 		for (int d = 0; d < depth * NV; d++)
 			out[d] = VEC_SPLAT(0.0f);
 		for (long j = 0; j < sees; j += BLOCK) {
-			int n = (int)least(sees - j, BLOCK);
+			int n = (int)min_of(sees - j, BLOCK);
 			int rows = EXTENT((n + ROWS - 1) / ROWS * ROWS, BLOCK);
 			SYNC();
 			stage(keys, head_at(k_base, k_at, &a.k, b, j, kv), a.k.t, n, rows, a.D, 1.0f, item);
@@ -122,8 +122,8 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_tiles(GLOBAL uchar *o_base,
 			out[d * NV + v] *= inverse;
 		long left = a.T - mine - v * VEC_WIDTH;
 		if (left > 0 && part == 0)
-			store_f32(r.most[v] + log(sum), lse + v * VEC_WIDTH,
-				(int)least(left, VEC_WIDTH));
+			store_f32(r.largest[v] + log(sum), lse + v * VEC_WIDTH,
+				(int)min_of(left, VEC_WIDTH));
 	}
 	lanes_store(out, head_at(o_base, o_at, &a.o, b, mine, h) + part, a.o.t, a.T - mine, a.D - part, depth, 1.0f);
 }

@@ -24,8 +24,8 @@ KERNEL void WORK_GROUP(1, 1) contract_direct(GLOBAL uchar *a_base, ulong a_at,
 	if (!line_of(s, &line, &index))
 		return;
 	long n = (long)GROUP_ID(0) * NR, first = line * s.cut[0];
-	long last = least(first + s.cut[0], s.m);
-	int columns = (int)least(NR, s.n - n);
+	long last = min_of(first + s.cut[0], s.m);
+	int columns = (int)min_of(NR, s.n - n);
 	long y_matrix = matrix_at(s, index, 0);
 	GLOBAL STORED *as = (GLOBAL STORED *)(a_base + a_at) + matrix_at(s, index, 1);
 	GLOBAL STORED *b = (GLOBAL STORED *)(b_base + b_at) +
@@ -43,12 +43,12 @@ KERNEL void WORK_GROUP(1, 1) contract_direct(GLOBAL uchar *a_base, ulong a_at,
 	for (long m = first; m < last; m += MR) {
 		VEC sum[MR][NV];
 		long row[MR]; // rows beyond the last repeat the last
-		int rows = (int)least(MR, last - m);
+		int rows = (int)min_of(MR, last - m);
 		LOCAL_POINTER float *p = panel;
 		GLOBAL STORED *a = as;
 		UNROLL
 		for (int i = 0; i < MR; i++) {
-			row[i] = (m + least(i, rows - 1)) * s.a_m;
+			row[i] = (m + min_of(i, rows - 1)) * s.a_m;
 			UNROLL
 			for (int j = 0; j < NV; j++)
 				sum[i][j] = VEC_SPLAT(0.0f);

@@ -118,7 +118,7 @@ FN bool block_of(struct block *b, contraction s, int lines_m, int lines_n)
 	b->index = z / parts;
 	b->part = z % parts;
 	b->k = (long)b->part * s.cut[2];
-	b->end = least(b->k + s.cut[2], s.k);
+	b->end = min_of(b->k + s.cut[2], s.k);
 #else
 	b->part = 0;
 	b->k = 0;

@@ -102,7 +102,7 @@ typedef struct {
 #define Y_ARGS , y_base, y_at
 #endif
 
-FN long least(long a, long b)
+FN long min_of(long a, long b)
 {
 	return a < b ? a : b;
 }

@@ -20,7 +20,7 @@
 FN void pack(GLOBAL float *to, GLOBAL STORED *from, long first, long size, long r_stride,
 	     long k0, long k1, long k_stride, int width)
 {
-	long rows = least(width, size - first), k = k0;
+	long rows = min_of(width, size - first), k = k0;
 	from += first * r_stride;
 	if (rows == width && r_stride == 1)
 		for (; k < k1; k++)
@@ -52,7 +52,7 @@ KERNEL void WORK_GROUP(1, 1) contract_pack(GLOBAL uchar *work_base, ulong work_a
 		return;
 	long a_panels = (s.m + MR - 1) / MR, b_panels = (s.n + NR - 1) / NR;
 	long panel = (long)GROUP_ID(0), k0 = line * s.cut[2];
-	long k1 = least(k0 + s.cut[2], s.k);
+	long k1 = min_of(k0 + s.cut[2], s.k);
 	GLOBAL float *to = (GLOBAL float *)(work_base + work_at) +
 		(long)index * (a_panels * MR + b_panels * NR) * s.k;
 
@@ -77,8 +77,8 @@ KERNEL void WORK_GROUP(1, 1) contract_packed(GLOBAL uchar *work_base, ulong work
 		return;
 	long a_panels = (s.m + MR - 1) / MR, b_panels = (s.n + NR - 1) / NR;
 	long first_a = line * s.cut[0], first_b = (long)GROUP_ID(0) * s.cut[1];
-	long last_a = least(first_a + s.cut[0], a_panels);
-	long last_b = least(first_b + s.cut[1], b_panels);
+	long last_a = min_of(first_a + s.cut[0], a_panels);
+	long last_b = min_of(first_b + s.cut[1], b_panels);
 	long y_matrix = matrix_at(s, index, 0);
 	GLOBAL float *as = (GLOBAL float *)(work_base + work_at) +
 		(long)index * (a_panels * MR + b_panels * NR) * s.k;
@@ -107,7 +107,7 @@ KERNEL void WORK_GROUP(1, 1) contract_packed(GLOBAL uchar *work_base, ulong work
 				}
 			}
 			long m = pa * MR, n = pb * NR;
-			int rows = (int)least(MR, s.m - m), columns = (int)least(NR, s.n - n);
+			int rows = (int)min_of(MR, s.m - m), columns = (int)min_of(NR, s.n - n);
 			if (DENSE_Y(s) && rows == MR && columns == NR) {
 				UNROLL
 				for (int i = 0; i < MR; i++)

@@ -50,7 +50,7 @@ FN void row_starts(long *row, long first, contraction s)
 {
 	UNROLL
 	for (int i = 0; i < ROWS; i++)
-		row[i] = least(first + i, s.m - 1) * s.a_m;
+		row[i] = min_of(first + i, s.m - 1) * s.a_m;
 }
 
 // Groups: (chunks of COLUMNS columns, 1, batch index); requires at least COLUMNS columns. The last
@@ -66,7 +66,7 @@ KERNEL void WORK_GROUP(ACROSS, SLICES) contract_rows_n(GLOBAL uchar *a_base, ulo
 	long line;
 	if (!line_of(s, &line, &index))
 		return;
-	long own = (long)GROUP_ID(0) * COLUMNS, n = least(own, s.n - COLUMNS) + x * VEC_WIDTH;
+	long own = (long)GROUP_ID(0) * COLUMNS, n = min_of(own, s.n - COLUMNS) + x * VEC_WIDTH;
 	long y_matrix = matrix_at(s, index, 0), row[ROWS];
 	GLOBAL STORED *a = (GLOBAL STORED *)(a_base + a_at) +
 		(matrix_at(s, index, 1) + slice * s.a_k);
@@ -134,14 +134,14 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) contract_rows_t(GLOBAL uchar *a_base,
 	if (!line_of(s, &line, &index))
 		return;
 	long n = (long)GROUP_ID(0) * NC, whole = s.k - s.k % (ITEMS * VEC_WIDTH);
-	int columns = (int)least(NC, s.n - n);
+	int columns = (int)min_of(NC, s.n - n);
 	long y_matrix = matrix_at(s, index, 0), row[ROWS], column[NC];
 	GLOBAL STORED *a = (GLOBAL STORED *)(a_base + a_at) + matrix_at(s, index, 1);
 	GLOBAL STORED *b = (GLOBAL STORED *)(b_base + b_at) + matrix_at(s, index, 2);
 
 	UNROLL
 	for (int j = 0; j < NC; j++)
-		column[j] = (n + least(j, columns - 1)) * s.b_n;
+		column[j] = (n + min_of(j, columns - 1)) * s.b_n;
 	for (long m = 0; m < s.m; m += ROWS) {
 		VEC sum[ROWS][NC];
 		float tile[ROWS][NC];

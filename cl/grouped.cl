@@ -22,10 +22,10 @@ struct grouped_args {
 
 // The beginning of group e, clamped so that it is not before the previous group or after the last
 // row.
-FN long begin_of(GLOBAL const long *first, const struct grouped_args *s, long e, long least)
+FN long begin_of(GLOBAL const long *first, const struct grouped_args *s, long e, long low)
 {
 	long at = first[e * s->first];
-	return at < least ? least : at > s->rows ? s->rows : at;
+	return at < low ? low : at > s->rows ? s->rows : at;
 }
 
 // Reports the first invalid offset; called by one item.
@@ -36,7 +36,7 @@ FN void check_groups(GLOBAL const long *first, const struct grouped_args *s REPO
 		long at = first[e * s->first];
 		if (at < last || at > s->rows) {
 			REPORT_AT->value = at;
-			REPORT_AT->most = last;
+			REPORT_AT->limit = last;
 			report_bad(REPORT_AT, (ulong)e);
 			return;
 		}

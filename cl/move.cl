@@ -196,17 +196,17 @@ KERNEL void WORK_GROUP(ITEMS, 1) move_tiles(GLOBAL uchar *to, ulong to_at, GLOBA
 
 // Adds a device-side start's contribution to the shift; `begin` resets it first. One item.
 KERNEL void move_start(GLOBAL uchar *shift, ulong shift_at, GLOBAL uchar *start, ulong start_at,
-	long most, long stride, ulong axis, ulong begin REPORT_PARAMS)
+	long limit, long stride, ulong axis, ulong begin REPORT_PARAMS)
 {
 	GLOBAL long *to = (GLOBAL long *)(shift + shift_at);
 	long value = *(GLOBAL const long *)(start + start_at);
 
 	if (GLOBAL_ID(0))
 		return;
-	if (value < 0 || value > most) {
+	if (value < 0 || value > limit) {
 		if (!has_report(REPORT_AT)) {
 			REPORT_AT->value = value;
-			REPORT_AT->most = most;
+			REPORT_AT->limit = limit;
 		}
 		report_bad(REPORT_AT, axis);
 		value = 0;

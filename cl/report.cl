@@ -6,7 +6,7 @@
 struct report {
 	// first: smallest position, all bits set: no report; count: number counted - 1
 	uint first, count;
-	long value, most;       // written only by kernels that report from a single item
+	long value, limit;         // written only by kernels that report from a single item
 };
 
 #define REPORT_PARAMS , GLOBAL uchar *reports, ulong report_slot

@@ -201,10 +201,10 @@ FN float rounded(float x)
 // alpha - k / from
 FN struct c1 half_step(float re, float im, float k, struct c1 from)
 {
-	float most = c1_size(from), scale, x, y, square, w;
+	float largest = c1_size(from), scale, x, y, square, w;
 	struct c1 q;
 	// a power of two such that |from| times it is in 1 .. 3
-	scale = AS_FLOAT(0x7f000000u - (AS_UINT(most) & 0x7f800000u));
+	scale = AS_FLOAT(0x7f000000u - (AS_UINT(largest) & 0x7f800000u));
 	x = from.re * scale;
 	y = from.im * scale;
 	square = rounded(rounded(x * x) + rounded(y * y));
@@ -242,7 +242,7 @@ FN void half_chain(const struct chain_args *s, const struct chain_room *m, int l
 FN RV half_sweep(const struct chain_args *s, int item, const struct chain_room *m, int from_end, struct results to)
 {
 	int len = LEN(s);
-	RV most = splat((REAL)0), im = -m->y[item];
+	RV largest = splat((REAL)0), im = -m->y[item];
 	for (int i = 0; i < len; i++) {
 		int t = from_end ? i : len - 1 - i;
 		RV k = m->k[AT(t + from_end)], dr, di, d;
@@ -258,10 +258,10 @@ FN RV half_sweep(const struct chain_args *s, int item, const struct chain_room *
 		dr = is.re - to.re[AT(t)];
 		di = is.im - to.im[AT(t)];
 		d = RFMA(dr, dr, di * di);
-		most = d > most || d != d ? d : most;
+		largest = d > largest || d != d ? d : largest;
 		KEEP(t, is);
 	}
-	return most;
+	return largest;
 }
 
 // Half-precision results and, per lane, the change (including the sweeps' own rounding) and the
@@ -269,7 +269,7 @@ FN RV half_sweep(const struct chain_args *s, int item, const struct chain_room *
 FN void half_pass(const struct chain_args *s, int item, const struct chain_room *m, struct results to,
 	struct results other, LOCAL_POINTER RV *change, LOCAL_POINTER RV *high)
 {
-	RV least = m->k[AT(0)], squares[2], most = splat((REAL)0), im = -m->y[item], large = splat((REAL)1);
+	RV smallest = m->k[AT(0)], squares[2], largest = splat((REAL)0), im = -m->y[item], large = splat((REAL)1);
 	for (int end = 0; end < (LEFT ? 1 : 2); end++) {
 		struct results at = end ? other : to;
 		squares[end] = splat((REAL)0);
@@ -288,8 +288,8 @@ FN void half_pass(const struct chain_args *s, int item, const struct chain_room 
 #endif
 		d = inverse(d.re, d.im, false);
 		KEEP(t, d);
-		most = fabs(d.im) > most || d.im != d.im ? fabs(d.im) : most;
-		least = m->k[AT(t + 1)] < least ? m->k[AT(t + 1)] : least;
+		largest = fabs(d.im) > largest || d.im != d.im ? fabs(d.im) : largest;
+		smallest = m->k[AT(t + 1)] < smallest ? m->k[AT(t + 1)] : smallest;
 		large = LARGER(LARGER(fabs(m->a[AT(t)]), m->k[AT(t)]), large);
 	}
 	// 2^-20: the sweeps round as if matrix elements were off by a few roundings
@@ -297,8 +297,8 @@ FN void half_pass(const struct chain_args *s, int item, const struct chain_room 
 #if !LEFT
 	squares[0] += sqrt(squares[1]);
 #endif
-	change[item] = least < 0 ? splat((REAL)-1) : squares[0];
-	high[item] = most;
+	change[item] = smallest < 0 ? splat((REAL)-1) : squares[0];
+	high[item] = largest;
 }
 
 // Decides from a row's largest change and |Im G| whether it must be recomputed; writes its error
@@ -378,13 +378,13 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) resolvent(GLOBAL uchar *y, ulong y_at
 #if WHICH == 2
 	if (item == 0) {
 		GLOBAL REAL *of = PART_OF(&s, work, work_at, p.row, p.part);
-		REAL worst = (REAL)0, most = (REAL)0;
+		REAL worst = (REAL)0, largest = (REAL)0;
 		for (int lane = 0; lane < LANES; lane++) {
 			worst = worse(worst, AS_REALS(change)[lane]);
-			most = worse(most, AS_REALS(high)[lane]);
+			largest = worse(largest, AS_REALS(high)[lane]);
 		}
 		of[PART_CHANGE] = worst;
-		of[PART_HIGH] = most;
+		of[PART_HIGH] = largest;
 	}
 	leave_entry(&s, &p, item, front, after, work, work_at);
 	(void)again;
@@ -393,7 +393,7 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) resolvent(GLOBAL uchar *y, ulong y_at
 	for (int side = item; side < (int)s.sides; side += ITEMS) {
 		long row = p.row + side;
 		int first = side * (int)s.chunks;
-		REAL worst = (REAL)0, most = (REAL)0;
+		REAL worst = (REAL)0, largest = (REAL)0;
 		bool judge = false;
 #if WHICH == 3
 		(void)change;
@@ -401,16 +401,16 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) resolvent(GLOBAL uchar *y, ulong y_at
 		for (long part = 0; part < s.parts && row < s.rows; part++) {
 			GLOBAL REAL *of = PART_OF(&s, work, work_at, row, part);
 			worst = worse(worst, of[PART_CHANGE]);
-			most = worse(most, of[PART_HIGH]);
+			largest = worse(largest, of[PART_HIGH]);
 		}
 #else
 		for (int lane = first; lane < first + (int)s.chunks; lane++) {
 			worst = worse(worst, AS_REALS(change)[lane]);
-			most = worse(most, AS_REALS(high)[lane]);
+			largest = worse(largest, AS_REALS(high)[lane]);
 		}
 #endif
 		if (row < s.rows)
-			judge = judged(&s, AS_REALS(m.y)[first], worst, most, bound, bound_at, row, p.part == 0, reports,
+			judge = judged(&s, AS_REALS(m.y)[first], worst, largest, bound, bound_at, row, p.part == 0, reports,
 				report_slot);
 		for (int lane = first; lane < first + (int)s.chunks; lane++)
 			again[lane] = judge ? (REAL)1 : (REAL)0;

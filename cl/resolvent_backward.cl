@@ -75,8 +75,8 @@ FN RV surrogate(const struct chain_args *s, struct cx g, struct cx cot)
 	struct cx f = cx_product(g, g);
 	RV cross = f.im * cot.im, diag = f.re * cot.re + (SURROGATE == 4 ? -cross : cross);
 	RV modulus = sqrt(f.re * f.re + f.im * f.im), beta = splat((REAL)s->blend + (REAL)s->blend_rest);
-	RV least = splat((REAL)1e-3), inv, da;
-	RV scale = modulus < least ? least / (modulus + splat((REAL)1e-9)) : splat((REAL)1);
+	RV smallest = splat((REAL)1e-3), inv, da;
+	RV scale = modulus < smallest ? smallest / (modulus + splat((REAL)1e-9)) : splat((REAL)1);
 	f.re = f.re * scale + splat((REAL)1e-6);
 	f.im = f.im * scale;
 	inv = (cot.re * f.re + cot.im * f.im) / (f.re * f.re + f.im * f.im);
@@ -369,20 +369,20 @@ FN bool serves(const struct chain_args *s, const struct chain_place *p, int item
 #if SERVE
 	bool some = false;
 	for (int lane = item * VW; lane < (item + 1) * VW; lane++) {
-		REAL most = (REAL)0;
+		REAL largest = (REAL)0;
 		for (int t = 0; t < LEN(s); t++) {
-			most = LARGER(fabs(AS_REALS(j->dr)[LANE_AT(t, lane)]), most);
-			most = LARGER(fabs(AS_REALS(j->di)[LANE_AT(t, lane)]), most);
+			largest = LARGER(fabs(AS_REALS(j->dr)[LANE_AT(t, lane)]), largest);
+			largest = LARGER(fabs(AS_REALS(j->di)[LANE_AT(t, lane)]), largest);
 		}
-		AS_REALS(j->enter)[lane] = most;
+		AS_REALS(j->enter)[lane] = largest;
 	}
 	WAIT();
 	for (int side = 0; side < (int)s->sides; side++) {
-		REAL most = (REAL)0;
+		REAL largest = (REAL)0;
 		int first = side * (int)s->chunks;
 		for (int lane = first; lane < first + (int)s->chunks; lane++)
-			most = LARGER(AS_REALS(j->enter)[lane], most);
-		bool served = (most < (REAL)s->adaptive) == (SERVE == 1);
+			largest = LARGER(AS_REALS(j->enter)[lane], largest);
+		bool served = (largest < (REAL)s->adaptive) == (SERVE == 1);
 #if ODD == 2
 		served = served || row_is_odd(s, work, work_at, p->row + side < s->rows ? p->row + side : p->row);
 #endif

@@ -32,12 +32,12 @@ FN struct cx inverse(RV re, RV im, const bool wild)
 	struct cx q;
 	RV r, scale = splat((REAL)1);
 	if (wild) {
-		RV most = LARGER(fabs(re), fabs(im)), up = splat((REAL)1152921504606846976.0); // 2^60
-		RV least = splat((REAL)1 / HUGE_REAL);
-		im = most < least ? splat((REAL)0) : im;
-		re = most < least ? least : re;
-		scale = most < (REAL)1 / up ? up : scale;
-		scale = most > up ? (REAL)1 / up : scale;
+		RV largest = LARGER(fabs(re), fabs(im)), up = splat((REAL)1152921504606846976.0); // 2^60
+		RV smallest = splat((REAL)1 / HUGE_REAL);
+		im = largest < smallest ? splat((REAL)0) : im;
+		re = largest < smallest ? smallest : re;
+		scale = largest < (REAL)1 / up ? up : scale;
+		scale = largest > up ? (REAL)1 / up : scale;
 		re *= scale;
 		im *= scale;
 	}
@@ -88,10 +88,10 @@ FN struct c1 c1_times(struct c1 a, REAL by)
 FN struct c1 c1_ratio(struct c1 a, struct c1 b)
 {
 	struct c1 q;
-	REAL most = c1_size(b), r;
-	if (most > 0) {
-		b = c1_times(b, (REAL)1 / most);
-		r = (REAL)1 / (b.re * b.re + b.im * b.im) / most;
+	REAL largest = c1_size(b), r;
+	if (largest > 0) {
+		b = c1_times(b, (REAL)1 / largest);
+		r = (REAL)1 / (b.re * b.re + b.im * b.im) / largest;
 		q.re = RFMA(a.re, b.re, a.im * b.im) * r;
 		q.im = RFMA(a.im, b.re, -(a.re * b.im)) * r;
 		if (c1_size(q) <= HUGE_REAL)
@@ -111,16 +111,16 @@ FN struct c1 nothing(void)
 
 // ---- links ----
 
-// A power of two that keeps numbers up to `most` in range for a few steps.
-FN RV scale_of(RV most)
+// A power of two that keeps numbers up to `largest` in range for a few steps.
+FN RV scale_of(RV largest)
 {
 #ifdef F64_LANES // products of numbers of f32 may be as large as 1e76
 	RV up = splat((REAL)1.6069380442589903e60), high = splat((REAL)1.2676506002282294e30); // 2^200, 2^100
 #else
 	RV up = splat((REAL)1152921504606846976.0), high = splat((REAL)1099511627776.0); // 2^60, 2^40
 #endif
-	RV scale = most < (REAL)1 / high ? up : splat((REAL)1);
-	return most > high ? (REAL)1 / up : scale;
+	RV scale = largest < (REAL)1 / high ? up : splat((REAL)1);
+	return largest > high ? (REAL)1 / up : scale;
 }
 
 // The continuants of the item's lanes, excluding the bond before them.
@@ -170,31 +170,31 @@ FN void link_lanes(const struct chain_args *s, int item, const struct chain_room
 FN struct link joined(const struct link *a, const struct link *b, REAL k)
 {
 	struct link q;
-	REAL most;
+	REAL largest;
 	q.u0 = c1_less(c1_product(a->u0, b->u0), k, a->u1, b->v0);
 	q.u1 = c1_less(c1_product(a->u0, b->u1), k, a->u1, b->v1);
 	q.v0 = c1_less(c1_product(a->v0, b->u0), k, a->v1, b->v0);
 	q.v1 = c1_less(c1_product(a->v0, b->u1), k, a->v1, b->v1);
 	// scale to about 1: exact, since by a power of two
-	most = LARGER(LARGER(c1_size(q.u0), c1_size(q.u1)), LARGER(c1_size(q.v0), c1_size(q.v1)));
+	largest = LARGER(LARGER(c1_size(q.u0), c1_size(q.u1)), LARGER(c1_size(q.v0), c1_size(q.v1)));
 #ifdef F64_LANES
-	for (int i = 0; i < 4 && most > 0 && !(most < (REAL)1e38f && most > (REAL)1e-38f); i++) { // 2^+-200
-		REAL by = most > 1 ? (REAL)6.223015277861142e-61 : (REAL)1.6069380442589903e60;
+	for (int i = 0; i < 4 && largest > 0 && !(largest < (REAL)1e38f && largest > (REAL)1e-38f); i++) { // 2^+-200
+		REAL by = largest > 1 ? (REAL)6.223015277861142e-61 : (REAL)1.6069380442589903e60;
 		q.u0 = c1_times(q.u0, by);
 		q.u1 = c1_times(q.u1, by);
 		q.v0 = c1_times(q.v0, by);
 		q.v1 = c1_times(q.v1, by);
-		most *= by;
+		largest *= by;
 	}
 #endif
-	for (int i = 0; i < 6 && most > 0 && !(most < 2 && most > (REAL)1e-6); i++) {
-		REAL by = most > 1 ? (most > (REAL)4294967296.0 ? (REAL)1 / (REAL)4294967296.0 : (REAL)1 / (REAL)65536) :
-				     (most < (REAL)1e-12 ? (REAL)4294967296.0 : (REAL)65536);
+	for (int i = 0; i < 6 && largest > 0 && !(largest < 2 && largest > (REAL)1e-6); i++) {
+		REAL by = largest > 1 ? (largest > (REAL)4294967296.0 ? (REAL)1 / (REAL)4294967296.0 : (REAL)1 / (REAL)65536) :
+				     (largest < (REAL)1e-12 ? (REAL)4294967296.0 : (REAL)65536);
 		q.u0 = c1_times(q.u0, by);
 		q.u1 = c1_times(q.u1, by);
 		q.v0 = c1_times(q.v0, by);
 		q.v1 = c1_times(q.v1, by);
-		most *= by;
+		largest *= by;
 	}
 	return q;
 }

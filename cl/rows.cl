@@ -257,12 +257,12 @@ FN long row_later(struct walk w, long count)
 #if ITEMS > 1 && defined WARP
 #define TEAM (ITEMS < WARP ? ITEMS : WARP) // items that exchange registers
 
-FN float team_join(float x, LOCAL_POINTER float *tree, int item, bool most)
+FN float team_join(float x, LOCAL_POINTER float *tree, int item, bool largest)
 {
 	UNROLL
 	for (int k = TEAM / 2; k; k /= 2) {
 		float y = SHUFFLE_XOR(x, k);
-		x = most ? fmax(x, y) : x + y;
+		x = largest ? fmax(x, y) : x + y;
 	}
 #if ITEMS > WARP
 	if (item % WARP == 0)
@@ -271,7 +271,7 @@ FN float team_join(float x, LOCAL_POINTER float *tree, int item, bool most)
 	x = tree[0];
 	UNROLL
 	for (int k = 1; k < ITEMS / WARP; k++)
-		x = most ? fmax(x, tree[k]) : x + tree[k];
+		x = largest ? fmax(x, tree[k]) : x + tree[k];
 	BARRIER();
 #endif
 	return x;
@@ -346,12 +346,12 @@ FN float row_max(GLOBAL const stored *x, int n, LOCAL_POINTER float *tree, int i
 }
 
 // A finished row whose non-temporal store is deferred, in whole vectors: y = kept a or, if nothing
-// was kept, y = x - most - log_sum (not their sum, which would lose a small logarithm).
+// was kept, y = x - largest - log_sum (not their sum, which would lose a small logarithm).
 struct late {
 	GLOBAL stored *y;
 	GLOBAL const stored *x;
 	LOCAL_POINTER const float *kept;
-	VEC a, most, log_sum;
+	VEC a, largest, log_sum;
 };
 
 FN void late_write(const struct late *l, bool kept, int i)
@@ -360,17 +360,17 @@ FN void late_write(const struct late *l, bool kept, int i)
 	if (kept)
 		v = VEC_LOAD(l->kept + i) * l->a;
 	else
-		v = load(l->x + i, VEC_WIDTH, 0.0f) - l->most - l->log_sum;
+		v = load(l->x + i, VEC_WIDTH, 0.0f) - l->largest - l->log_sum;
 	store(v, l->y + i, VEC_WIDTH, true);
 }
 
-// This item's part of the sum of exp(x - most) over a row; `keep`: stores its terms in `kept`. x is
+// This item's part of the sum of exp(x - largest) over a row; `keep`: stores its terms in `kept`. x is
 // already in cache and memory would be idle, so meanwhile the row `later`, which is read next, is
 // prefetched and, if `writes`, `late` is written (which has kept terms if this row keeps them).
-FN float row_exp_late(GLOBAL const stored *x, int n, float most, GLOBAL const stored *later,
+FN float row_exp_late(GLOBAL const stored *x, int n, float largest, GLOBAL const stored *later,
 	LOCAL_POINTER float *kept, bool keep, const struct late *late, bool writes, int item)
 {
-	VEC m = VEC_SPLAT(most), sum[4], e[4];
+	VEC m = VEC_SPLAT(largest), sum[4], e[4];
 	int i = item * VEC_WIDTH;
 	UNROLL
 	for (int k = 0; k < 4; k++)
@@ -402,11 +402,11 @@ FN float row_exp_late(GLOBAL const stored *x, int n, float most, GLOBAL const st
 	return VEC_SUM((sum[0] + sum[1]) + (sum[2] + sum[3]));
 }
 
-FN float row_exp(GLOBAL const stored *x, int n, float most, GLOBAL const stored *later,
+FN float row_exp(GLOBAL const stored *x, int n, float largest, GLOBAL const stored *later,
 	LOCAL_POINTER float *kept, bool keep, int item)
 {
 	struct late none;
-	return row_exp_late(x, n, most, later, kept, keep, &none, false, item);
+	return row_exp_late(x, n, largest, later, kept, keep, &none, false, item);
 }
 
 // A single number: passed by value, or in memory.

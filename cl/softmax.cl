@@ -25,19 +25,19 @@ FN void scale_row(GLOBAL stored *y, LOCAL_POINTER const float *e, int n, VEC sca
 		store(VEC_LOAD(e + i) * scale, y + i, n - i, false);
 }
 
-// y = x - most - log_sum; not their sum, which would lose a small logarithm
-FN void shift_row(GLOBAL stored *y, GLOBAL const stored *x, int n, VEC most, VEC log_sum,
+// y = x - largest - log_sum; not their sum, which would lose a small logarithm
+FN void shift_row(GLOBAL stored *y, GLOBAL const stored *x, int n, VEC largest, VEC log_sum,
 	int item)
 {
 	for (int i = item * VEC_WIDTH; i < n; i += STEP)
-		store(load(x + i, n - i, 0.0f) - most - log_sum, y + i, n - i, false);
+		store(load(x + i, n - i, 0.0f) - largest - log_sum, y + i, n - i, false);
 }
 
-// y = exp(x - most) * scale
-FN void exp_row(GLOBAL stored *y, GLOBAL const stored *x, int n, VEC most, VEC scale, int item)
+// y = exp(x - largest) * scale
+FN void exp_row(GLOBAL stored *y, GLOBAL const stored *x, int n, VEC largest, VEC scale, int item)
 {
 	for (int i = item * VEC_WIDTH; i < n; i += STEP)
-		store(exp_one(load(x + i, n - i, 0.0f) - most) * scale, y + i, n - i, false);
+		store(exp_one(load(x + i, n - i, 0.0f) - largest) * scale, y + i, n - i, false);
 }
 
 FN void softmax_row(GLOBAL const stored *x, GLOBAL const stored *later, GLOBAL stored *y,
@@ -45,20 +45,20 @@ FN void softmax_row(GLOBAL const stored *x, GLOBAL const stored *later, GLOBAL s
 {
 	int n = a->cols;
 	bool keep = n <= KEEP;
-	float most = row_max(x, n, tree, item), total;
+	float largest = row_max(x, n, tree, item), total;
 
 	// no barriers inside branches: PoCL 3.1 generates crashing code for them
 	if (keep && !a->logarithm)
-		total = row_exp(x, n, most, later, kept, true, item);
+		total = row_exp(x, n, largest, later, kept, true, item);
 	else
-		total = row_exp(x, n, most, later, kept, false, item);
+		total = row_exp(x, n, largest, later, kept, false, item);
 	total = group_sum(total, tree, item);
 	if (a->logarithm)
-		shift_row(y, x, n, VEC_SPLAT(most), VEC_SPLAT(log(total)), item);
+		shift_row(y, x, n, VEC_SPLAT(largest), VEC_SPLAT(log(total)), item);
 	else if (keep)
 		scale_row(y, kept, n, VEC_SPLAT(1.0f / total), item);
 	else
-		exp_row(y, x, n, VEC_SPLAT(most), VEC_SPLAT(1.0f / total), item);
+		exp_row(y, x, n, VEC_SPLAT(largest), VEC_SPLAT(1.0f / total), item);
 }
 
 // With non-temporal stores: a row is written while the exponentials of the next one are computed.
@@ -73,19 +73,19 @@ FN void softmax_late(GLOBAL uchar *y_base, ulong y_at, GLOBAL uchar *x_base, ulo
 	for (struct walk w = first_row(a->each); w.row < a->count; w = row_after(w)) {
 		GLOBAL const stored *x = row_at(x_base, x_at, &a->a, w.row);
 		GLOBAL const stored *later = row_at(x_base, x_at, &a->a, row_later(w, a->count));
-		float most = row_max(x, n, tree, item), total;
+		float largest = row_max(x, n, tree, item), total;
 		if (waits)
-			total = row_exp_late(x, n, most, later, kept + at, keep, &late, true,
+			total = row_exp_late(x, n, largest, later, kept + at, keep, &late, true,
 				item);
 		else
-			total = row_exp_late(x, n, most, later, kept + at, keep, &late, false,
+			total = row_exp_late(x, n, largest, later, kept + at, keep, &late, false,
 				item);
 		total = group_sum(total, tree, item);
 		late.y = row_at(y_base, y_at, &a->out, w.row);
 		late.x = x;
 		late.kept = kept + at;
 		late.a = VEC_SPLAT(1.0f / total);
-		late.most = VEC_SPLAT(most);
+		late.largest = VEC_SPLAT(largest);
 		late.log_sum = VEC_SPLAT(log(total));
 		waits = true;
 		at = at ? 0 : KEEP;

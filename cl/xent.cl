@@ -34,23 +34,23 @@ KERNEL void WORK_GROUP(ITEMS, 1) xent_rows(GLOBAL uchar *lse_base, ulong lse_at,
 		long r = w.row;
 		GLOBAL const stored *x = row_at(x_base, x_at, &a.x, r);
 		GLOBAL const stored *later = row_at(x_base, x_at, &a.x, row_later(w, a.count));
-		float most = row_max(x, n, tree, item);
-		float sum = row_exp(x, n, most, later, tree, false, item);
+		float largest = row_max(x, n, tree, item);
+		float sum = row_exp(x, n, largest, later, tree, false, item);
 		float logsum = log(group_sum(sum, tree, item));
-		VEC m = VEC_SPLAT(most), all = VEC_SPLAT(0.0f);
+		VEC m = VEC_SPLAT(largest), all = VEC_SPLAT(0.0f);
 		for (int i = a.smooth > 0.0f ? first : n; i < n; i += STEP)
-			all += load(x + i, n - i, most) - m;
+			all += load(x + i, n - i, largest) - m;
 		float spread = group_sum(VEC_SUM(all), tree, item) / (float)n;
 		if (item == 0) {
 			long id = id_at(ids_base + ids_at, r, a.wide);
 			float l = id == a.ignore ? 0.0f : NAN;
 			// relative to the maximum, which may be large
 			if (id >= 0 && id < n && id != a.ignore)
-				l = logsum - (1.0f - a.smooth) * (load_one(x + id) - most) -
+				l = logsum - (1.0f - a.smooth) * (load_one(x + id) - largest) -
 					(a.smooth > 0.0f ? a.smooth * spread : 0.0f);
 			if (id != a.ignore && (id < 0 || id >= n))
 				report_bad(REPORT_AT, (ulong)r);
-			lse[r] = most + logsum;
+			lse[r] = largest + logsum;
 			loss[r] = l;
 		}
 	}

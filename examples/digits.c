@@ -7,9 +7,9 @@
 
 enum { TRAIN = 1440, BATCH = 32, EPOCHS = 12 };
 
-static int next(void *arg, int64_t part, int most, yoke_tensor **in)
+static int next(void *arg, int64_t part, int max, yoke_tensor **in)
 {
-	(void)part, (void)most;
+	(void)part, (void)max;
 	const int64_t rows = yoke_loader_next(arg, 2, in, NULL);
 	return rows > 0 ? 2 : (int)rows;
 }

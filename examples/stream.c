@@ -24,13 +24,13 @@ int main(int argc, char **argv)
 	}
 	for (int what = 0; what < 4 && !err; what++)
 		err = yoke_statistic_read(s, (int[]){ YOKE_STATISTIC_MEAN, YOKE_STATISTIC_VARIANCE, YOKE_STATISTIC_MIN,
-						     YOKE_STATISTIC_GREATEST }[what], number + what * c, (size_t)c);
+						     YOKE_STATISTIC_MAX }[what], number + what * c, (size_t)c);
 	if (!err)
 		err = yoke_statistic_read(s, YOKE_STATISTIC_COUNT, &count, 1);
 	if (err)
 		fprintf(stderr, "stream: %s\n", yoke_error());
 	else
-		printf("%.0f rows\nchannel mean variance least greatest\n", count);
+		printf("%.0f rows\nchannel mean variance min max\n", count);
 	for (int64_t i = 0; i < c && !err; i++)
 		printf("%lld %g %g %g %g\n", (long long)i, number[i], number[c + i], number[2 * c + i], number[3 * c + i]);
 	yoke_statistic_free(s);

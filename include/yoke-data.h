@@ -96,8 +96,8 @@ YOKE_API yoke_dataset *yoke_dataset_new(const struct yoke_dataset_options *);
 YOKE_API void yoke_dataset_free(yoke_dataset *);
 YOKE_API const char *yoke_dataset_name(const yoke_dataset *);
 YOKE_API int64_t yoke_dataset_count(const yoke_dataset *);
-// Fills the first `most` elements of `to` (NULL for none) and returns the number of fields.
-YOKE_API int yoke_dataset_fields(const yoke_dataset *, int most, struct yoke_field *to);
+// Fills the first `max` elements of `to` (NULL for none) and returns the number of fields.
+YOKE_API int yoke_dataset_fields(const yoke_dataset *, int max, struct yoke_field *to);
 // A hash of the contents; for datasets of unknown contents, of names, fields and numbers of
 // samples.
 YOKE_API uint64_t yoke_dataset_fingerprint(const yoke_dataset *);

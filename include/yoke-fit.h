@@ -2,7 +2,7 @@
 // Trains custom networks with the loop of `yoke train`: gradient accumulation, clipping, schedules,
 // mixed precision, validation, checkpoints, bitwise-exact resumption, and a clean end at Ctrl-C.
 //
-//	static int next(void *arg, int64_t part, int most, yoke_tensor **in) // a batch: two tensors
+//	static int next(void *arg, int64_t part, int max, yoke_tensor **in) // a batch: two tensors
 //	{
 //		return yoke_loader_next(arg, 2, in, NULL) > 0 ? 2 : YOKE_EIO;
 //	}
@@ -71,17 +71,17 @@ struct yoke_fit { // 0 or NULL means "not used" unless stated otherwise
 	int64_t steps;         // total, including those of a resumed run; 0: until `next` has no
 			       // more batches
 	int64_t accumulate;    // batches per step; 0: 1
-	// Returns the number of tensors, at most `most`, of the next batch, which it stores in
+	// Returns the number of tensors, at most `max`, of the next batch, which it stores in
 	// `in`; 0 if there are no more, which ends the run after the last step that had all of its
 	// batches; or an error, which ends it immediately.  part: number of the batch in the run,
 	// from 0.
-	int (*next)(void *arg, int64_t part, int most, yoke_tensor **in);
+	int (*next)(void *arg, int64_t part, int max, yoke_tensor **in);
 	// Records the loss of a batch, a single number.
 	yoke_tensor *(*loss)(void *arg, yoke_module *net, int n, yoke_tensor *const *in);
 	// Like next, for validation: receives the batch number 0, 1, ... and returns 0 after the
 	// last batch.  The net is in evaluation mode.  The result is the mean of the batches'
 	// losses, each weighted by the size of the first axis of the batch's first tensor.
-	int (*valid)(void *arg, int64_t number, int most, yoke_tensor **in);
+	int (*valid)(void *arg, int64_t number, int max, yoke_tensor **in);
 	// Receives the outcome of a step; a nonzero result saves and ends the run after it, as a
 	// signal does.
 	int (*log)(void *arg, const struct yoke_fit_step *);

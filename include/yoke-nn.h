@@ -98,10 +98,10 @@ enum { YOKE_MODULE_BUFFER = 1, YOKE_MODULE_FROZEN = 2 };
 // returned.
 YOKE_API int yoke_module_each(yoke_module *, int (*fn)(void *arg, const char *path, yoke_tensor *, unsigned flags),
 			      void *arg);
-// Lists the parameters that are not frozen: fills the first `most` elements of `to`, and of names
+// Lists the parameters that are not frozen: fills the first `max` elements of `to`, and of names
 // unless NULL, and returns their total number.  The names are valid until the module, or one that
 // contains it, is changed or freed.
-YOKE_API int yoke_module_parameters(yoke_module *, int most, yoke_tensor **to, const char **names);
+YOKE_API int yoke_module_parameters(yoke_module *, int max, yoke_tensor **to, const char **names);
 // Finds a parameter or buffer by its path; ENOENT: there is none.
 YOKE_API yoke_tensor *yoke_module_find(yoke_module *, const char *path);
 // Freezes the parameters whose names match (on = 1), or makes them trainable again (0).  No
@@ -129,12 +129,12 @@ YOKE_API yoke_tensor *yoke_call(yoke_module *, yoke_tensor *x);
 // Saves parameters and buffers by name to a safetensors file, written atomically.  Waits for their
 // values.
 YOKE_API int yoke_module_save(yoke_module *, const char *path);
-// Saves to several files with at most `most` bytes of tensors each (a larger tensor gets its own
+// Saves to several files with at most `max` bytes of tensors each (a larger tensor gets its own
 // file) and an index, in the sharded format of the Hugging Face libraries: path is
 // NAME.safetensors.index.json, the files are NAME-00001-of-00003.safetensors.  The index is written
 // last, and then the files of the previous index are deleted, so a process killed at any time
 // leaves the complete old or new set.
-YOKE_API int yoke_module_save_split(yoke_module *, const char *path, uint64_t most);
+YOKE_API int yoke_module_save_split(yoke_module *, const char *path, uint64_t max);
 struct yoke_module_load {
 	size_t size;  // sizeof, set by the caller
 	int partial;  // 0: names in the file and the module must be identical; else unmatched ones

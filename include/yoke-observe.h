@@ -85,7 +85,7 @@ struct yoke_profile_row {
 	const char *op, *device;
 	const char *implementation, *shapes, *range, *site, *scopes; // "" unless requested by flags
 	uint64_t calls;
-	double total, mean, least, most; // total, mean, minimum, maximum seconds on its device;
+	double total, mean, min, max; // total, mean, minimum, maximum seconds on its device;
 					 // NaN: no device times
 	double share;                    // of all rows' totals, in percent
 	double host;                     // host seconds to enqueue it; on the CPU, to execute it
@@ -104,9 +104,9 @@ struct yoke_profile_row {
 	double occupancy;                // 0..1: resident warps over the maximum
 };
 enum yoke_bound { YOKE_BOUND_UNKNOWN, YOKE_BOUND_COMPUTE, YOKE_BOUND_MEMORY, YOKE_BOUND_LAUNCH };
-// The rows of the current cycle, longest first: fills the first `most` elements of `to` (NULL for
+// The rows of the current cycle, longest first: fills the first `max` elements of `to` (NULL for
 // none) and returns the total number.  Waits until all work is done.
-YOKE_API int yoke_profile_rows(yoke_profile *, int most, struct yoke_profile_row *to);
+YOKE_API int yoke_profile_rows(yoke_profile *, int max, struct yoke_profile_row *to);
 // The rows as a text table of at most `rows` rows (0: all), sorted by a column, "total" if NULL;
 // omitted rows are summed up in one row, "others".  Works like snprintf: writes at most cap bytes
 // including the terminating NUL and returns the length without it.  EINVAL lists the columns.
@@ -125,7 +125,7 @@ struct yoke_profile_range {
 			     // counts for their common enclosing range
 };
 // The ranges, as in yoke_profile_rows, in the order in which they were first pushed.
-YOKE_API int yoke_profile_ranges(yoke_profile *, int most, struct yoke_profile_range *to);
+YOKE_API int yoke_profile_ranges(yoke_profile *, int max, struct yoke_profile_range *to);
 
 // Memory at the peak of the plan with the largest arena, grouped by op, range and site; largest
 // first.
@@ -136,7 +136,7 @@ struct yoke_profile_holder {
 };
 // The holders, as in yoke_profile_rows (needs YOKE_PROFILE_MEMORY).  They sum up to the arena's
 // bytes: bytes that belong to no value are "between values".
-YOKE_API int yoke_profile_peak(yoke_profile *, int most, struct yoke_profile_holder *to);
+YOKE_API int yoke_profile_peak(yoke_profile *, int max, struct yoke_profile_holder *to);
 
 // Accuracy of a profile's times.
 struct yoke_profile_quality {

@@ -38,13 +38,13 @@ enum yoke_statistic_what {
 	YOKE_STATISTIC_COVARIANCE,  // C * C, row-major; divided by count - 1
 	YOKE_STATISTIC_CORRELATION, // C * C; 0 off the diagonal for a constant channel
 	YOKE_STATISTIC_MIN,       // C
-	YOKE_STATISTIC_GREATEST     // C
+	YOKE_STATISTIC_MAX     // C
 };
 // Reads one of these into a buffer of n numbers.  EINVAL: its size is not n, or it is unavailable
 // for diagonal statistics; ERANGE: no variance for a count of 1 or less.
 YOKE_API int yoke_statistic_read(const yoke_statistic *, int what, double *to, size_t n);
 YOKE_API int64_t yoke_statistic_channels(const yoke_statistic *);
-// Saves and loads a safetensors file with `count`, `mean`, `square`, `least` and `greatest` in f64,
+// Saves and loads a safetensors file with `count`, `mean`, `square`, `min` and `max` in f64,
 // bit for bit.
 YOKE_API int yoke_statistic_save(const yoke_statistic *, const char *path);
 YOKE_API yoke_statistic *yoke_statistic_load(const char *path);
@@ -64,7 +64,7 @@ struct yoke_node_key {
 	const char *name;
 	const char *words; // space-separated: the key is one of these words, its value the index
 			   // among them; NULL: a number
-	double def, least, most; // default, and range of a number
+	double def, min, max; // default, and range of a number
 };
 
 // Input of a node's fit: the values of its keys, in the type's order, and the statistics of its
@@ -75,7 +75,7 @@ struct yoke_node_fit {
 	const double *key;
 	int64_t in;
 	double count;
-	const double *mean, *variance, *least, *greatest; // [in]; NULL: not requested
+	const double *mean, *variance, *min, *max; // [in]; NULL: not requested
 	const double *covariance;                         // [in,in]
 	uint64_t seed;     // derived from the pipeline's seed and the node's name
 	const double *list; // the numbers of the list key; NULL: the type has no list
@@ -133,7 +133,7 @@ YOKE_API int yoke_node_register(const struct yoke_node_type *);
 // mean variance of the input, so that results do not depend on the data's unit, or, with relative=0
 // [1], eps itself.  e is logged, as a warning if it exceeds 1e-3 of the mean variance:
 //   standard  eps                                (x - mean) / max(deviation, eps)
-//   min_max   scope=channel|global eps [global]  (x - least) / max(greatest - least, eps), with one
+//   min_max   scope=channel|global eps [global]  (x - min) / max(max - min, eps), with one
 //                                                pair for all channels or one per channel
 //   pca       k whiten [0] eps relative          (x - mean) W', W the k eigenvectors of largest
 //                                                variance; whiten=1: divided by sqrt(variance + e)

@@ -238,7 +238,7 @@ struct yoke_map {
 	/* t' x = b, i 1: t is upper triangular, i 1: t has a unit diagonal, which is not read */ \
 	X(SOLVE_TRIANGULAR, 22) \
 	/* x [M,C], weights w [M] or none -> n [], the sum of weights, mean [C], m2 [C,C], the */ \
-	/* sum of w (x - mean)(x - mean)', all f64, least [C], greatest [C], of x's dtype; rows */ \
+	/* sum of w (x - mean)(x - mean)', all f64, min [C], max [C], of x's dtype; rows */ \
 	/* of weight 0 are not read; without rows mean and m2 are 0, the extremes infinite; m2 */ \
 	/* is accurate to 1e-6 sqrt(m2_ii m2_jj); outputs may be none; attr: i 1: m2 is only
 	   the diagonal [C] */ \

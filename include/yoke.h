@@ -26,9 +26,14 @@
 // When an evaluation happens does not affect gradients.  A variable stands for the value that was
 // assigned to it, before and after its evaluation, so gradients flow through the assignment.  This
 // ends when the outermost scope in which the variable was assigned closes: in a gradient recorded
+// ends when the outermost scope in which the variable was assigned closes: in a gradient recorded
+// later, the variable is a leaf.  So a training step in its own scope depends only on its
 // later, the variable is a leaf.  So a training step in its own scope depends only on its
 // variables' values.  While the scope is open, or without a scope, a gradient through overwritten
+// variables' values.  While the scope is open, or without a scope, a gradient through overwritten
 // versions is either correct or ERELEASED, and a loop keeps the history of a few steps.
+// versions is either correct or ERELEASED, and a loop keeps the history of a few steps.
+//
 //
 // Differences from the PyTorch function of the same name are documented at each function.  In
 // general: dtypes are not promoted, so the operands of a call have the same dtype; sums and
@@ -378,7 +383,7 @@ struct yoke_moments {
 	yoke_tensor *weight, *mean;     // f64: sum of the weights [], means [C]
 	yoke_tensor *square; // f64 [C,C], with `diagonal` [C]: summed products of deviations from
 			     // the means, accurate to 1e-12 sqrt(square_ii square_kk)
-	yoke_tensor *least, *greatest;  // minimum and maximum of each channel [C], of x's dtype
+	yoke_tensor *min, *max;  // minimum and maximum of each channel [C], of x's dtype
 };
 // Fills *to with tensors of the innermost scope.  After an error all are NULL.
 YOKE_API int yoke_moments(yoke_tensor *x, yoke_tensor *weight, int diagonal, struct yoke_moments *to);
@@ -707,12 +712,12 @@ struct yoke_adamw {
 YOKE_API int yoke_adamw_step(int n, yoke_tensor *const *p, yoke_tensor *const *g,
 			     yoke_tensor *const *m, yoke_tensor *const *v, const struct yoke_adamw *);
 // LAMB (You et al. 2020): Adam's step r with decay, times phi(|p|)/|r| of each tensor, or 1 if a
-// norm is 0; phi clamps the norm to least .. most (0: no bound).
+// norm is 0; phi clamps the norm to min .. max (0: no bound).
 struct yoke_lamb {
 	size_t size;
 	yoke_tensor *lr, *c1, *c2; // as AdamW's
 	yoke_tensor *scale;
-	double beta1, beta2, eps, weight_decay, least, most;
+	double beta1, beta2, eps, weight_decay, min, max;
 	int plain; // not 0: uses the ratio 1 (for biases, norms)
 	yoke_tensor *skip; // as AdamW's
 };
@@ -757,7 +762,7 @@ struct yoke_scaler_options { // 0 selects the default, given in brackets
 	size_t size;
 	double scale, growth, backoff; // initial scale [65536]; factor [2] after `interval` good
 				       // steps; factor [0.5] after an overflow
-	double least, most;            // bounds of the scale [1] .. [8388608]
+	double min, max;            // bounds of the scale [1] .. [8388608]
 	int64_t interval;              // consecutive steps without an overflow [2000]
 	int64_t hysteresis;            // number of overflows, since the scale last grew, from which
 				       // on each one lowers the scale [1], as in Megatron-LM's
@@ -880,10 +885,10 @@ struct yoke_fallback {
 	uint64_t count;  // launches on the CPU
 	uint64_t bytes;  // bytes copied between the devices for them
 };
-// Lists the fallbacks of the current context, most bytes first: fills the first `most` elements of
+// Lists the fallbacks of the current context, most bytes first: fills the first `max` elements of
 // `to` (NULL for none) and returns the total number.  Their sums are fallbacks and fallback_bytes
 // of yoke_stats.
-YOKE_API int yoke_fallbacks(int most, struct yoke_fallback *to);
+YOKE_API int yoke_fallbacks(int max, struct yoke_fallback *to);
 
 #ifdef __cplusplus
 }

@@ -444,7 +444,7 @@ class Writer:
                     self.names_keep = True
                 self.call.append(f'axes_of(a_axes.o, {"a_keep" if keep else "false"}, v_{params[0][1]}.h, "{self.f.name}")')
             elif kind in ("int", "unsigned", "int64_t", "uint64_t", "double", "size_t") and not array:
-                if kind == "int" and name == "most" and at(i + 1)[0].startswith("struct yoke_"):
+                if kind == "int" and name == "max" and at(i + 1)[0].startswith("struct yoke_"):
                     struct = at(i + 1)[0][len("struct yoke_"):-1]
                     self.many = struct
                     self.call += ["n_max", "n_max ? v_many.data() : nullptr"]

@@ -28,14 +28,14 @@ static void steps(struct yk_adapt *a, uint64_t bytes, int64_t from, int64_t to, 
 		yk_adapt_took(a, bytes, once, c->now, step % 10 == 3 ? 20 * table[c->now] : noise * table[c->now]);
 		c->tried[c->now]++;
 		char said[200];
-		const uint32_t wish = yk_adapt_propose(a, step, said, sizeof said);
+		const uint32_t request = yk_adapt_propose(a, step, said, sizeof said);
 		if (*said)
 			memcpy(c->said, said, sizeof said);
-		if (!wish)
+		if (!request)
 			continue;
 		c->near |= step - last < 50;
 		last = step;
-		yk_adapt_apply(a, wish);
+		yk_adapt_apply(a, request);
 		c->changes++;
 		c->now = yk_adapt_how(a, bytes) - 1;
 	}

@@ -91,10 +91,10 @@ static double distance(const float *a, const float *b, int n)
 
 static double largest(const float *a, int n)
 {
-	double most = 0;
+	double max = 0;
 	for (int i = 0; i < n; i++)
-		most = fmax(most, fabs((double)a[i]));
-	return most;
+		max = fmax(max, fabs((double)a[i]));
+	return max;
 }
 
 static double recorded_distance(const float *logits, const float *want)
@@ -120,11 +120,11 @@ static void test_recorded(const struct recorded_adapter *r)
 	tensors_free(&all);
 	logits_of(model, NULL, plain);
 	int e = logits_of(model, adapter, got);
-	const double most = largest(got, LOGITS), d = recorded_distance(got, r->logits),
+	const double max = largest(got, LOGITS), d = recorded_distance(got, r->logits),
 		     changed = distance(got, plain, LOGITS);
-	ok(e == 0 && d < 1e-4 * most && changed > 0.05 * most,
+	ok(e == 0 && d < 1e-4 * max && changed > 0.05 * max,
 	   "%s: logits with PEFT's adapter, got a difference of %g of %g (without it %g) %s",
-	   r->model, d, most, changed, e < 0 ? yoke_error() : "");
+	   r->model, d, max, changed, e < 0 ? yoke_error() : "");
 	yoke_error_clear();
 	// written anew, and read
 	snprintf(name, sizeof name, "%s-written", r->model);
@@ -132,7 +132,7 @@ static void test_recorded(const struct recorded_adapter *r)
 	e = yk_export_peft(model, written, &(struct yk_export_options){ .adapter = adapter });
 	if (e == 0)
 		e = logits_of(model, written, again);
-	ok(e == 0 && distance(got, again, LOGITS) < 1e-5 * most,
+	ok(e == 0 && distance(got, again, LOGITS) < 1e-5 * max,
 	   "%s: written and read, got a difference of %g %s", r->model,
 	   distance(got, again, LOGITS), e < 0 ? yoke_error() : "");
 	yoke_error_clear();
@@ -145,7 +145,7 @@ static void test_recorded(const struct recorded_adapter *r)
 	e = yk_export_hf(model, written, &o);
 	if (e == 0)
 		e = logits_of(written, NULL, again);
-	ok(e == 0 && distance(got, again, LOGITS) < 1e-4 * most,
+	ok(e == 0 && distance(got, again, LOGITS) < 1e-4 * max,
 	   "%s: merged as a folder, got a difference of %g %s", r->model,
 	   distance(got, again, LOGITS), e < 0 ? yoke_error() : "");
 	yoke_error_clear();
@@ -157,7 +157,7 @@ static void test_recorded(const struct recorded_adapter *r)
 	if (e == 0)
 		e = logits_of(written, NULL, again);
 	const double limit = strcmp(r->model, "llama_llama3") ? 1e-4 : 1e-2; // rounded frequencies
-	ok(e == 0 && distance(got, again, LOGITS) < limit * most,
+	ok(e == 0 && distance(got, again, LOGITS) < limit * max,
 	   "%s: merged as GGUF, got a difference of %g %s", r->model, distance(got, again, LOGITS),
 	   e < 0 ? yoke_error() : "");
 	yoke_error_clear();
@@ -303,7 +303,7 @@ static void test_run(void)
 	ok(e == 0 && logits_of(run, NULL, got) == 0, "a run with adapters opens as a model %s",
 	   yoke_error());
 	yoke_error_clear();
-	const double most = largest(got, LOGITS);
+	const double max = largest(got, LOGITS);
 	e = logits_of(model, run, again);
 	ok(e == 0 && distance(got, again, LOGITS) == 0,
 	   "adapter=RUN on its model gives the same logits %s", e < 0 ? yoke_error() : "");
@@ -355,9 +355,9 @@ static void test_run(void)
 	e = yk_export_hf(run, path, &merge);
 	if (e == 0)
 		e = logits_of(path, NULL, again);
-	ok(e == 0 && distance(got, again, LOGITS) < 1e-4 * most,
+	ok(e == 0 && distance(got, again, LOGITS) < 1e-4 * max,
 	   "the merged run has the same logits, got a difference of %g of %g %s",
-	   distance(got, again, LOGITS), most, e < 0 ? yoke_error() : "");
+	   distance(got, again, LOGITS), max, e < 0 ? yoke_error() : "");
 	yoke_error_clear();
 	// training continues from an adapter
 	char keys[400];

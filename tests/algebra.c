@@ -30,7 +30,7 @@ static double at(int64_t n, int64_t i, int64_t j)
 // signs.
 static void check(const char *what, int64_t n)
 {
-	double most = 0, all = 0, rest = 0, square = 0;
+	double max = 0, all = 0, rest = 0, square = 0;
 	bool ordered = true, positive = true;
 	yoke_scope *s = yoke_scope_begin("eigh");
 	memset(w, 0xff, sizeof w);
@@ -42,8 +42,8 @@ static void check(const char *what, int64_t n)
 	yoke_scope_end(s);
 	for (int64_t i = 0; i < n; i++)
 		for (int64_t j = 0; j < n; j++)
-			most = fmax(most, fabs(at(n, i, j)));
-	const double scale = most > 0 ? most : 1;
+			max = fmax(max, fabs(at(n, i, j)));
+	const double scale = max > 0 ? max : 1;
 	for (int64_t i = 0; i < n; i++)
 		for (int64_t k = 0; k < n; k++) {
 			double x = 0, y = 0;

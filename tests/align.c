@@ -17,7 +17,7 @@
 
 enum { UNIT = 16, LIMIT = 70, LEAD = 3, FACTOR = LEAD * LIMIT * LIMIT };
 
-static bool has_wishes; // does the current context's device have any?
+static bool has_multiples; // does the current context's device have any?
 
 // The most recently used plan.
 static const struct yk_plan *last_plan(void)
@@ -39,7 +39,7 @@ static int fills(const struct yk_plan *p)
 	return n;
 }
 
-static int64_t most(int64_t a, int64_t b)
+static int64_t max(int64_t a, int64_t b)
 {
 	return a > b ? a : b;
 }
@@ -74,7 +74,7 @@ static double x[2][FACTOR], cot[FACTOR], bias[LIMIT];
 
 static int64_t matrices(const struct problem *p)
 {
-	return most(1, most(p->la, p->lb));
+	return max(1, max(p->la, p->lb));
 }
 
 // An element of a factor and its offset.
@@ -127,14 +127,14 @@ static int wants(const struct problem *p)
 {
 	const bool joined = p->la && !p->lb && !(p->flags & YOKE_TA);
 	const int64_t m = joined ? p->m * p->la : p->m;
-	return has_wishes && (m % UNIT || p->n % UNIT || p->k % UNIT);
+	return has_multiples && (m % UNIT || p->n % UNIT || p->k % UNIT);
 }
 
 static yoke_tensor *factor(const struct problem *p, int i)
 {
 	const int64_t lead = i ? p->lb : p->la;
 	const bool turned = p->flags & (i ? YOKE_TB : YOKE_TA);
-	int64_t rows = i ? p->k : p->m, cols = i ? p->n : p->k, n = most(1, lead);
+	int64_t rows = i ? p->k : p->m, cols = i ? p->n : p->k, n = max(1, lead);
 	if (turned) {
 		const int64_t t = rows;
 		rows = cols;
@@ -252,7 +252,7 @@ static bool try_problem(const struct problem *p, size_t *padded)
 	static struct numbers got, plain, want, lost;
 	const bool gradients = !p->odd && p->dtype != yoke_i32;
 	const int64_t y = matrices(p) * p->m * p->n;
-	const int64_t a = most(1, p->la) * p->m * p->k, b = most(1, p->lb) * p->k * p->n;
+	const int64_t a = max(1, p->la) * p->m * p->k, b = max(1, p->lb) * p->k * p->n;
 	size_t none, one = 0;
 	define(p, &want, &lost);
 	yoke_setting_set("align", "0");
@@ -301,7 +301,7 @@ static void test_random(const char *backend, int problems)
 		some += padded > 0;
 		yoke_error_clear();
 	}
-	ok(!bad && some * 2 > problems * has_wishes, "%s: %d random products, %d padded", backend, problems, some);
+	ok(!bad && some * 2 > problems * has_multiples, "%s: %d random products, %d padded", backend, problems, some);
 }
 
 // ---- by row ----
@@ -557,7 +557,7 @@ static void test_recompute(void)
 }
 
 // A device without a preferred multiple has the same steps with any setting.
-static void test_wishless(const char *backend)
+static void test_without_multiples(const char *backend)
 {
 	yoke_context *ctx = yoke_context_new(backend), *was = yoke_use(ctx);
 	size_t steps[2];
@@ -599,14 +599,14 @@ int main(void)
 					       { "plan.max", "64" }, { "check", "" }, { "recompute", "none" } };
 	for (size_t i = 0; i < sizeof mode / sizeof *mode; i++)
 		yoke_setting_set(mode[i][0], mode[i][1]);
-	test_wishless("cpu");
+	test_without_multiples("cpu");
 	yoke_context *ctx = yoke_context_new("fault"), *was;
 	if (!ctx) {
 		skip("a device that likes multiples of 16", yoke_error());
 		return done();
 	}
 	was = yoke_use(ctx);
-	has_wishes = true;
+	has_multiples = true;
 	ok(ctx->device->info.multiple[yoke_f16][1] == UNIT, "the device likes multiples of %d",
 	   ctx->device->info.multiple[yoke_f16][1]);
 	test_random("fault", tap_cases(150, 5000));

@@ -13,11 +13,11 @@
 extern const struct yk_isa yk_isa_amx_emulated;
 bool yk_amx_works_amx_emulated(void);
 bool yk_amx_bytes_work_amx_emulated(void);
-const struct yk_isa *__wrap_yk_isa_choose(const char *wish);
+const struct yk_isa *__wrap_yk_isa_choose(const char *request);
 
-const struct yk_isa *__wrap_yk_isa_choose(const char *wish)
+const struct yk_isa *__wrap_yk_isa_choose(const char *request)
 {
-	(void)wish;
+	(void)request;
 	return &yk_isa_amx_emulated;
 }
 

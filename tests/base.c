@@ -19,8 +19,8 @@ YK_PARAM(bytes_setting, "base.bytes", YK_BYTES, "2M", "for this test");
 YK_PARAM(a_string, "base.string", YK_STRING, "left", "for this test");
 YK_PARAM(bad_int, "base.bad-int", YK_INT, "7", "for this test");
 YK_PARAM(bad_bool, "base.bad-bool", YK_BOOL, "0", "for this test");
-YK_PARAM(ranged, "base.ranged", YK_INT, "3", "for this test", .least = 1, .most = 9);
-YK_PARAM(bad_range, "base.bad-range", YK_INT, "3", "for this test", .most = INT64_MAX);
+YK_PARAM(ranged, "base.ranged", YK_INT, "3", "for this test", .min = 1, .max = 9);
+YK_PARAM(bad_range, "base.bad-range", YK_INT, "3", "for this test", .max = INT64_MAX);
 YK_PARAM(raced, "base.raced", YK_INT, "5", "for this test");
 
 static bool is(const char *got, const char *want, const char *what)

@@ -54,17 +54,17 @@ static void undraw(const struct yk_parameters *ps)
 static void moe_ref(double *const *w, int experts, int active_experts, bool gated, const double *x, double *y, double *p,
 		    double *count)
 {
-	double most = -INFINITY, sum = 0, chosen = 0;
+	double max = -INFINITY, sum = 0, chosen = 0;
 	bool taken[64] = { false };
 	int pick[64];
 	for (int e = 0; e < experts; e++) {
 		p[e] = w[1][e];
 		for (int i = 0; i < E; i++)
 			p[e] += x[i] * w[0][e * E + i];
-		most = fmax(most, p[e]);
+		max = fmax(max, p[e]);
 	}
 	for (int e = 0; e < experts; e++)
-		sum += p[e] = exp(p[e] - most);
+		sum += p[e] = exp(p[e] - max);
 	for (int e = 0; e < experts; e++)
 		p[e] /= sum;
 	for (int k = 0; k < active_experts; k++) {

@@ -90,10 +90,10 @@ static double difference(const char *a, const char *b)
 	return worst;
 }
 
-static void same(const char *what, const char *a, const char *b, double most)
+static void same(const char *what, const char *a, const char *b, double max)
 {
 	const double d = difference(a, b);
-	ok(d >= 0 && d <= most, "%s: weights differ by %g, at most %g %s", what, d, most,
+	ok(d >= 0 && d <= max, "%s: weights differ by %g, at most %g %s", what, d, max,
 	   yoke_error());
 	yoke_error_clear();
 }

@@ -239,16 +239,16 @@ static void test_absurd(void)
 					good = row->commands & commands[m] && yk_config_given(&c, k) &&
 					       !strcmp(v->text, strchr(text, '=') + 1);
 					if (row->type == YK_KEY_INT)
-						good &= ((double)v->i >= row->least &&
-							 (double)v->i <= row->most) ||
+						good &= ((double)v->i >= row->min &&
+							 (double)v->i <= row->max) ||
 							(row->choices && !strcmp(v->text, row->choices) &&
 							 v->i == YK_AUTO);
 					if (row->type == YK_KEY_REAL)
-						good &= (v->r >= row->least && v->r <= row->most) ||
+						good &= (v->r >= row->min && v->r <= row->max) ||
 							(row->choices && !strcmp(v->text, row->choices) &&
 							 v->r == YK_AUTO);
 					if (row->type == YK_KEY_EVERY)
-						good &= v->r > 0 ? v->i == 0 : v->i >= 0 && (double)v->i <= row->most;
+						good &= v->r > 0 ? v->i == 0 : v->i >= 0 && (double)v->i <= row->max;
 					good = good && again(&c, k);
 					taken++;
 				}

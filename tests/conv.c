@@ -151,8 +151,8 @@ static struct shape shape_of(int axes, const int64_t *stride, const int64_t *dil
 		s.o.dilation[i] = dilation[i];
 		s.o.lo[i] = lo[i];
 		s.o.hi[i] = hi[i];
-		const int64_t span = (taps[i] - 1) * dilation[i] + 1, least = span - lo[i] - hi[i];
-		s.in[i] = (least < 1 ? 1 : least) + rnd_int(0, axes == 1 ? 40 : 12);
+		const int64_t span = (taps[i] - 1) * dilation[i] + 1, min = span - lo[i] - hi[i];
+		s.in[i] = (min < 1 ? 1 : min) + rnd_int(0, axes == 1 ? 40 : 12);
 		s.out[i] = (s.in[i] + lo[i] + hi[i] - span) / stride[i] + 1;
 	}
 	return s;
@@ -254,7 +254,7 @@ static bool pool(yoke_tensor *(*fn)(yoke_tensor *, const void *), const void *ar
 	double *x = random_values(n), *cot = random_values(m), *y = calloc((size_t)m, sizeof *y), *back = calloc((size_t)n, sizeof *back);
 	for (int64_t i = 0; i < m; i++) {
 		const int64_t plane = i / to[3] / to[2] * h * w;
-		double sum = 0, most = -INFINITY, count = 0, ties = 0;
+		double sum = 0, max = -INFINITY, count = 0, ties = 0;
 		for (int pass = 0; pass < 2; pass++)
 			for (int64_t a = 0; a < h; a++)
 				for (int64_t b = 0; b < w; b++) {
@@ -263,15 +263,15 @@ static bool pool(yoke_tensor *(*fn)(yoke_tensor *, const void *), const void *ar
 						continue;
 					const int64_t at = plane + r * w + c;
 					if (pass) {
-						back[at] += mean ? cot[i] / count : x[at] == most ? cot[i] / ties : 0;
+						back[at] += mean ? cot[i] / count : x[at] == max ? cot[i] / ties : 0;
 						continue;
 					}
 					sum += x[at];
 					count++;
-					ties = x[at] > most ? 1 : ties + (x[at] == most);
-					most = fmax(most, x[at]);
+					ties = x[at] > max ? 1 : ties + (x[at] == max);
+					max = fmax(max, x[at]);
 				}
-		y[i] = mean ? sum / count : most;
+		y[i] = mean ? sum / count : max;
 	}
 	yoke_scope *s = yoke_scope_begin("pool");
 	yoke_tensor *t = tensor(yoke_f64, 4, dims, x), *g, *out = fn(t, arg);

@@ -43,11 +43,11 @@ static yoke_tensor *random_x(int rank, const int64_t *dims, double *to)
 // Within 1e-5 of the largest element: a sum with cancellation is as exact as its terms.
 static bool same(const double *got, const double *want, int64_t n, const char *what)
 {
-	double most = 0;
+	double max = 0;
 	for (int64_t i = 0; i < n; i++)
-		most = fmax(most, fabs(want[i]));
+		max = fmax(max, fabs(want[i]));
 	for (int64_t i = 0; i < n; i++)
-		if (!(fabs(got[i] - want[i]) <= 1e-5 * most)) {
+		if (!(fabs(got[i] - want[i]) <= 1e-5 * max)) {
 			diag("%s: element %lld is %.9g, not %.9g", what, (long long)i, got[i], want[i]);
 			return false;
 		}

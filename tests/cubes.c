@@ -24,7 +24,7 @@ static const struct type {
 	int number;
 	const char *name;
 	int width;
-	double least, most;
+	double min, max;
 } types[] = {
 	{ 1, "u8", 1, 0, 255 }, { 2, "i16", 2, -32768, 32767 }, { 3, "i32", 4, -2147483648., 2147483647 },
 	{ 4, "f32", 4, -1e6, 1e6 }, { 5, "f64", 8, -1e6, 1e6 }, { 12, "u16", 2, 0, 65535 },
@@ -84,7 +84,7 @@ static double number[L][S][B];
 static void draw(const struct type *t)
 {
 	for (int i = 0; i < L * S * B; i++) {
-		double v = rnd_int(0, 9) ? rnd_real(t->least, t->most) : rnd_int(0, 1) ? t->least : t->most;
+		double v = rnd_int(0, 9) ? rnd_real(t->min, t->max) : rnd_int(0, 1) ? t->min : t->max;
 		number[i / (S * B)][i / B % S][i % B] = t->number == 4 ? (float)v : t->number == 5 ? v : trunc(v);
 	}
 }
@@ -256,7 +256,7 @@ static void write_one(const struct type *t, int order, bool big)
 					  .interleave = orders[order], .big_endian = big, .scale = 1, .ignore = NAN, .wavelength = nm };
 	double got[L * S * B], want[L * S * B];
 	for (int k = 0; k < L * S * B; k++)
-		x[k / (S * B)][k / B % S][k % B] = (float)rnd_real(t->least / 2, t->most / 2);
+		x[k / (S * B)][k / B % S][k % B] = (float)rnd_real(t->min / 2, t->max / 2);
 	int err = yoke_cube_write("out.hdr", &i, &x[0][0][0]);
 	FILE *f = fopen("out.img", "rb");
 	const size_t n = f ? fread(bytes, 1, sizeof bytes, f) : 0;

@@ -112,7 +112,7 @@ static void chosen(const char *list, const char *want, const char *words)
 	yoke_error_clear();
 }
 
-static void wished(const char *device, const char *list, const char *want, const char *words)
+static void check_choice(const char *device, const char *list, const char *want, const char *words)
 {
 	yk_param_set("device", device, YK_ARGUMENT);
 	diag("YOKE_DEVICE=%s", device);
@@ -163,28 +163,28 @@ static void choice(void)
 
 	yk_param_set("backend", "t_big", YK_ARGUMENT);
 	chosen(NULL, "t_big:0", NULL);
-	wished("t_big:1", NULL, "t_big:1", NULL);
-	wished("t_big:1", "cpu", "cpu:0", NULL); // a list set by the program overrides YOKE_DEVICE
-	wished("pci:0000:0a:01.0", "cpu", "cpu:0", NULL);
-	wished("t_big:7", NULL, NULL, "t_big:0 (made up, pci:0000:0a:00.0), t_big:1 (made up XT, pci:");
-	wished("t_small:0", NULL, NULL, "not among those of backend 't_big'");
+	check_choice("t_big:1", NULL, "t_big:1", NULL);
+	check_choice("t_big:1", "cpu", "cpu:0", NULL); // a list set by the program overrides YOKE_DEVICE
+	check_choice("pci:0000:0a:01.0", "cpu", "cpu:0", NULL);
+	check_choice("t_big:7", NULL, NULL, "t_big:0 (made up, pci:0000:0a:00.0), t_big:1 (made up XT, pci:");
+	check_choice("t_small:0", NULL, NULL, "not among those of backend 't_big'");
 	yk_param_set("backend", "", YK_ARGUMENT);
-	wished("t_big:1", NULL, "t_big:1", NULL);
-	wished("cpu:0", NULL, "cpu:0", NULL);
-	wished("t_nothing:0", NULL, NULL, "there is no such backend");
-	wished("t_broken:0", NULL, NULL, "VENDOR_ERROR_42");
-	wished("pci:0000:0A:01.0", NULL, "t_big:1", NULL);
-	wished("pci:0a:01.0", NULL, "t_big:1", NULL);
-	wished("pci:0a:01.0", "t_again,cpu", "t_again:0", NULL);
-	wished("pci:0a:01", NULL, NULL, "device 'pci:0a:01' cannot be used");
-	wished("pci:", NULL, NULL, "device 'pci:' cannot be used");
-	wished("uuid:00112233445566778899aabbccddeeff", NULL, "t_small:0", NULL);
-	wished("uuid:GPU-00112233-4455-6677-8899-aabbccddeeff", NULL, "t_small:0", NULL);
-	wished("uuid:00112233", NULL, NULL, "device 'uuid:00112233' cannot be used");
-	wished("Made*XT", NULL, "t_big:1", NULL);
-	wished("t_again:*", NULL, "t_again:0", NULL);
-	wished("*nobody*", NULL, NULL, "device '*nobody*' cannot be used");
-	wished("made up", NULL, NULL, "device 'made up' cannot be used"); // a name pattern needs its star
+	check_choice("t_big:1", NULL, "t_big:1", NULL);
+	check_choice("cpu:0", NULL, "cpu:0", NULL);
+	check_choice("t_nothing:0", NULL, NULL, "there is no such backend");
+	check_choice("t_broken:0", NULL, NULL, "VENDOR_ERROR_42");
+	check_choice("pci:0000:0A:01.0", NULL, "t_big:1", NULL);
+	check_choice("pci:0a:01.0", NULL, "t_big:1", NULL);
+	check_choice("pci:0a:01.0", "t_again,cpu", "t_again:0", NULL);
+	check_choice("pci:0a:01", NULL, NULL, "device 'pci:0a:01' cannot be used");
+	check_choice("pci:", NULL, NULL, "device 'pci:' cannot be used");
+	check_choice("uuid:00112233445566778899aabbccddeeff", NULL, "t_small:0", NULL);
+	check_choice("uuid:GPU-00112233-4455-6677-8899-aabbccddeeff", NULL, "t_small:0", NULL);
+	check_choice("uuid:00112233", NULL, NULL, "device 'uuid:00112233' cannot be used");
+	check_choice("Made*XT", NULL, "t_big:1", NULL);
+	check_choice("t_again:*", NULL, "t_again:0", NULL);
+	check_choice("*nobody*", NULL, NULL, "device '*nobody*' cannot be used");
+	check_choice("made up", NULL, NULL, "device 'made up' cannot be used"); // a name pattern needs its star
 
 	const char *aliases[4] = { "", "", "", "" };
 	for (struct yk_device *d = yk_devices("t_big,t_small,t_again"); d; d = d->next)

@@ -288,7 +288,7 @@ static void test_large(void)
 {
 	static const struct {
 		const char *keys;
-		double least, most;
+		double min, max;
 		bool fits;
 	} models[] = {
 		{ "layers=7 heads=12 embed=768 context=512 tokenizer=byte batch=4", 50e6, 51e6,
@@ -304,8 +304,8 @@ static void test_large(void)
 		int e = yk_trainer_plan(&c, &t);
 		if (e == 0)
 			e = yk_memory_estimate_of(t, 4, 15 * 1024 * MIB, &n, NULL);
-		ok(e == 0 && (double)n.parameters >= models[i].least &&
-			   (double)n.parameters <= models[i].most && n.fits == models[i].fits &&
+		ok(e == 0 && (double)n.parameters >= models[i].min &&
+			   (double)n.parameters <= models[i].max && n.fits == models[i].fits &&
 			   n.peak > 4 * n.weights,
 		   "%s: %lld parameters, %llu bytes, %s 15 GiB: %s", models[i].keys,
 		   (long long)n.parameters, (unsigned long long)n.peak,
@@ -344,7 +344,7 @@ static void test_largest(void)
 // caches.
 struct curve {
 	double start, each, beyond;
-	int64_t cache, most;
+	int64_t cache, max;
 	double busy; // fraction of steps that other load on the machine slows by up to 2
 	int calls;
 	bool large;
@@ -360,7 +360,7 @@ static int timed(void *arg, int64_t batch, double *seconds)
 {
 	struct curve *c = arg;
 	c->calls++;
-	c->large |= batch > c->most || batch < 1;
+	c->large |= batch > c->max || batch < 1;
 	*seconds = seconds_of(c, batch) * (c->busy > 0 && rnd_real(0, 1) < c->busy ? rnd_real(1, 2) : 1);
 	return 0;
 }
@@ -375,26 +375,26 @@ static int fails(void *arg, int64_t batch, double *seconds)
 // Number of curves that end with a batch more than 5 % slower than the best.
 static int pick_curves(int curves, double busy, double *worst)
 {
-	int most = 0, wrong = 0, slower = 0;
+	int max = 0, wrong = 0, slower = 0;
 	*worst = 1;
 	for (int i = 0; i < curves; i++) {
 		struct curve c = { .start = exp(rnd_real(-9, 0)),
 				   .each = exp(rnd_real(-9, -3)),
 				   .cache = (int64_t)exp(rnd_real(0, 8)),
-				   .most = (int64_t)exp(rnd_real(0, 9)),
+				   .max = (int64_t)exp(rnd_real(0, 9)),
 				   .busy = busy };
 		c.beyond = rnd_int(0, 1) ? c.each * rnd_real(0, 1) : 0;
 		struct yk_batch_pick p;
 		double best = 0;
-		wrong += yk_batch_pick(c.most, timed, &c, &p) < 0 || c.large || p.timed != c.calls;
-		for (int64_t b = 1; b <= c.most; b++)
+		wrong += yk_batch_pick(c.max, timed, &c, &p) < 0 || c.large || p.timed != c.calls;
+		for (int64_t b = 1; b <= c.max; b++)
 			best = fmax(best, (double)b / seconds_of(&c, b));
 		double share = (double)p.batch / seconds_of(&c, p.batch) / best;
-		most = c.calls > most ? c.calls : most;
+		max = c.calls > max ? c.calls : max;
 		*worst = fmin(*worst, share);
 		slower += share < 0.95;
 	}
-	ok(!wrong && most <= YK_BATCH_TIMED, "%d curves: at most %d steps", curves, most);
+	ok(!wrong && max <= YK_BATCH_TIMED, "%d curves: at most %d steps", curves, max);
 	return slower;
 }
 

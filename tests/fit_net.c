@@ -25,19 +25,19 @@ static int give(int64_t part, yoke_tensor **in)
 	return 2;
 }
 
-static int next(void *arg, int64_t part, int most, yoke_tensor **in)
+static int next(void *arg, int64_t part, int max, yoke_tensor **in)
 {
 	const struct run *r = arg;
-	(void)most;
+	(void)max;
 	if (r->over_at && part >= r->over_at)
 		return 0;
 	return r->fails_at && part >= r->fails_at ? YOKE_EIO : give(part, in);
 }
 
-static int valid(void *arg, int64_t number, int most, yoke_tensor **in)
+static int valid(void *arg, int64_t number, int max, yoke_tensor **in)
 {
 	struct run *r = arg;
-	(void)most;
+	(void)max;
 	r->modes += yoke_module_training(r->net);
 	r->valids++;
 	return number < 2 ? give(60 + number, in) : 0;
@@ -310,15 +310,15 @@ static int valid_rows(int64_t first, int64_t rows, yoke_tensor **in)
 	return 2;
 }
 
-static int valid_whole(void *arg, int64_t number, int most, yoke_tensor **in)
+static int valid_whole(void *arg, int64_t number, int max, yoke_tensor **in)
 {
-	(void)arg, (void)most;
+	(void)arg, (void)max;
 	return number ? 0 : valid_rows(0, 2 * ROWS, in);
 }
 
-static int valid_uneven(void *arg, int64_t number, int most, yoke_tensor **in)
+static int valid_uneven(void *arg, int64_t number, int max, yoke_tensor **in)
 {
-	(void)arg, (void)most;
+	(void)arg, (void)max;
 	return number > 1 ? 0 : number ? valid_rows(13, 3, in) : valid_rows(0, 13, in);
 }
 

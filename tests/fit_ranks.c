@@ -38,10 +38,10 @@ struct rank {
 	int64_t asked;
 };
 
-static int next(void *arg, int64_t part, int most, yoke_tensor **in)
+static int next(void *arg, int64_t part, int max, yoke_tensor **in)
 {
 	struct rank *r = arg;
-	(void)most;
+	(void)max;
 	if (part != r->asked++)
 		return YOKE_ERANGE; // not in order
 	if (r->run->over_at && part >= r->run->over_at)

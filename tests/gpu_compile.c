@@ -131,15 +131,15 @@ static bool has_arch(const struct library *l, int arch)
 static const struct library *nvrtc_for(const struct target *t)
 {
 	const struct library *best = NULL;
-	int most = 0;
+	int max = 0;
 
 	open_all();
 	for (int i = 0; i < nnvrtc; i++) {
 		int major = 0, minor = 0;
 		if (!has_arch(&nvrtc[i], atoi(t->name + 3)) || nvrtc[i].version(&major, &minor) ||
-		    major * 100 + minor <= most)
+		    major * 100 + minor <= max)
 			continue;
-		most = major * 100 + minor;
+		max = major * 100 + minor;
 		best = &nvrtc[i];
 	}
 	return best;
@@ -593,6 +593,6 @@ int target_occupancy(const struct target *t, const struct usage *u, int items)
 	groups = by_registers < groups ? by_registers : groups;
 	if (local && t->local / local < groups)
 		groups = t->local / local;
-	const int most = t->warps * t->simds, active = groups * warps < most ? groups * warps : most / warps * warps;
-	return active * 100 / most;
+	const int max = t->warps * t->simds, active = groups * warps < max ? groups * warps : max / warps * warps;
+	return active * 100 / max;
 }

@@ -657,7 +657,7 @@ static void judge(const struct text *t, int *compiled, int *kernels)
 // flight.
 static const struct row {
 	const char *title, *kernel, *options[4];
-	int least;
+	int min;
 	bool wide; // it loads 16 bytes at a time
 } rows[] = {
 	{ "product, f32, 128 x 128", "contract_blocks", { "-DTM=8", "-DA_FORM=3 -DB_FORM=2", "-DDTYPE=1" }, 10, true },
@@ -804,10 +804,10 @@ static void check_cell(const struct row *r, int device)
 	if (!cell_of(r, device, &u, &occupancy))
 		return;
 	const bool is = told(r->title, device, &registers, &local, &said);
-	ok(is && !u.spilled && occupancy >= r->least && alike(u.registers, registers) && u.local == local &&
+	ok(is && !u.spilled && occupancy >= r->min && alike(u.registers, registers) && u.local == local &&
 		   (!r->wide || u.wide),
 	   "%s, %s: %d wide loads, %d registers, %d local, %d %% of the warps, %d at least, %d spilled; doc/gpu.md says %d, %d, %d %%",
-	   targets[device].name, r->title, u.wide, u.registers, u.local, occupancy, r->least, u.spilled, registers, local, said);
+	   targets[device].name, r->title, u.wide, u.registers, u.local, occupancy, r->min, u.spilled, registers, local, said);
 }
 
 static const char *setting(const struct yoke_setting *s)

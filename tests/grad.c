@@ -349,7 +349,7 @@ static yoke_tensor *moments(yoke_tensor *const *x, yoke_tensor *weight, int diag
 {
 	struct yoke_moments m = { .size = sizeof m };
 	yoke_moments(x[0], weight, diagonal, &m);
-	return yoke_add(yoke_mul(m.square, m.weight), yoke_add(m.mean, yoke_mul(m.least, m.greatest)));
+	return yoke_add(yoke_mul(m.square, m.weight), yoke_add(m.mean, yoke_mul(m.min, m.max)));
 }
 FN(moments, moments(x, YOKE_NONE, 0))
 FN(moments_weighed, moments(x, x[1], 0))
@@ -500,7 +500,7 @@ static const struct row rows[] = {
 	{ "scale of a list", 2, { M2(2, 3), N1 }, f_scale, 0 },
 	{ "squares of each tensor", 2, { M2(2, 3), M1(5) }, f_sum_each, 0 },
 	{ "squares of each tensor and of all", 2, { M2(2, 3), M1(5) }, f_sum_both, 0 },
-	{ "the greatest square", 2, { M2(2, 3), M1(5) }, f_max_all, 0 },
+	{ "the largest square", 2, { M2(2, 3), M1(5) }, f_max_all, 0 },
 	// eight axes
 	{ "mul of rank 8", 2, { M8(2, 1, 3, 1, 2, 1, 1, 2), M8(1, 2, 1, 1, 2, 2, 1, 2) }, f_mul, 0 },
 	{ "permute of rank 8", 1, { M8(2, 1, 3, 1, 2, 2, 1, 2) }, f_turned, 0 },
@@ -744,10 +744,10 @@ FN(sorted, yoke_mul(yoke_sort(x[0], 0, 1, NULL), x[1]))
 static void edges(void)
 {
 	const double a[4] = { 1, 2, NAN, 3 }, b[4] = { 1, 1, 1, 4 };
-	const double most[4] = { 0.5, 1, 0, 0 }, other[4] = { 0.5, 0, 0, 1 };
-	edge("max of ties and NaN", f_max, 4, a, b, most, other);
-	const double least[4] = { 0.5, 0, 0, 1 }, rest[4] = { 0.5, 1, 0, 0 };
-	edge("min of ties and NaN", f_min, 4, a, b, least, rest);
+	const double larger[4] = { 0.5, 1, 0, 0 }, other[4] = { 0.5, 0, 0, 1 };
+	edge("max of ties and NaN", f_max, 4, a, b, larger, other);
+	const double smaller[4] = { 0.5, 0, 0, 1 }, rest[4] = { 0.5, 1, 0, 0 };
+	edge("min of ties and NaN", f_min, 4, a, b, smaller, rest);
 	const double base[8] = { 0, 0, 3, 0, -2, 0, NAN, INFINITY }, power[8] = { 0, 1, 2, 2, 3, -1, 2, -1 },
 		     gbase[8] = { 0, 1, 6, 0, 12, -INFINITY, NAN, 0 },
 		     gpower[8] = { 0, 0, 9 * log(3), 0, 0, -INFINITY, NAN, 0 };

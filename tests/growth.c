@@ -27,14 +27,14 @@ static void on_log(int level, const char *topic, const char *line, void *arg)
 	snprintf(warning, sizeof warning, "%s", line);
 }
 
-static void process(double grown, double most)
+static void process(double grown, double max)
 {
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
-	(void)most;
+	(void)max;
 	diag("the process: %+.0f bytes", grown);
 	skip("the process", "a sanitizer keeps what was freed");
 #else
-	ok(grown < most, "resident memory of the process grew by %+.0f bytes", grown);
+	ok(grown < max, "resident memory of the process grew by %+.0f bytes", grown);
 #endif
 }
 
@@ -48,15 +48,15 @@ static void new_context(void)
 
 static void too_many(void)
 {
-	const int64_t most = 1048576; // graph.max, at its default
+	const int64_t max = 1048576; // graph.max, at its default
 	float one = 0;
 	new_context();
 	yoke_scope *s = yoke_scope_begin("loop"), *t = yoke_scope_begin("inner");
 	yoke_tensor *x = yoke_from(yoke_f32, 1, DIMS(1), &one);
 	int64_t n = 1; // the leaf
-	for (; n <= most + 1 && x; n++)
+	for (; n <= max + 1 && x; n++)
 		x = yoke_neg(x);
-	ok(!x && n - 1 == most, "operation %lld of %lld is refused", (long long)n - 1, (long long)most);
+	ok(!x && n - 1 == max, "operation %lld of %lld is refused", (long long)n - 1, (long long)max);
 	ok(yoke_error_code() == YOKE_EGRAPH && strstr(yoke_error(), "loop/inner"), "the error names the place: %s",
 	   yoke_error());
 	ok(warnings == 1 && strstr(warning, "\"loop/inner\"") && strstr(warning, "65537 operations"),

@@ -240,9 +240,9 @@ static void count_warnings(int level, const char *topic, const char *line, void 
 }
 
 // n values and numbers, each in a scope or in none; returns the number of warnings.
-static int pile(const char *most, int n, bool scoped, bool freed_at_once)
+static int pile(const char *max, int n, bool scoped, bool freed_at_once)
 {
-	yoke_setting_set("graph.handles", most);
+	yoke_setting_set("graph.handles", max);
 	yoke_context *ctx = yoke_context_new("cpu"), *before = yoke_use(ctx);
 	warnings = 0;
 	yk_log_to(count_warnings, NULL);

@@ -37,9 +37,9 @@ says aliases '^  opencl:1 .*; also opencl:2$' # by the address
 says aliases '^  opencl:0 .*; also opencl:3$' # by the UUID
 verdict 'each once' "$(grep '^  opencl:[23] ' out)"
 says aliases '^  chosen: opencl:0$' # a GPU, of which drivers have two, before the CPU
-for wish in pci:0000:04:01.2 pci:04:01.2; do
-	YOKE_DEVICE=$wish "$yoke" info >out 2>&1
-	says "$wish" '^  chosen: opencl:1$'
+for id in pci:0000:04:01.2 pci:04:01.2; do
+	YOKE_DEVICE=$id "$yoke" info >out 2>&1
+	says "$id" '^  chosen: opencl:1$'
 done
 YOKE_DEVICE=uuid:5a5a5a5a-5a5a-5a5a-5a5a-5a5a5a5a5a5a "$yoke" info >out 2>&1
 says uuid '^  chosen: opencl:0$'

@@ -304,7 +304,7 @@ static void test_random(void)
 	write_png("g/a/x.png", &im, RGB);
 	d = yoke_dataset_open("g", "size=4x6 crop=random flip=1");
 	int mirrored = 0;
-	double least = INFINITY, most = 0;
+	double min = INFINITY, max = 0;
 	bool good = d != NULL;
 	for (int i = 0; i < 200 && good; i++) {
 		float got[3][4][6];
@@ -316,12 +316,12 @@ static void test_random(void)
 		const double slope = ((double)got[0][0][4] - (double)got[0][0][1]) / 3 * 255 / 5 * 6;
 		const double tall = ((double)got[1][2][0] - (double)got[1][1][0]) * 255 / 5 * 4;
 		mirrored += slope < 0;
-		least = fmin(least, fabs(slope) * tall);
-		most = fmax(most, fabs(slope) * tall);
+		min = fmin(min, fabs(slope) * tall);
+		max = fmax(max, fabs(slope) * tall);
 		good = good && fabs(slope) <= 40.5 && tall <= 30.5 && tall > 0;
 	}
-	ok(good && mirrored > 60 && mirrored < 140 && least > 0.04 * 1200 && least < 0.2 * 1200 && most > 0.7 * 1200,
-	   "crops of %.0f to %.0f of 1200 pixels, %d of 200 mirrored", least, most, mirrored);
+	ok(good && mirrored > 60 && mirrored < 140 && min > 0.04 * 1200 && min < 0.2 * 1200 && max > 0.7 * 1200,
+	   "crops of %.0f to %.0f of 1200 pixels, %d of 200 mirrored", min, max, mirrored);
 	yoke_dataset_free(d);
 	d = yoke_dataset_open("g", "size=30 zoom=0.5");
 	float got[3][30][30];

@@ -45,7 +45,7 @@ static const char *wrong(const float *x, const float *e, int64_t n, int64_t k, c
 {
 	static float a[MANY];
 	static bool taken[MANY];
-	int64_t least = -1;
+	int64_t min = -1;
 	for (int64_t i = 0; i < n; i++) {
 		a[i] = e ? x[i] + e[i] : x[i];
 		taken[i] = false;
@@ -56,13 +56,13 @@ static const char *wrong(const float *x, const float *e, int64_t n, int64_t k, c
 		if (bits_of(value[i]) != bits_of(a[place[i]]))
 			return "a value";
 		taken[place[i]] = true;
-		if (least < 0 || before(a, least, place[i]))
-			least = place[i];
+		if (min < 0 || before(a, min, place[i]))
+			min = place[i];
 	}
 	for (int64_t i = 0; i < n; i++) {
 		if (bits_of(rest[i]) != (taken[i] ? 0 : bits_of(a[i])))
 			return "what is left";
-		if (!taken[i] && k && before(a, i, least))
+		if (!taken[i] && k && before(a, i, min))
 			return "the choice";
 	}
 	return NULL;

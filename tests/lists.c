@@ -117,7 +117,7 @@ static void steps(enum kind kind, int p_dtype, int s_dtype, int g_dtype)
 		struct yoke_sgd c = { .size = sizeof c,
 				      lr, first, by, beta1, 0, decay, kind == NESTEROV };
 		if (kind == LAMB_CLAMPED)
-			b.least = 0.5, b.most = 2;
+			b.min = 0.5, b.max = 2;
 		if (kind == PLAIN)
 			c.momentum = 0;
 		int err = kind == ADAMW ? yoke_adamw_step(N, p, g, m, v, &a) :
@@ -217,7 +217,7 @@ static void refused(void)
 	int err = yoke_lamb_step(1, &p, &p, &p, &p, &o);
 	ok(err == YOKE_EINVAL, "exchanged bounds: %s", yoke_error());
 	yoke_error_clear();
-	o.least = 0;
+	o.min = 0;
 	err = yoke_lamb_step(1, &p, &g, &p, &p, &o);
 	ok(err == YOKE_ESHAPE, "a gradient of another shape: %s", yoke_error());
 	yoke_error_clear();

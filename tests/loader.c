@@ -327,14 +327,14 @@ static void test_sets(void)
 			part[of]++;
 		}
 	for (int k = 0; k < 3 && good; k++) {
-		int least = 1 << 30, most = 0;
+		int min = 1 << 30, max = 0;
 		for (int64_t i = 0; i < yoke_dataset_count(all[k]); i++) {
-			least = used[k][i] < least ? used[k][i] : least;
-			most = used[k][i] > most ? used[k][i] : most;
+			min = used[k][i] < min ? used[k][i] : min;
+			max = used[k][i] > max ? used[k][i] : max;
 		}
-		good = part[k] == EPOCHS * quota[k] && most - least <= 1;
+		good = part[k] == EPOCHS * quota[k] && max - min <= 1;
 		if (!good)
-			diag("set %d: %d samples, each %d to %d times", k, part[k], least, most);
+			diag("set %d: %d samples, each %d to %d times", k, part[k], min, max);
 	}
 	ok(good, "a mix has its proportions, and uses each sample of a set equally often");
 

@@ -55,12 +55,12 @@ static void test_failures(void)
 					good = h.number[seen++] == yk_order_at(i, COUNT, 1, 4, 0);
 			yoke_loader_free(l);
 			// on_error=stop, and a limit of one
-			for (int most = 0; most <= 1 && good; most++) {
+			for (int max = 0; max <= 1 && good; max++) {
 				char name[40];
 				int64_t first = k < other ? k : other, second = k < other ? other : k;
-				const int64_t place = most == 0 ? first : nbad == 2 ? second : COUNT;
+				const int64_t place = max == 0 ? first : nbad == 2 ? second : COUNT;
 				l = loader(d, "batch=%d seed=4 on_error=%s epochs=1 last=keep workers=%d", BATCH,
-					   most ? "1" : "stop", workers);
+					   max ? "1" : "stop", workers);
 				at = 0;
 				while ((rows = yoke_loader_host(l, 2, data, NULL)) > 0)
 					at += rows;
@@ -77,7 +77,7 @@ static void test_failures(void)
 					good = good && yoke_loader_host(l, 2, data, NULL) == YOKE_EIO; // and again
 				}
 				if (!good)
-					diag("most %d place %lld rows %lld at %lld: %s", most, (long long)place, (long long)rows,
+					diag("most %d place %lld rows %lld at %lld: %s", max, (long long)place, (long long)rows,
 					     (long long)at, yoke_error());
 				yoke_error_clear();
 				yoke_loader_free(l);
@@ -156,10 +156,10 @@ static int entries(const char *folder)
 }
 
 // A joined thread remains in the task list for a moment.
-static int tasks(int most)
+static int tasks(int max)
 {
 	int n = entries("/proc/self/task");
-	for (int k = 0; n > most && k < 5000; k++) {
+	for (int k = 0; n > max && k < 5000; k++) {
 		pause_us(1000);
 		n = entries("/proc/self/task");
 	}

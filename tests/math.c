@@ -25,12 +25,12 @@ static yoke_tensor *tensor(int dtype, int rank, const int64_t *dims, const doubl
 
 // n random numbers in -most .. most, at least 2 most / n apart: which of them is the largest does
 // not change when one moves a little.
-static void apart(double *x, int n, double most)
+static void apart(double *x, int n, double max)
 {
 	for (int i = 0; i < n; i++) {
 		const int at = (int)rnd_int(0, i); // a shuffle from inside (Durstenfeld 1964)
 		x[i] = x[at];
-		x[at] = (i + rnd_real(0.25, 0.75)) * 2 * most / n - most;
+		x[at] = (i + rnd_real(0.25, 0.75)) * 2 * max / n - max;
 	}
 }
 
@@ -191,8 +191,8 @@ static void test_erfinv(void)
 		yoke_tensor *in = tensor(wide ? yoke_f64 : yoke_f32, 1, &n, x), *y = yoke_erfinv(in), *g;
 		bool good = !yoke_grad(yoke_sum(y, YOKE_ALL), 1, &in, &g) && values(y, got, n) && values(g, slope, n);
 		for (int i = 0; i < COUNT && good; i++) {
-			const long double want = erfinv_long(x[i], got[i]), least = wide ? 0x1p-1074L : 0x1p-149L;
-			const long double ulp = fmaxl(ldexpl(1, ilogbl(want) - bits + 1), least);
+			const long double want = erfinv_long(x[i], got[i]), min = wide ? 0x1p-1074L : 0x1p-149L;
+			const long double ulp = fmaxl(ldexpl(1, ilogbl(want) - bits + 1), min);
 			const long double steep = expl(want * want) / (long double)M_2_SQRTPI;
 			worst = fmax(worst, (double)(fabsl(got[i] - want) / ulp));
 			worst_slope = fmax(worst_slope, (double)fabsl(slope[i] / steep - 1));
@@ -432,13 +432,13 @@ static void test_running(void)
 	for (int k = 0; k < 3; k++) {
 		for (int i = 0; i < 78; i++) {
 			const int at = i / 2 % 13;
-			double sum = exp(x[i]), most = x[i], least = x[i];
+			double sum = exp(x[i]), max = x[i], min = x[i];
 			for (int j = 1; j <= at; j++) {
 				sum += exp(x[i - 2 * j]);
-				most = fmax(most, x[i - 2 * j]);
-				least = fmin(least, x[i - 2 * j]);
+				max = fmax(max, x[i - 2 * j]);
+				min = fmin(min, x[i - 2 * j]);
 			}
-			want[i] = k == 0 ? most : k == 1 ? least : log(sum);
+			want[i] = k == 0 ? max : k == 1 ? min : log(sum);
 		}
 		yoke_scope *s = yoke_scope_begin("running");
 		bool good = values(row[k].f(tensor(yoke_f64, 3, dims, x), &axis), got, 78);

@@ -258,10 +258,10 @@ static void weights(void)
 		steps[mixed] = launches() - before;
 		yoke_scope_end(s);
 	}
-	double a[N * N], b[N * N], most = 0;
+	double a[N * N], b[N * N], max = 0;
 	for (int i = 0; i < N * N; i++)
-		a[i] = (double)got[i], b[i] = (double)want[i], most = fmax(most, fabs(b[i]));
-	near(a, b, N * N, half == yoke_f16 ? 0.01 : 0.08, most, "and close to the f32 gradient");
+		a[i] = (double)got[i], b[i] = (double)want[i], max = fmax(max, fabs(b[i]));
+	near(a, b, N * N, half == yoke_f16 ? 0.01 : 0.08, max, "and close to the f32 gradient");
 	// x and w; the returned gradient is added to the sum of gradients
 	ok(tap_eager() || steps[1] <= steps[0] + 2, "w is cast once: %d launches, %d in f32", (int)steps[1],
 	   (int)steps[0]);
@@ -390,10 +390,10 @@ static void saturated(void)
 	yoke_grad(yoke_sum(yoke_slice(to, 1, 0, W - 1, 1), YOKE_ALL), 1, &v, &dv);
 	bool good = !yoke_read(to, y, sizeof y) && !yoke_read(dv, g, sizeof g);
 	for (int i = 0; i < W - 1; i++) {
-		const float most = half == yoke_f16 ? 65504 : INFINITY, c = fminf(fmaxf(w[i], -most), most);
+		const float max = half == yoke_f16 ? 65504 : INFINITY, c = fminf(fmaxf(w[i], -max), max);
 		const double want = x * (double)c, near = half == yoke_f16 ? 0x1p-11 : 0x1p-8;
 		good = good && fabs(y[i] - want) <= near * fabs(want) + 0x1p-25 && g[i] > 0 && g[i] <= x &&
-		       (fabsf(w[i]) > most || g[i] == x);
+		       (fabsf(w[i]) > max || g[i] == x);
 	}
 	good = good && !isfinite(y[W - 1]);
 	ok(good && !yoke_scope_end(s), "%s: weights of 1e6, -7e4, 65504, 65510 give %g %g %g %g, gradients %g %g: %s",

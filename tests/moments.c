@@ -12,7 +12,7 @@
 
 enum { ROWS = 1100, CHANNELS = 129, MANY = 1000000 };
 static float x[7 * MANY], w[MANY];
-static double mean[CHANNELS], square[CHANNELS * CHANNELS], least[CHANNELS], greatest[CHANNELS];
+static double mean[CHANNELS], square[CHANNELS * CHANNELS], min[CHANNELS], max[CHANNELS];
 static double weight, product[CHANNELS * CHANNELS];
 
 static void reference(int64_t rows, int64_t c, bool weighed)
@@ -22,15 +22,15 @@ static void reference(int64_t rows, int64_t c, bool weighed)
 		n += weighed ? w[r] : 1;
 	for (int64_t i = 0; i < c; i++) {
 		long double sum = 0;
-		least[i] = INFINITY;
-		greatest[i] = -INFINITY;
+		min[i] = INFINITY;
+		max[i] = -INFINITY;
 		for (int64_t r = 0; r < rows; r++) {
 			const long double one = weighed ? w[r] : 1;
 			if (one == 0)
 				continue;
 			sum += one * x[r * c + i];
-			least[i] = fmin(least[i], x[r * c + i]);
-			greatest[i] = fmax(greatest[i], x[r * c + i]);
+			min[i] = fmin(min[i], x[r * c + i]);
+			max[i] = fmax(max[i], x[r * c + i]);
 		}
 		mean[i] = n > 0 ? (double)(sum / n) : 0;
 	}
@@ -52,7 +52,7 @@ static double compare(int64_t c, bool diagonal, const double *m, const double *s
 	for (int64_t i = 0; i < c; i++) {
 		const double sigma = weight > 0 ? sqrt(square[i * c + i] / weight) : 0;
 		worst = fmax(worst, fabs(m[i] - mean[i]) / (1e-8 * sigma + 1e-12 * fabs(mean[i]) + 1e-300));
-		worst = lo[i] == least[i] && hi[i] == greatest[i] ? worst : INFINITY;
+		worst = lo[i] == min[i] && hi[i] == max[i] ? worst : INFINITY;
 		for (int64_t k = diagonal ? i : 0; k < c; k++) {
 			const double tol = 1e-6 * sqrt(square[i * c + i] * square[k * c + k]) + 1e-12 * weight * mean[i] * mean[i] * 1e-6;
 			const double e = fabs(s[diagonal ? i : i * c + k] - square[i * c + k]);
@@ -85,12 +85,12 @@ static void check_scaled(int64_t rows, int64_t c, double offset, double scale, i
 	yoke_scope *scope = yoke_scope_begin("moments");
 	yoke_moments(yoke_from(yoke_f32, 2, DIMS(rows, c), x), weighed ? yoke_from(yoke_f32, 1, DIMS(rows), w) : YOKE_NONE,
 		     diagonal, &to);
-	yoke_eval(5, (yoke_tensor *[]){ to.weight, to.mean, to.square, to.least, to.greatest });
+	yoke_eval(5, (yoke_tensor *[]){ to.weight, to.mean, to.square, to.min, to.max });
 	yoke_read(to.weight, &n, sizeof n);
 	yoke_read(to.mean, m, (size_t)c * sizeof *m);
 	yoke_read(to.square, s, (size_t)(diagonal ? c : c * c) * sizeof *s);
-	yoke_read(to.least, lo, (size_t)c * sizeof *lo);
-	yoke_read(to.greatest, hi, (size_t)c * sizeof *hi);
+	yoke_read(to.min, lo, (size_t)c * sizeof *lo);
+	yoke_read(to.max, hi, (size_t)c * sizeof *hi);
 	yoke_scope_end(scope);
 	const double worst = compare(c, diagonal, m, s, lo, hi);
 	ok(n == weight && worst <= 1, "%lld x %lld about %g, scaled by %g%s%s: weight %g of %g, %.2g of the tolerance %s", (long long)rows,
@@ -160,16 +160,16 @@ static bool equal(const yoke_statistic *s, const yoke_statistic *t, size_t c, do
 {
 	static double a[CHANNELS * CHANNELS], b[CHANNELS * CHANNELS];
 	double worst = 0;
-	for (int what = YOKE_STATISTIC_COUNT; what <= YOKE_STATISTIC_GREATEST; what++) {
+	for (int what = YOKE_STATISTIC_COUNT; what <= YOKE_STATISTIC_MAX; what++) {
 		const size_t n = what == YOKE_STATISTIC_COUNT ? 1 :
 				 what == YOKE_STATISTIC_COVARIANCE || what == YOKE_STATISTIC_CORRELATION ? c * c : c;
-		double most = 0;
+		double largest = 0;
 		yoke_statistic_read(s, what, a, n);
 		yoke_statistic_read(t, what, b, n);
 		for (size_t i = 0; i < n; i++)
-			most = fmax(most, fabs(a[i]));
+			largest = fmax(largest, fabs(a[i]));
 		for (size_t i = 0; i < n; i++)
-			worst = fmax(worst, isnan(a[i]) || isnan(b[i]) ? INFINITY : fabs(a[i] - b[i]) / (most + 1e-300));
+			worst = fmax(worst, isnan(a[i]) || isnan(b[i]) ? INFINITY : fabs(a[i] - b[i]) / (largest + 1e-300));
 	}
 	if (!(worst <= tol))
 		diag("they differ by %.3g of the largest", worst);
@@ -327,9 +327,9 @@ static void not_finite(void)
 	struct yoke_moments all = { .size = sizeof all }, some = { .size = sizeof some };
 	yoke_moments(t, YOKE_NONE, 0, &all);
 	yoke_moments(t, yoke_from(yoke_f32, 1, DIMS(3), no), 0, &some);
-	yoke_eval(4, (yoke_tensor *[]){ all.least, all.greatest, all.mean, some.mean });
-	yoke_read(all.least, lo, sizeof lo);
-	yoke_read(all.greatest, hi, sizeof hi);
+	yoke_eval(4, (yoke_tensor *[]){ all.min, all.max, all.mean, some.mean });
+	yoke_read(all.min, lo, sizeof lo);
+	yoke_read(all.max, hi, sizeof hi);
 	yoke_read(all.mean, m, sizeof m);
 	ok(isnan(lo[0]) && isnan(hi[0]) && isnan(m[0]) && lo[1] == 2 && hi[1] == 6 && m[1] == 4,
 	   "a NaN affects only its channel");

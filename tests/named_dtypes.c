@@ -55,12 +55,12 @@ static int64_t cols(const struct row *r)
 
 static double lse_of(const double *x, int64_t n)
 {
-	double most = -INFINITY, sum = 0;
+	double max = -INFINITY, sum = 0;
 	for (int64_t i = 0; i < n; i++)
-		most = fmax(most, x[i]);
+		max = fmax(max, x[i]);
 	for (int64_t i = 0; i < n; i++)
-		sum += exp(x[i] - most);
-	return most + log(sum);
+		sum += exp(x[i] - max);
+	return max + log(sum);
 }
 
 static void ref_lse(const struct row *r, double *const *x, double *y)

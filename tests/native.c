@@ -686,8 +686,8 @@ static void kernels(void)
 // tf32.
 static void matrix_units(void)
 {
-	const int most = 1 << yoke_f16 | 1 << yoke_bf16 | 1 << yoke_i8 | 1 << yoke_u8;
-	const int all = strcmp(vendor->name, "cuda") ? most : most | 1 << yoke_f32;
+	const int max = 1 << yoke_f16 | 1 << yoke_bf16 | 1 << yoke_i8 | 1 << yoke_u8;
+	const int all = strcmp(vendor->name, "cuda") ? max : max | 1 << yoke_f32;
 
 	snprintf(folder, sizeof folder, "%s", fake_gpu);
 	bool ran = child(NULL, NULL, units);

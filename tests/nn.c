@@ -46,15 +46,15 @@ static void linear_row(const double *x, int in, const double *w, const double *b
 static void attention_ref(const double (*qkv)[3 * E], int T, int t, double *y)
 {
 	for (int h = 0; h < H; h++) {
-		double p[C], most = -INFINITY, sum = 0;
+		double p[C], max = -INFINITY, sum = 0;
 		for (int s = 0; s <= t && s < T; s++) {
 			p[s] = 0;
 			for (int d = 0; d < D; d++)
 				p[s] += qkv[t][h * D + d] * qkv[s][E + h * D + d] / sqrt(D);
-			most = fmax(most, p[s]);
+			max = fmax(max, p[s]);
 		}
 		for (int s = 0; s <= t; s++)
-			sum += p[s] = exp(p[s] - most);
+			sum += p[s] = exp(p[s] - max);
 		for (int d = 0; d < D; d++) {
 			y[h * D + d] = 0;
 			for (int s = 0; s <= t; s++)

@@ -461,10 +461,10 @@ static inline yoke_scaler *checked(void)
 	return s;
 }
 
-static int next_batch(void *arg, int64_t part, int most, yoke_tensor **in)
+static int next_batch(void *arg, int64_t part, int max, yoke_tensor **in)
 {
 	(void)arg;
-	(void)most;
+	(void)max;
 	in[0] = x22();
 	return part < 2;
 }

@@ -236,7 +236,7 @@ def spelled(kind, name, array):
     return f"{kind} *{name}" if array else f"{kind} {name}"
 
 
-COUNTS = {"n", "m", "most", "nin", "nout", "fields", "nattr", "rank", "axes", "rows"}
+COUNTS = {"n", "m", "max", "nin", "nout", "fields", "nattr", "rank", "axes", "rows"}
 SIZED32 = {"yoke_limits", "yoke_sample"}
 
 

@@ -1104,7 +1104,7 @@ static void composed(void)
 	yoke_moments(a, YOKE_NONE, 0, &is);
 	out[m++] = is.mean;
 	out[m++] = is.square;
-	out[m++] = is.greatest;
+	out[m++] = is.max;
 	yoke_tensor *z = given(yoke_from(yoke_f32, 2, (int64_t[]){ 6, 2 },
 					 (float[]){ 0, 1, 1, 1, -1, 2, 0, 1, 1, 3, 2, 1 }));
 	out[m++] = yoke_resolvent(a, YOKE_NONE, YOKE_NONE, z, NULL);

@@ -13,7 +13,7 @@ enum { N = 6, STEPS = 100, STATES = 4, MAX_WINDOW = 12, MILLION = 1000003 };
 // The numeric definition of a variant; 0 is off.
 struct rule {
 	double lr, decay, clip, clip_value;
-	double momentum, dampening, beta1, beta2, eps, alpha, rho, lr_decay, initial, least, most, q;
+	double momentum, dampening, beta1, beta2, eps, alpha, rho, lr_decay, initial, min, max, q;
 	bool nesterov, amsgrad, centered, adapt;
 	int window, by, precondition, restart; // by: 0 sum, 1 mean, 2 decayed; 1 pre, 2 post; 1 .. as the words
 };
@@ -96,7 +96,7 @@ static void lamb(const struct rule *o, struct run *r, int t)
 			uu += u[k] * u[k];
 		}
 		if (o->adapt && pp > 0 && uu > 0)
-			ratio = fmin(fmax(sqrt(pp), o->least), o->most > 0 ? o->most : INFINITY) / sqrt(uu);
+			ratio = fmin(fmax(sqrt(pp), o->min), o->max > 0 ? o->max : INFINITY) / sqrt(uu);
 		for (int64_t k = 0; k < r->count[i]; k++)
 			r->p[i][k] -= o->lr * ratio * u[k];
 		free(u);
@@ -384,8 +384,8 @@ static const struct variant {
 	  .rule = { .lr = .01, .decay = .01, .beta1 = .9, .beta2 = .999, .eps = 1e-6, .adapt = true, .clip = 1 },
 	  .million = true, .device = true },
 	{ "lamb", "lr=0.01 norm_min=2 norm_max=5 weight_decay=0", lamb,
-	  .rule = { .lr = .01, .beta1 = .9, .beta2 = .999, .eps = 1e-6, .adapt = true, .least = 2,
-		    .most = 5 } },
+	  .rule = { .lr = .01, .beta1 = .9, .beta2 = .999, .eps = 1e-6, .adapt = true, .min = 2,
+		    .max = 5 } },
 	{ "lamb", "lr=0.01 adapt=0", lamb,
 	  .rule = { .lr = .01, .decay = .01, .beta1 = .9, .beta2 = .999, .eps = 1e-6 } },
 	{ "rmsprop", "weight_decay=0.1", rmsprop,

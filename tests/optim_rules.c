@@ -18,11 +18,11 @@ struct set {
 	float x[N][LIMIT];
 };
 
-static void draw(yoke_tensor *const *t, float (*x)[LIMIT], double most)
+static void draw(yoke_tensor *const *t, float (*x)[LIMIT], double max)
 {
 	for (int i = 0; i < N; i++) {
 		for (int64_t k = 0; k < counts[i]; k++)
-			x[i][k] = (float)rnd_real(-most, most);
+			x[i][k] = (float)rnd_real(-max, max);
 		yoke_put(t[i], x[i], (size_t)counts[i] * sizeof(float));
 	}
 }
@@ -255,7 +255,7 @@ static yoke_tensor *bowl_loss(void *arg)
 	return yoke_mul(yoke_sum(yoke_mul(b->d, yoke_square(b->p)), YOKE_ALL), yoke_const(0.5));
 }
 
-static int quadratic_from(uint64_t seed, const char *settings, int most)
+static int quadratic_from(uint64_t seed, const char *settings, int max)
 {
 	enum { DIM = 100 };
 	const int64_t n = DIM;
@@ -276,7 +276,7 @@ static int quadratic_from(uint64_t seed, const char *settings, int most)
 	struct bowl bowl = { p, d };
 	struct yoke_step given = { .size = sizeof given, .scale = YOKE_NONE, .skip = YOKE_NONE, .loss = bowl_loss,
 				   .arg = &bowl };
-	for (f = f0; f > 1e-8 * f0 && t < most; t++) {
+	for (f = f0; f > 1e-8 * f0 && t < max; t++) {
 		yoke_scope *s = yoke_scope_begin("step");
 		yoke_tensor *slope = yoke_mul(d, p);
 		yoke_optim_step(o, 1, &slope, &given);
@@ -319,7 +319,7 @@ static uint64_t launches(void)
 	return s.launches;
 }
 
-static void in_two_launches(const char *kind, const char *settings, unsigned most)
+static void in_two_launches(const char *kind, const char *settings, unsigned max)
 {
 	struct set s;
 	set_make(&s);
@@ -330,7 +330,7 @@ static void in_two_launches(const char *kind, const char *settings, unsigned mos
 	step(o, s.g, NULL);
 	unsigned n = (unsigned)(launches() - before);
 	const char *named = getenv("YOKE_PLAN_NAMED");
-	ok(n == most || tap_eager() || (named && *named == '0'), "%s %s: %u launches a step", kind, settings, n);
+	ok(n == max || tap_eager() || (named && *named == '0'), "%s %s: %u launches a step", kind, settings, n);
 	yoke_optim_free(o);
 	set_free(&s);
 }

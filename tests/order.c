@@ -235,9 +235,9 @@ static void beside(void)
 	for (int i = 0; i < SIDE * SIDE; i++)
 		x[i] = (float)rnd_real(-1, 1);
 	yoke_tensor *v = yoke_from(yoke_f32, 2, DIMS(SIDE, SIDE), x);
-	yoke_tensor *first = scoped("first", v, square), *least = scoped("sort", first, sorted);
+	yoke_tensor *first = scoped("first", v, square), *min = scoped("sort", first, sorted);
 	yoke_tensor *other = scoped("another", yoke_neg(v), square);
-	int err = yoke_read(scoped("sum", yoke_mul(least, yoke_sum(other, 1 | YOKE_KEEP)), square), got, sizeof got);
+	int err = yoke_read(scoped("sum", yoke_mul(min, yoke_sum(other, 1 | YOKE_KEEP)), square), got, sizeof got);
 	int made = scope_step("beside/first"), down = step_of("	down	"), sort = step_of("	sort	"),
 	    late = scope_step("beside/another"), sum = scope_step("beside/sum");
 	ok(!err && made >= 0 && down == made + 1 && late > down && sort > late && sum > sort,

@@ -119,7 +119,7 @@ static void both_to(enum equal what, const char *nodes, int one, int each, bool 
 {
 	static float got[2][PIXELS * 2 * C];
 	size_t n[2];
-	double worst = 0, most = 0;
+	double worst = 0, max = 0;
 	for (int k = 0; k < 2; k++) {
 		char piece[20]; // values are computed in tiles of any size
 		snprintf(piece, sizeof piece, "%d", k ? 1 << 20 : (int)rnd_int(1, 4 * PIXELS * C));
@@ -134,9 +134,9 @@ static void both_to(enum equal what, const char *nodes, int one, int each, bool 
 	if (what == NOTHING)
 		return;
 	for (size_t i = 0; i < n[0]; i++)
-		most = fmax(most, fabs(got[0][i]));
+		max = fmax(max, fabs(got[0][i]));
 	for (size_t i = 0; i < n[0]; i++)
-		worst = isnan(got[0][i]) || isnan(got[1][i]) ? INFINITY : fmax(worst, fabs(got[0][i] - got[1][i]) / most);
+		worst = isnan(got[0][i]) || isnan(got[1][i]) ? INFINITY : fmax(worst, fabs(got[0][i] - got[1][i]) / max);
 	ok(n[0] == n[1] && n[0] && worst < 1e-5, "both results agree: %.2g of the largest %s", worst, yoke_error());
 	yoke_error_clear();
 }
@@ -368,7 +368,7 @@ static void times_affine(const double *key, int64_t in, const double *const *sta
 static void registered(void)
 {
 	struct yoke_node_type t = { .size = sizeof t, .name = "times", .keys = 1,
-				    .key = { { .name = "by", .def = 2, .least = -10, .most = 10 } },
+				    .key = { { .name = "by", .def = 2, .min = -10, .max = 10 } },
 				    .channels = times_channels, .forward = times, .affine = times_affine, .diagonal = 1 };
 	ok(!yoke_node_register(&t), "a node type is registered %s", yoke_error());
 	both("{\"name\": \"a\", \"type\": \"times\", \"by\": -3}, {\"name\": \"b\", \"type\": \"min_max\", \"scope\": \"channel\"}", 1, 1,

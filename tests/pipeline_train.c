@@ -234,7 +234,7 @@ static void node_gradients(void)
 {
 	static const struct node_case cases[] = {
 		{ "standard", "\"standard\", \"train\": true}", "a", SHIFT, NOTHING, { "mean", "scale" }, 3 },
-		{ "min_max", "\"min_max\", \"scope\": \"channel\", \"train\": true}", "a", SHIFT, NOTHING, { "least", "scale" }, 3 },
+		{ "min_max", "\"min_max\", \"scope\": \"channel\", \"train\": true}", "a", SHIFT, NOTHING, { "min", "scale" }, 3 },
 		{ "logit", "\"logit\", \"train\": true}", "a", SHIFT, NOTHING, { "threshold", "scale" }, 3 },
 		{ "pca", "\"pca\", \"k\": 4, \"train\": true}", "a", PCA, NOTHING, { "mean", "w", "scale" }, 2 },
 		{ "pca, whitened", "\"pca\", \"k\": 4, \"whiten\": 1, \"train\": true}", "a", PCA, NOTHING, { "mean", "w", "scale" }, 2 },

@@ -92,12 +92,12 @@ static struct trained train(const char *backend, bool host)
 
 static double worst(const struct trained *a, const struct trained *b)
 {
-	double most = 0;
+	double max = 0;
 	for (int i = 0; i < N; i++)
 		for (size_t k = 0; k < count(i); k++)
-			most = fmax(most, fmax(fabs((double)a->p[i][k] - (double)b->p[i][k]),
+			max = fmax(max, fmax(fabs((double)a->p[i][k] - (double)b->p[i][k]),
 					       fabs((double)a->m[i][k] - (double)b->m[i][k])));
-	return most;
+	return max;
 }
 
 static void trains(const char *backend)

@@ -384,13 +384,13 @@ static void threads(const char *what, bool expect_failures)
 // Longest run of granules without a block.
 static uint64_t longest_free(void)
 {
-	uint64_t most = 0;
+	uint64_t max = 0;
 	for (struct fake_segment *s = segments; s; s = s->next)
 		for (uint64_t i = 0, run = 0; i < s->bytes / GRANULE; i++) {
 			run = s->granule[i].live ? 0 : run + GRANULE;
-			most = run > most ? run : most;
+			max = run > max ? run : max;
 		}
-	return most;
+	return max;
 }
 
 static uint64_t split_free(void)

@@ -23,19 +23,19 @@
 // ---- random text ----
 
 // Words of a few letters between blanks of all kinds; some are "<unk>", some of several bytes.
-static size_t draw_text(char *to, size_t most)
+static size_t draw_text(char *to, size_t max)
 {
 	static const char *const blank[] = { " ", "\n", "\t", "  ", "\r\n", "\v", "\f" };
 	static const char *const odd[] = { "<unk>", "<pad>", "\xc3\xa9t\xc3\xa9", "\"quoted\"", "back\\slash" };
 	size_t n = 0;
-	const size_t want = (size_t)rnd_int(1, (int64_t)most - 40);
+	const size_t want = (size_t)rnd_int(1, (int64_t)max - 40);
 	while (n < want) {
 		char word[24];
 		if (rnd_int(0, 9) == 0)
 			snprintf(word, sizeof word, "%s", odd[rnd_int(0, 4)]);
 		else
 			snprintf(word, sizeof word, "%c%d", (int)rnd_int('a', 'e'), (int)rnd_int(0, rnd_int(0, 1) ? 9 : 999));
-		n += (size_t)snprintf(to + n, most - n, "%s%s", rnd_int(0, 30) ? word : "", blank[rnd_int(0, 6)]);
+		n += (size_t)snprintf(to + n, max - n, "%s%s", rnd_int(0, 30) ? word : "", blank[rnd_int(0, 6)]);
 	}
 	return n;
 }

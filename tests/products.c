@@ -56,7 +56,7 @@ static void draw(int dtype)
 // In f32: a rounding to half precision would show in every element.
 static void in_f32(int dtype, unsigned flags)
 {
-	static double sum[B * M * K], most[B * M * K], g[B * M * K];
+	static double sum[B * M * K], max[B * M * K], g[B * M * K];
 	const bool ta = flags & YOKE_TA, tb = flags & YOKE_TB;
 	char what[80];
 	snprintf(what, sizeof what, "%s to f32%s%s", yoke_dtype_name(dtype), ta ? ", TA" : "", tb ? ", TB" : "");
@@ -95,15 +95,15 @@ static void in_f32(int dtype, unsigned flags)
 		worst = 0;
 		for (int i = 0; i < rows * cols; i++) {
 			const int r = i / cols, c = i % cols;
-			sum[i] = most[i] = 0;
+			sum[i] = max[i] = 0;
 			for (int j = 0; j < inner; j++) {
 				double t = k ? a[j * K + r] * cot[j * N + c] : cot[r * N + j] * b[c * N + j];
 				sum[i] += t;
-				most[i] += fabs(t);
+				max[i] += fabs(t);
 			}
 			const int m = k ? K : M; // rows of a matrix
 			const double got = (k ? tb : ta) ? g[r / m * m * cols + c * m + r % m] : g[i];
-			worst = fmax(worst, (fabs(got - sum[i]) - 2e-6 * most[i]) / fmax(fabs(sum[i]), 1e-3));
+			worst = fmax(worst, (fabs(got - sum[i]) - 2e-6 * max[i]) / fmax(fabs(sum[i]), 1e-3));
 		}
 		ok(yoke_dtype(grad[k]) == dtype && worst < 0.51 * ulp(dtype), "%s, gradient of %s: %s, %.2g ulp", what,
 		   k ? "b" : "a", yoke_dtype_name(yoke_dtype(grad[k])), worst / ulp(dtype));
@@ -187,12 +187,12 @@ static void in_i32(int dtype, unsigned flags)
 		wrong += got[i] != sum[i] || scaled[i] != (float)sum[i] / 2;
 	ok(yoke_dtype(p) == yoke_i32 && !wrong && !yoke_error_code(), "%s: %s, %d of %d differ %s", what,
 	   yoke_dtype_name(yoke_dtype(p)), wrong, C, yoke_error());
-	const int steps = sizeof longest, most = dtype == yoke_u8 ? 255 : 128;
-	memset(longest, most, sizeof longest);
+	const int steps = sizeof longest, max = dtype == yoke_u8 ? 255 : 128;
+	memset(longest, max, sizeof longest);
 	p = yoke_matmul_to(bytes(dtype, 1, 1, steps, longest, false), bytes(dtype, 1, steps, 1, longest, false), 0, yoke_i32);
-	const int32_t want_wrapped = (int32_t)((uint32_t)steps * (uint32_t)(most * most));
+	const int32_t want_wrapped = (int32_t)((uint32_t)steps * (uint32_t)(max * max));
 	yoke_read(p, got, sizeof *got);
-	ok(*got == want_wrapped, "%s: %d steps of %d: %d, %d", what, steps, most, *got, want_wrapped);
+	ok(*got == want_wrapped, "%s: %d steps of %d: %d, %d", what, steps, max, *got, want_wrapped);
 	yoke_scope_end(s);
 }
 

@@ -252,11 +252,11 @@ static void accumulate(int op, struct val *y, int64_t k, const struct val *x, in
 // Is x's element j ahead of i in this reduction? NAN when their bounds leave it undetermined.
 static double ahead(int op, const struct val *x, int64_t j, int64_t i)
 {
-	bool most = op == REDUCE_MAX || op == ARGMAX;
+	bool largest = op == REDUCE_MAX || op == ARGMAX;
 	double e = x->e[i] + x->e[j];
 	if (!is_real(x->dtype))
 		return e != 0 ? NAN :
-		       most   ? x->v[j].i > x->v[i].i :
+		       largest   ? x->v[j].i > x->v[i].i :
 				x->v[j].i < x->v[i].i;
 	double a = x->v[j].d, b = x->v[i].d;
 	if (isnan(b) && !isnan(x->e[i])) // the first NaN wins; a bound applies to the numbers beside it
@@ -265,7 +265,7 @@ static double ahead(int op, const struct val *x, int64_t j, int64_t i)
 		return 1;
 	if (e != 0 && !(fabs(a - b) > e))
 		return NAN;
-	return most ? a > b : a < b;
+	return largest ? a > b : a < b;
 }
 
 // dims: of the result with the reduced axes kept; the caller may change rank and shape
@@ -394,7 +394,7 @@ static struct val *do_sort(int op, const struct val *x, int axis, bool descendin
 	int64_t *order = calloc((size_t)n + 1, sizeof *order);
 	for (int64_t l = 0; n && l < x->n / n; l++) {
 		int64_t first = line_of(x, axis, l, &inner);
-		double most = 0;
+		double largest = 0;
 		for (int64_t i = 0; i < n; i++) {
 			const union cell *v = &x->v[first + i * inner];
 			int64_t k = i;
@@ -413,18 +413,18 @@ static struct val *do_sort(int op, const struct val *x, int axis, bool descendin
 			order[k] = i;
 			// a NaN with a bound may be a number, at any position
 			double e = x->e[first + i * inner];
-			most = larger(
-				most,
+			largest = larger(
+				largest,
 				e != 0 && is_real(x->dtype) && !isfinite(v->d) ? NAN : e);
 		}
 		for (int64_t i = 0; i < n; i++) {
 			int64_t k = first + i * inner;
 			if (op == ORDER)
-				set_int(y, k, (uint64_t)order[i], most);
+				set_int(y, k, (uint64_t)order[i], largest);
 			else
 				set_cell(y, k, x, first + order[i] * inner);
 			if (op == SORT)
-				y->e[k] = most;
+				y->e[k] = largest;
 		}
 	}
 	free(order);

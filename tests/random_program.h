@@ -159,10 +159,10 @@ static int pick(struct program *p, int dtype)
 }
 
 // A whole number in -most .. most that the dtype can represent.
-static double filling(int dtype, int64_t most)
+static double filling(int dtype, int64_t max)
 {
 	bool sign = dtype != yoke_bool && dtype != yoke_u8;
-	return (double)rnd_int(sign ? -most : 0, dtype == yoke_bool ? 1 : most);
+	return (double)rnd_int(sign ? -max : 0, dtype == yoke_bool ? 1 : max);
 }
 
 // Can every dtype represent the scalar of this slot?
@@ -188,7 +188,7 @@ static int pick_number(struct program *p, int dtype)
 }
 
 // Broadcasts b's shape into dims.
-static bool join(int *rank, int64_t *dims, const struct slot *b, int64_t most)
+static bool join(int *rank, int64_t *dims, const struct slot *b, int64_t max)
 {
 	int64_t to[YOKE_MAX_RANK], n = 1;
 	int r = *rank > b->rank ? *rank : b->rank;
@@ -199,7 +199,7 @@ static bool join(int *rank, int64_t *dims, const struct slot *b, int64_t most)
 			return false;
 		n *= to[i] = da == 1 ? db : da;
 	}
-	if (n > most)
+	if (n > max)
 		return false;
 	memcpy(dims, to, sizeof *to * (size_t)r);
 	*rank = r;

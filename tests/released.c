@@ -260,10 +260,10 @@ static void nothing_lost(void)
 	for (int i = 0; i < N; i++)
 		want[i] = 3;
 	allowed("a table of no variable", sum(yoke_mul(numbers, w)), w, want);
-	yoke_tensor *most = evaluated(yoke_cast(yoke_gt(w, yoke_const(0)), yoke_f64));
+	yoke_tensor *max = evaluated(yoke_cast(yoke_gt(w, yoke_const(0)), yoke_f64));
 	for (int i = 0; i < N; i++)
 		want[i] = wv[i] > 0;
-	allowed("a mask", sum(yoke_mul(most, w)), w, want);
+	allowed("a mask", sum(yoke_mul(max, w)), w, want);
 	yoke_tensor *state = yoke_variable("state", yoke_f64, 1, (int64_t[]){ N });
 	yoke_assign(state, yoke_tanh(w));
 	yoke_eval(0, NULL);

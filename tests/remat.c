@@ -64,11 +64,11 @@ static void steps(const char *what, int n, const int *tensors)
 static void softmax(const double *x, double *y)
 {
 	for (int r = 0; r < ROWS; r++) {
-		double most = -INFINITY, sum = 0;
+		double max = -INFINITY, sum = 0;
 		for (int i = r * COLS; i < (r + 1) * COLS; i++)
-			most = fmax(most, x[i]);
+			max = fmax(max, x[i]);
 		for (int i = r * COLS; i < (r + 1) * COLS; i++)
-			sum += y[i] = exp(x[i] - most);
+			sum += y[i] = exp(x[i] - max);
 		for (int i = r * COLS; i < (r + 1) * COLS; i++)
 			y[i] /= sum;
 	}
@@ -135,14 +135,14 @@ static void value(const char *what, enum how how, int n, const int *tensors)
 // Values that depend on no tensor are computed by each reader, and nowhere else.
 static void nowhere(void)
 {
-	float sum = NAN, most = NAN;
+	float sum = NAN, max = NAN;
 	yoke_scope *scope = yoke_scope_begin("nowhere");
 	yoke_tensor *t = yoke_square(yoke_iota(yoke_f32, 1, DIMS(N), 0));
 	yoke_tensor *s = yoke_keep(yoke_sum(t, YOKE_ALL)), *m = yoke_keep(yoke_reduce_max(t, YOKE_ALL));
-	int err = yoke_read(s, &sum, sizeof sum) | yoke_read(m, &most, sizeof most);
+	int err = yoke_read(s, &sum, sizeof sum) | yoke_read(m, &max, sizeof max);
 	double want = (N - 1.) * N * (2. * N - 1) / 6;
-	ok(!err && fabs(sum - want) <= 1e-6 * want && most == (N - 1.) * (N - 1),
-	   "a sum and a maximum of squares: %g and %g", (double)sum, (double)most);
+	ok(!err && fabs(sum - want) <= 1e-6 * want && max == (N - 1.) * (N - 1),
+	   "a sum and a maximum of squares: %g and %g", (double)sum, (double)max);
 	ok(plan.steps == 2, "they are two steps: %d", plan.steps);
 	yoke_free(s);
 	yoke_free(m);

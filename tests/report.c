@@ -182,14 +182,14 @@ static void run(bool exact)
 	int l = yk_view_column(t, "loss"), r = yk_view_column(t, "lr"), bad = 0;
 	ok(t && t->rows == ROWS && v->foreign == ROWS / 100, "%zu rows, %llu foreign lines", t ? t->rows : 0,
 	   (unsigned long long)v->foreign);
-	double least = INFINITY;
+	double min = INFINITY;
 	for (size_t i = 0; t && i < t->rows; i++) {
 		double want = exact ? lr[i] : (double)(float)lr[i], got = yk_view_value(v, t, r, i);
 		bad += yk_view_value(v, t, l, i) != loss[i] || yk_view_step(t, i) != (int64_t)i ||
 		       yk_view_time(t, i) != 1000.5 + (double)i || (i % 2 ? got != want : !isnan(got));
-		least = fmin(least, loss[i]);
+		min = fmin(min, loss[i]);
 	}
-	ok(!bad && (float)t->column[l].least == (float)least && (float)t->column[l].last == (float)loss[ROWS - 1] && t->column[r].count == ROWS / 2,
+	ok(!bad && (float)t->column[l].min == (float)min && (float)t->column[l].last == (float)loss[ROWS - 1] && t->column[r].count == ROWS / 2,
 	   "equal when read while written in parts, %s", exact ? "to the bit" : "as floats");
 	// of each range of steps the minimum and the maximum
 	enum { POINTS = 100 };

@@ -118,13 +118,13 @@ static double complex *values_of(yoke_tensor *t, int64_t n)
 }
 
 // Largest |difference|; *most: the largest reference value.
-static double difference(const double complex *got, const double complex *want, int64_t n, double *most)
+static double difference(const double complex *got, const double complex *want, int64_t n, double *max)
 {
 	double worst = 0;
-	*most = 0;
+	*max = 0;
 	for (int64_t i = 0; i < n; i++) {
 		const double e = cabs(got[i] - want[i]);
-		*most = fmax(*most, cabs(want[i]));
+		*max = fmax(*max, cabs(want[i]));
 		worst = isfinite(e) ? fmax(worst, e) : INFINITY;
 	}
 	return worst;
@@ -138,7 +138,7 @@ static double rounded(const struct chain *h, double unit)
 {
 	double complex *l = calloc((size_t)h->n + 1, sizeof *l), *r = calloc((size_t)h->n + 1, sizeof *r);
 	double *k = calloc((size_t)h->n + 1, sizeof *k), *own = calloc((size_t)h->n + 1, sizeof *own),
-	       *behind = calloc((size_t)h->n + 1, sizeof *behind), most = 0;
+	       *behind = calloc((size_t)h->n + 1, sizeof *behind), max = 0;
 	for (int64_t row = 0; row < h->rows; row++) {
 		const double *a = h->a + row * h->n;
 		const double complex z = CMPLX(h->x, h->y), *g = h->want + row * h->n;
@@ -157,7 +157,7 @@ static double rounded(const struct chain *h, double unit)
 			const double term = i ? cabs(k[i] / l[i - 1]) : 0;
 			front = i ? term / cabs(l[i - 1]) * (before + front) : 0;
 			before = cabs(a[i] - z) + cabs(l[i]) + 5 * term;
-			most = fmax(most, pow(cabs(g[i]), 2) * (front + before + (h->left ? 0 : behind[i] + own[i])) + 3 * cabs(g[i]));
+			max = fmax(max, pow(cabs(g[i]), 2) * (front + before + (h->left ? 0 : behind[i] + own[i])) + 3 * cabs(g[i]));
 		}
 	}
 	free(l);
@@ -165,7 +165,7 @@ static double rounded(const struct chain *h, double unit)
 	free(k);
 	free(own);
 	free(behind);
-	return unit * most;
+	return unit * max;
 }
 
 // Where all b c are above 0, |F| is at least |eta|: three roundings of |a| + |b c / L| + |b c / R|,
@@ -187,13 +187,13 @@ static bool value_case(int dtype, int64_t rows, int64_t n, enum kind kind, bool 
 	yoke_scope *scope = yoke_scope_begin("case");
 	reference(&h);
 	double complex *got = values_of(chain_of(&h, dtype, how), rows * n);
-	double most = 0, worst = got ? difference(got, h.want, rows * n, &most) : INFINITY;
+	double max = 0, worst = got ? difference(got, h.want, rows * n, &max) : INFINITY;
 	const double tol = tolerance(dtype, &h, signs);
-	bool good = worst <= tol && (most > 1e-3 || rows == 0 || n == 0);
+	bool good = worst <= tol && (max > 1e-3 || rows == 0 || n == 0);
 	if (!good)
 		diag("%s [%lld,%lld] %s%s%s z %g%+gi %s: error %.3g of %.3g, largest %.3g", yoke_dtype_name(dtype),
 		     (long long)rows, (long long)n, kind_name[kind], bonds ? " b c" : "", signs ? " of both signs" : "", x,
-		     y, left ? "left" : "both", worst, tol, most);
+		     y, left ? "left" : "both", worst, tol, max);
 	free(got);
 	yoke_scope_end(scope);
 	chain_free(&h);
@@ -243,10 +243,10 @@ static void dense(void)
 		yoke_scope *scope = yoke_scope_begin("case");
 		by_inverse(h.n, h.a, h.b, h.c, CMPLX(h.x, h.y), left, h.want);
 		double complex *got = values_of(chain_of(&h, yoke_f64, &how), h.n);
-		double most = 0, worst = got ? difference(got, h.want, h.n, &most) : INFINITY;
-		const bool fine = worst <= tolerance(yoke_f64, &h, true) && most > 1e-3;
+		double max = 0, worst = got ? difference(got, h.want, h.n, &max) : INFINITY;
+		const bool fine = worst <= tolerance(yoke_f64, &h, true) && max > 1e-3;
 		if (!fine)
-			diag("N %lld: error %.3g, largest %.3g", (long long)h.n, worst, most);
+			diag("N %lld: error %.3g, largest %.3g", (long long)h.n, worst, max);
 		good &= fine;
 		free(got);
 		yoke_scope_end(scope);
@@ -282,7 +282,7 @@ static void lapack(void)
 	double complex *got = values_of(chain_of(&h, yoke_f64, &how), N), dl[N], d[N], du[N], du2[N], r[N];
 	const int n = N, one = 1;
 	int pivot[N], info;
-	double worst = 0, most = 0;
+	double worst = 0, max = 0;
 	for (int i = 0; i < N; i++) {
 		d[i] = h.a[i] - CMPLX(h.x, h.y);
 		du[i] = i < N - 1 ? h.b[i] : 0;
@@ -295,12 +295,12 @@ static void lapack(void)
 		r[i] = 1;
 		solve("N", &n, &one, dl, d, du, du2, pivot, r, &n, &info, 1);
 		worst = fmax(worst, cabs(r[i] - got[i]));
-		most = fmax(most, cabs(r[i]));
+		max = fmax(max, cabs(r[i]));
 	}
 	reference(&h);
-	ok(got && !info && worst <= tolerance(yoke_f64, &h, true) && most > 1e-3,
+	ok(got && !info && worst <= tolerance(yoke_f64, &h, true) && max > 1e-3,
 	   "within %.2g of LAPACK's zgttrf and zgttrs, of %.3g",
-	   worst, most);
+	   worst, max);
 	free(got);
 	yoke_scope_end(scope);
 	chain_free(&h);
@@ -318,7 +318,7 @@ static void closed(void)
 		for (int64_t i = 0; i < n; i++)
 			h.want[i] = -csin((double)(i + 1) * t) * csin((double)(n - i) * t) / (csin(t) * csin((double)(n + 1) * t));
 		double complex *got = values_of(chain_of(&h, yoke_f64, &how), n);
-		double most, worst = got ? difference(got, h.want, n, &most) : INFINITY;
+		double max, worst = got ? difference(got, h.want, n, &max) : INFINITY;
 		if (!(worst < 1e-13))
 			diag("N %lld: error %.3g", (long long)n, worst);
 		good &= worst < 1e-13;
@@ -362,7 +362,7 @@ static void operands(void)
 		}
 		yoke_tensor *y = yoke_resolvent(at, bt, bt, zt, NULL);
 		double complex *got = values_of(y, E * N);
-		double most, worst = got ? difference(got, want, E * N, &most) : INFINITY;
+		double max, worst = got ? difference(got, want, E * N, &max) : INFINITY;
 		if (!(worst < 1e-4))
 			diag("kind %d: error %.3g", kind, worst);
 		good &= worst < 1e-4 && yoke_rank(y) == (kind == 2 ? 4 : 3);
@@ -379,7 +379,7 @@ static void operands(void)
 			h.a[i] = round_real(dtype, h.a[i]);
 		reference(&h);
 		double complex *got = values_of(chain_of(&h, dtype, &how), 150);
-		double most, worst = got ? difference(got, h.want, 150, &most) : INFINITY;
+		double max, worst = got ? difference(got, h.want, 150, &max) : INFINITY;
 		ok(worst < (k ? 5e-3 : 6e-4), "%s: error %.2g", yoke_dtype_name(dtype), worst);
 		free(got);
 		chain_free(&h);
@@ -451,14 +451,14 @@ static void tiers(void)
 	struct chain h = chain_new(4, 300, FEW, false, false, 0, 1, false);
 	yoke_scope *scope = yoke_scope_begin("tier");
 	struct yoke_resolvent how = YOKE_RESOLVENT_INIT;
-	double worst[5], most;
+	double worst[5], max;
 	reference(&h);
 	for (int k = 0; k < 5; k++) {
 		how.tier = k < 3 ? k + YOKE_TIER_F64 : YOKE_TIER_HALF;
 		how.sweeps = k == 3 ? 0 : YOKE_SWEEPS;
 		how.tolerance = INFINITY;
 		double complex *y = values_of(chain_of(&h, k == 2 || !k ? yoke_f64 : yoke_f32, &how), 1200);
-		worst[k] = y ? difference(y, h.want, 1200, &most) : INFINITY;
+		worst[k] = y ? difference(y, h.want, 1200, &max) : INFINITY;
 		free(y);
 	}
 	ok(worst[0] < 2e-15 && worst[1] < 1e-6 && worst[2] < 1e-6 && worst[3] > 1e-4 && worst[3] < 5e-3 && worst[4] < 2e-5,
@@ -637,10 +637,10 @@ static void long_gradients(int side, int64_t rows, int64_t n, enum kind kind, bo
 		}
 		free(l), free(rr), free(lb), free(rb), free(d), free(kb);
 	}
-	double most = 0;
+	double max = 0;
 	reference(&h);
 	for (int64_t i = 0; i < rows * n; i++)
-		most = fmax(most, cabs(h.want[i]));
+		max = fmax(max, cabs(h.want[i]));
 	for (int dtype = yoke_f32; dtype <= yoke_f64; dtype++) {
 		yoke_scope *scope = yoke_scope_begin("grad");
 		yoke_tensor *x[4] = { tensor(dtype, 2, all, h.a), tensor(dtype, 2, between, h.b),
@@ -651,7 +651,7 @@ static void long_gradients(int side, int64_t rows, int64_t n, enum kind kind, bo
 		yoke_grad(yoke_sum(yoke_mul(y, tensor(dtype, 3, out, w)), YOKE_ALL), 4, x, g);
 		worst = largest = 0;
 		// a gradient is a product of two values, so its relative error is twice theirs
-		const double values_off = 2 * tolerance(dtype, &h, signs) / (signs ? most : 1 / fabs(eta));
+		const double values_off = 2 * tolerance(dtype, &h, signs) / (signs ? max : 1 / fabs(eta));
 		const double tol = fmax(dtype == yoke_f64 ? 1e-13 : 2e-5, signs || fabs(eta) < 0.1 ? values_off : 0);
 		for (int k = 0; k < 4; k++) {
 			const int64_t count = k == 3 ? 2 : yoke_count(g[k]);
@@ -829,17 +829,17 @@ static void real_case(int dtype, int64_t n, bool left, bool equal, double x)
 	yoke_scope *scope = yoke_scope_begin("real z");
 	how.side = left;
 	double complex *got;
-	double most, worst = INFINITY, tol;
+	double max, worst = INFINITY, tol;
 	for (int64_t r = 0; r < 3; r++)
 		by_minors(n, h.a + r * n, h.b ? h.b + r * (n - 1) : NULL, h.c ? h.c + r * (n - 1) : NULL, CMPLX(z[2 * r], z[2 * r + 1]), left,
 			  h.want + r * n);
 	got = values_of(yoke_resolvent(tensor(dtype, 2, all, h.a), h.b ? tensor(dtype, 2, between, h.b) : YOKE_NONE,
 				       h.c ? tensor(dtype, 2, between, h.c) : YOKE_NONE, tensor(dtype, 2, points, z), &how), 3 * n);
 	if (got)
-		worst = difference(got, h.want, 3 * n, &most);
-	tol = (dtype == yoke_f64 ? 1e-12 : 2e-6) * fmax(1, got ? most * most : 0);
+		worst = difference(got, h.want, 3 * n, &max);
+	tol = (dtype == yoke_f64 ? 1e-12 : 2e-6) * fmax(1, got ? max * max : 0);
 	ok(worst <= tol, "%s, [3,%lld], real z = %g%s, %s: error %.2g of %.3g", left ? "left" : "both", (long long)n, h.x,
-	   equal ? ", equal sites" : "", yoke_dtype_name(dtype), worst, got ? most : 0);
+	   equal ? ", equal sites" : "", yoke_dtype_name(dtype), worst, got ? max : 0);
 	free(got);
 	yoke_scope_end(scope);
 	chain_free(&h);
@@ -888,7 +888,7 @@ static void real_gradients(int side, bool equal, int64_t n)
 	struct yoke_resolvent how = YOKE_RESOLVENT_INIT;
 	yoke_scope *scope = yoke_scope_begin("real gradients");
 	const int64_t bonds = n - 1, two = 2, all[2] = { n, 2 };
-	double *w = calloc((size_t)(2 * n), sizeof *w), worst = 0, most = 0, z[2] = { h.x, 0 };
+	double *w = calloc((size_t)(2 * n), sizeof *w), worst = 0, max = 0, z[2] = { h.x, 0 };
 	for (int64_t i = 0; i < 2 * n; i++)
 		w[i] = rnd_real(-1, 1);
 	yoke_tensor *x[4] = { tensor(yoke_f64, 1, &n, h.a), tensor(yoke_f64, 1, &bonds, h.b), tensor(yoke_f64, 1, &bonds, h.c),
@@ -905,12 +905,12 @@ static void real_gradients(int side, bool equal, int64_t n)
 		}
 		for (int64_t i = 0; i < yoke_count(g[0][k]); i++) {
 			const double e = fabs(got[0][i] - got[1][i]);
-			most = fmax(most, fabs(got[1][i]));
+			max = fmax(max, fabs(got[1][i]));
 			worst = isnan(e) ? INFINITY : fmax(worst, e);
 		}
 	}
-	ok(worst <= 1e-9 * fmax(1, most), "%s, %lld sites, real z%s: gradients as the other way's: %.2g of %.3g %s", side ? "left" : "both",
-	   (long long)n, equal ? " at pivots of 0" : "", worst, most, yoke_error());
+	ok(worst <= 1e-9 * fmax(1, max), "%s, %lld sites, real z%s: gradients as the other way's: %.2g of %.3g %s", side ? "left" : "both",
+	   (long long)n, equal ? " at pivots of 0" : "", worst, max, yoke_error());
 	yoke_error_clear();
 	free(w);
 	yoke_scope_end(scope);

@@ -126,12 +126,12 @@ static void cast_row(int d)
 
 static bool better(int code, int d, struct value x, struct value best)
 {
-	bool most = code == YOKE_REDUCE_MAX || code == YOKE_REDUCE_ARGMAX;
+	bool largest = code == YOKE_REDUCE_MAX || code == YOKE_REDUCE_ARGMAX;
 	if (!is_real(d))
-		return most ? x.i > best.i : x.i < best.i;
+		return largest ? x.i > best.i : x.i < best.i;
 	if (isnan(best.r))
 		return false;
-	return isnan(x.r) || (most ? x.r > best.r : x.r < best.r);
+	return isnan(x.r) || (largest ? x.r > best.r : x.r < best.r);
 }
 
 // Loops over x once for each result; *size gets the largest sum of magnitudes.
@@ -151,7 +151,7 @@ static void reduce_reference(int code, unsigned axes, bool keep, double *size)
 		long double sum = 0, magnitude = 0, prod = 1;
 		__int128 whole = 0;
 		int64_t times = 1, best = -1, place = 0, ix[YOKE_MAX_RANK] = { 0 };
-		struct value least = { 0, 0 };
+		struct value smallest = { 0, 0 };
 		bool any = false, all = true;
 		for (int64_t j = 0; j < a.n; j++, next_index(a.rank, a.dims, ix)) {
 			bool mine = true;
@@ -166,9 +166,9 @@ static void reduce_reference(int code, unsigned axes, bool keep, double *size)
 			times = yk_num_wrap((uint64_t)times * (uint64_t)a.v[j].i, d);
 			any |= a.v[j].i != 0;
 			all &= a.v[j].i != 0;
-			if (best < 0 || better(code, d, a.v[j], least)) {
+			if (best < 0 || better(code, d, a.v[j], smallest)) {
 				best = j;
-				least = a.v[j];
+				smallest = a.v[j];
 				place = ix[arg ? __builtin_ctz(axes) : 0];
 			}
 		}
@@ -180,7 +180,7 @@ static void reduce_reference(int code, unsigned axes, bool keep, double *size)
 		case -YOKE_REDUCE_SUM: to->r = round_real(d, sum / (long double)count); break;
 		case YOKE_REDUCE_PROD: *to = (struct value){ round_real(d, prod), times }; break;
 		case YOKE_REDUCE_MAX:
-		case YOKE_REDUCE_MIN: *to = least; break;
+		case YOKE_REDUCE_MIN: *to = smallest; break;
 		case -1000: to->i = any; break;
 		case -1001: to->i = all; break;
 		default: to->i = place;
@@ -218,8 +218,8 @@ static void reduce(const struct row *r, int d)
 	bool sums = !picks && is_real(d);
 	for (int layout = 0; layout < LAYOUTS; layout++)
 		for (size_t m = 0; m < sizeof masks / sizeof *masks; m++) {
-			double size, most = r->code == YOKE_REDUCE_PROD ? 1.7 : 4;
-			make(&a, d, layout, most, !sums);
+			double size, range = r->code == YOKE_REDUCE_PROD ? 1.7 : 4;
+			make(&a, d, layout, range, !sums);
 			if (sums && m % 4 == 0 && a.n > 2) { // sometimes infinities and NaN
 				a.v[rnd_int(0, a.n - 1)].r = INFINITY;
 				a.v[rnd_int(0, a.n - 1)].r = m % 8 ? -INFINITY : NAN;

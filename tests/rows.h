@@ -24,7 +24,7 @@ struct arr { // logical values, row major
 };
 
 // A value of the dtype in -most .. most, or, with odd, sometimes an extreme of its range.
-static inline struct value any_value(int d, double most, bool odd)
+static inline struct value any_value(int d, double max, bool odd)
 {
 	static const double edge[] = { 0x1p-149,   -0x1p-140, 0x1p-133,       -0x1p-127,
 				       0x1p-1074,  0x1p-1030, 0x1.fffffep127, 65504,
@@ -37,9 +37,9 @@ static inline struct value any_value(int d, double most, bool odd)
 	if (odd && rnd_int(0, 1))
 		return random_value(d);
 	if (is_real(d))
-		v.r = round_real(d, rnd_real(-most, most));
+		v.r = round_real(d, rnd_real(-max, max));
 	else
-		v.i = yk_num_wrap((uint64_t)rnd_int(-(int64_t)most, (int64_t)most), d);
+		v.i = yk_num_wrap((uint64_t)rnd_int(-(int64_t)max, (int64_t)max), d);
 	return v;
 }
 
@@ -123,7 +123,7 @@ static inline int64_t in_base(enum layout layout, const int64_t *ix)
 }
 
 // a gets random values, and a tensor of them in the given `layout`.
-static inline void make(struct arr *a, int d, enum layout layout, double most, bool odd)
+static inline void make(struct arr *a, int d, enum layout layout, double max, bool odd)
 {
 	static struct value base[ELEMENTS];
 	static const struct {
@@ -143,7 +143,7 @@ static inline void make(struct arr *a, int d, enum layout layout, double most, b
 	};
 	int64_t ix[YOKE_MAX_RANK] = { 0 };
 	for (size_t i = 0; i < ELEMENTS; i++)
-		base[i] = any_value(d, most, odd);
+		base[i] = any_value(d, max, odd);
 	set_dims(a, d, shape[layout].rank, shape[layout].dims);
 	memcpy(a->v, base, (size_t)a->n * sizeof *base);
 	a->layout = layout;
@@ -187,13 +187,13 @@ static inline bool agrees(int d, struct value got, struct value want, struct bou
 	if (got.r == want.r)
 		return b.loose || want.r != 0 || signbit(got.r) == signbit(want.r);
 	if (isinf(want.r) || isinf(got.r)) { // at the limit of the range either is possible
-		double most = d == yoke_f16 ? 65504 :
+		double max = d == yoke_f16 ? 65504 :
 			      d == yoke_f64 ? 0x1.fffffffffffffp1023 :
 			      d == yoke_f32 ? 0x1.fffffep127 :
 					      0x1.fep127;
 		double less = isinf(want.r) ? got.r : want.r;
 		return b.relative > 0 && signbit(got.r) == signbit(want.r) &&
-		       fabs(less) >= most * (1 - 4 * unit_of(d) - 4 * b.relative);
+		       fabs(less) >= max * (1 - 4 * unit_of(d) - 4 * b.relative);
 	}
 	return fabs(got.r - want.r) <=
 	       b.relative * fmax(fabs(want.r), min_normal(d)) + b.absolute;

@@ -67,14 +67,14 @@ static void scripts(void)
 	script(&patient, "o.oo...o.o", (double[]){ 1024, 1024, 512, 256, 256, 256, 512, 512, 512, 256 },
 	       "hysteresis 2");
 	const struct yoke_scaler_options bounded = { .size = sizeof bounded, .scale = 6, .growth = 3, .backoff = 0.25,
-						     .least = 2, .most = 40, .interval = 1 };
+						     .min = 2, .max = 40, .interval = 1 };
 	script(&bounded, "...oo", (double[]){ 18, 40, 40, 10, 2.5 }, "bounds");
 	script(&(struct yoke_scaler_options){ .size = offsetof(struct yoke_scaler_options, growth) }, ".o", (double[]){ 65536, 32768 },
 	       "defaults of a short struct");
 }
 
 // At the minimum scale: an error with the name, and the struct of the last 100.
-static void least(void)
+static void min(void)
 {
 	const struct yoke_scaler_options o = { .size = sizeof o, .scale = 2, .interval = 50 };
 	yoke_scaler *s = yoke_scaler_new(&o);
@@ -87,7 +87,7 @@ static void least(void)
 	   x.skipped == 2 && x.scale == 1 && x.first == 0 && !*x.name, // 1 after 20, 2 after 70, 1 after 120
 	   "statistics: %d stepped, %d of %d, scale %g", stepped, (int)x.overflows, (int)x.steps, x.scale);
 	int err = step(s, true);
-	ok(err == YOKE_ERANGE && strstr(yoke_error(), "least loss scale, 1"),
+	ok(err == YOKE_ERANGE && strstr(yoke_error(), "min loss scale, 1"),
 	   "and not below the minimum: %s", yoke_error());
 	yoke_error_clear();
 	yoke_scaler_free(s);
@@ -310,7 +310,7 @@ static void refused(void)
 	static const struct { struct yoke_scaler_options o; const char *word; } bad[] = {
 		{ { .scale = -1 }, "scale -1" }, { { .scale = NAN }, "scale nan" }, { { .scale = 1e9 }, "scale 1e" },
 		{ { .growth = 1 }, "growth 1" }, { { .backoff = 1.5 }, "backoff 1.5" }, { { .interval = -1 }, "interval -1" },
-		{ { .hysteresis = -2 }, "hysteresis -2" }, { { .least = 4, .most = 2 }, "4 .. 2" } };
+		{ { .hysteresis = -2 }, "hysteresis -2" }, { { .min = 4, .max = 2 }, "4 .. 2" } };
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		struct yoke_scaler_options o = bad[i].o;
 		o.size = sizeof o;
@@ -333,7 +333,7 @@ int main(void)
 {
 	tap_seed();
 	scripts();
-	least();
+	min();
 	for (int kind = 0; kind < KINDS; kind++) {
 		skips((enum kind)kind, yoke_f32);
 		unskipped((enum kind)kind);

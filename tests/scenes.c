@@ -498,7 +498,7 @@ static void local_gradient(const struct local *o)
 	// with weights by a sum of the scores, along one direction at a time
 	yoke_tensor *variable = yoke_variable("x", yoke_f32, 4, DIMS(2, L, S, C)), *y, *g;
 	static float got[2 * L * S * C], score[2][2 * L * S];
-	double worst = 0, most = 0;
+	double worst = 0, max = 0;
 	in[0] = variable;
 	in[1] = yoke_from(yoke_f32, 3, DIMS(2, L, S), w);
 	bool right = !yoke_put(variable, v, sizeof v) && !yoke_op_call(yoke_op_find("fit.local_rx"), 3, in, 5, attr, 1, &y) &&
@@ -517,9 +517,9 @@ static void local_gradient(const struct local *o)
 		*at = was;
 		const double its = got[at - &v[0][0][0][0]];
 		worst = fmax(worst, fabs(its - difference));
-		most = fmax(most, fabs(difference));
+		max = fmax(max, fabs(difference));
 	}
-	ok(right && most > 0 && worst < 5e-3 * most, "with weights: off by %.2g of %.2g %s", worst, most, yoke_error());
+	ok(right && max > 0 && worst < 5e-3 * max, "with weights: off by %.2g of %.2g %s", worst, max, yoke_error());
 	yoke_free(variable);
 	yoke_scope_end(s);
 	yoke_error_clear();

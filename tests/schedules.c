@@ -305,18 +305,18 @@ static bool formula(const struct yk_schedule_want *w, uint64_t *each, uint64_t *
 
 static void check_counts(const struct yk_schedule_want *w)
 {
-	uint64_t each, sent, all, most = 0, max_sent = 0, sum = 0;
+	uint64_t each, sent, all, max = 0, max_sent = 0, sum = 0;
 	bool exact;
 	for (uint32_t i = 0; i < w->ranks; i++) {
-		most = rank[i].s.messages > most ? rank[i].s.messages : most;
+		max = rank[i].s.messages > max ? rank[i].s.messages : max;
 		max_sent = rank[i].s.sent > max_sent ? rank[i].s.sent : max_sent;
 		sum += rank[i].s.messages;
 	}
 	if (!formula(w, &each, &sent, &all, &exact))
 		return;
-	if (sum != all || most > each || max_sent > sent || (exact && (most != each || max_sent != sent)))
+	if (sum != all || max > each || max_sent > sent || (exact && (max != each || max_sent != sent)))
 		ok(false, "%s by %s of %u ranks: a rank sends %llu messages, %llu chunks, all %llu; wanted %llu, %llu, %llu",
-		   yk_collective_name[w->what], yk_algorithm_name[w->how], w->ranks, (unsigned long long)most, (unsigned long long)max_sent,
+		   yk_collective_name[w->what], yk_algorithm_name[w->how], w->ranks, (unsigned long long)max, (unsigned long long)max_sent,
 		   (unsigned long long)sum, (unsigned long long)each, (unsigned long long)sent,
 		   (unsigned long long)all);
 }
@@ -336,11 +336,11 @@ static void check_nodes(const struct yk_schedule_want *w)
 		   (unsigned long long)between, 2 * (m - 1));
 }
 
-static void check_all(int what, int how, uint32_t most)
+static void check_all(int what, int how, uint32_t max)
 {
 	static const bool roots[YK_COLLECTIVES] = { [YK_DO_BROADCAST] = true, [YK_DO_REDUCE] = true };
 	int cases = 0, bad = 0;
-	for (uint32_t n = 1; n <= most; n++) {
+	for (uint32_t n = 1; n <= max; n++) {
 		const uint32_t nodes = how == YK_BY_2D ? n : 1;
 		for (uint32_t g = 1; g <= nodes; g = g < 9 ? g + 1 : 2 * g) {
 			struct yk_schedule_want w = { .what = (uint8_t)what, .how = (uint8_t)how, .ranks = n,
@@ -363,7 +363,7 @@ static void check_all(int what, int how, uint32_t most)
 			}
 		}
 	}
-	ok(!bad && cases, "%s by %s, 1 .. %u ranks: %d cases", yk_collective_name[what], yk_algorithm_name[how], most,
+	ok(!bad && cases, "%s by %s, 1 .. %u ranks: %d cases", yk_collective_name[what], yk_algorithm_name[how], max,
 	   cases);
 }
 

@@ -17,9 +17,9 @@ static const char *wrong;
 static char text[200];
 static uint32_t cases;
 
-static double draw(double least, double most)
+static double draw(double min, double max)
 {
-	return least * pow(most / least, rnd_real(0, 1));
+	return min * pow(max / min, rnd_real(0, 1));
 }
 
 // all_reduce of B bytes, n and g powers of two, N = n / g machines; b2 is a rank's bandwidth of its

@@ -322,9 +322,9 @@ static void test_tokens(void)
 // ---- tables, JSON lines ----
 
 // A random text of some of these characters; for a table's cell, quoted or not.
-static size_t draw_text(char *to, const char *from, int most)
+static size_t draw_text(char *to, const char *from, int max)
 {
-	const size_t n = (size_t)rnd_int(0, most);
+	const size_t n = (size_t)rnd_int(0, max);
 	for (size_t i = 0; i < n; i++)
 		to[i] = from[rnd_int(0, (int64_t)strlen(from) - 1)];
 	to[n] = 0;
@@ -426,7 +426,7 @@ static void draw_number(char *to)
 		strcpy(to, rare[rnd_int(0, 8)]);
 		return;
 	}
-	const int most = n < 8 ? 24 : 9, whole = (int)rnd_int(0, most), part = (int)rnd_int(whole == 0, most);
+	const int max = n < 8 ? 24 : 9, whole = (int)rnd_int(0, max), part = (int)rnd_int(whole == 0, max);
 	to += sprintf(to, "%s", rnd_int(0, 1) ? "-" : "");
 	for (int i = 0; i < whole; i++)
 		*to++ = (char)rnd_int('0', '9');

@@ -90,17 +90,17 @@ static void test_turns(void)
 			for (int parts = 1; parts <= MAX_PARTS; parts++) {
 				bool good = clock_of(how, stages, parts) == 3 * (parts + stages - 1);
 				for (int s = 0; s < stages; s++) {
-					int went[MAX_PARTS] = { 0 }, live = 0, most = 0, next = 0;
+					int went[MAX_PARTS] = { 0 }, live = 0, max = 0, next = 0;
 					for (int i = 0; i < 2 * parts; i++) {
 						const struct yk_turn t = yk_turn_of(how, stages, s, parts, i);
 						good &= t.part >= 0 && t.part < parts && went[t.part] == t.back;
 						went[t.part % MAX_PARTS]++;
 						good &= !t.back || t.part == next++; // sums have an order
 						live += t.back ? -1 : 1;
-						most = live > most ? live : most;
+						max = live > max ? live : max;
 					}
 					const int want = how == YK_GPIPE || parts < stages - s ? parts : stages - s;
-					good &= next == parts && most == want;
+					good &= next == parts && max == want;
 				}
 				if (!good && !wrong++)
 					snprintf(where, sizeof where, ": %s, %d stages, %d parts", how == YK_GPIPE ? "gpipe" : "1f1b",
@@ -159,17 +159,17 @@ static void test_split(void)
 		const struct yk_model_shape s = { .vocab = rnd_int(2, 4000), .context = rnd_int(1, 200), .layers = rnd_int(1, 10),
 						  .heads = 1, .embed = rnd_int(1, 64), .history = rnd_int(1, 20) };
 		const int64_t stages = rnd_int(1, s.layers < 5 ? (int)s.layers : 5);
-		double most = 0;
+		double max = 0;
 		int64_t next = 0;
 		for (int64_t k = 0; k < stages; k++) {
 			double sum = k == stages - 1 ? m->work(&s, s.layers) : 0;
 			wrong += yk_stage_split(m, &s, "auto", stages, k, &from, &to) < 0 || from != next || to <= from;
 			for (int64_t i = from; i < to; i++)
 				sum += m->work(&s, i);
-			most = fmax(most, sum);
+			max = fmax(max, sum);
 			next = to;
 		}
-		wrong += next != s.layers || most > min_of(m, &s, 0, stages) * (1 + 1e-9);
+		wrong += next != s.layers || max > min_of(m, &s, 0, stages) * (1 + 1e-9);
 	}
 	ok(!wrong, "blocks by work: the slowest stage is as fast as possible: %d wrong of 300", wrong);
 }
@@ -330,12 +330,12 @@ static void compare(const struct yk_network *n, int i, const float *got)
 	}
 	if (!now.end[0] || !now.end[1] || !twice)
 		return;
-	double most = 0, apart = 0;
+	double max = 0, apart = 0;
 	for (int64_t j = 0; j < count; j++) {
-		most = fmax(most, fabs((double)now.gradient[k][j]));
+		max = fmax(max, fabs((double)now.gradient[k][j]));
 		apart = fmax(apart, fabs((double)now.end[0][j] + now.end[1][j] - now.gradient[k][j]));
 	}
-	now.worst = apart / most;
+	now.worst = apart / max;
 }
 
 static int several(yoke_group *world, void *arg)

@@ -196,7 +196,7 @@ static inline bool near(const double *got, const double *want, size_t n, double 
 			const char *what)
 {
 	size_t worst = 0;
-	double most = -1;
+	double max = -1;
 	for (size_t i = 0; i < n; i++) {
 		double e;
 		if (isnan(want[i]) || isnan(got[i]))
@@ -205,14 +205,14 @@ static inline bool near(const double *got, const double *want, size_t n, double 
 			e = want[i] == got[i] ? 0 : INFINITY;
 		else
 			e = fabs(got[i] - want[i]) / fmax(scale, fabs(want[i]));
-		if (e > most)
-			most = e, worst = i;
+		if (e > max)
+			max = e, worst = i;
 	}
-	bool good = most <= tol;
+	bool good = max <= tol;
 	if (!good)
 		diag("%s: [%zu] got %.9g want %.9g error %.3g tolerance %.3g", what, worst,
-		     got[worst], want[worst], most, tol);
-	return ok(good, "%s (error %.2g of %.2g)", what, n ? most : 0, tol);
+		     got[worst], want[worst], max, tol);
+	return ok(good, "%s (error %.2g of %.2g)", what, n ? max : 0, tol);
 }
 
 #endif

@@ -240,17 +240,17 @@ static int several(yoke_group *world, void *arg)
 	for (int i = 0; i < n->params.count && !e; i++) {
 		const char *name = n->params.row[i].name;
 		const size_t count = (size_t)yoke_count(n->params.var[i]);
-		double *value = numbers(n->params.var[i]), *want = part_of(&n->params, i, now.value[i]), most = 1e-3, off = 0;
+		double *value = numbers(n->params.var[i]), *want = part_of(&n->params, i, now.value[i]), max = 1e-3, off = 0;
 		double *d = gradient[i] = numbers(g[i]);
 		e = value && d ? 0 : yoke_error_code();
 		if (!e && memcmp(value, want, count * sizeof *want))
 			worse(INFINITY, "value", name, rank);
 		free(want);
 		for (int64_t k = 0; k < now.n[i]; k++)
-			most = fmax(most, fabs(now.gradient[i][k]));
+			max = fmax(max, fabs(now.gradient[i][k]));
 		want = part_of(&n->params, i, now.gradient[i]);
 		for (size_t k = 0; k < count && !e; k++) {
-			const double apart = fabs(d[k] - want[k]) / most;
+			const double apart = fabs(d[k] - want[k]) / max;
 			off = apart <= off ? off : apart;
 		}
 		if (now.dropout == 0)
@@ -318,7 +318,7 @@ static void test_model(const struct yk_model *model, int64_t layers, int64_t voc
 		now.ids[i / (T + 1)][i % (T + 1)] = (int32_t)rnd_int(0, (int)vocab - 1);
 	for (int wide = 0; wide < 2; wide++) {
 		char what[100];
-		const double most = wide ? 1e-13 : 1e-5;
+		const double max = wide ? 1e-13 : 1e-5;
 		now.dtype = wide ? yoke_f64 : yoke_f32;
 		now.directions = wide ? DIRECTIONS : 0;
 		snprintf(what, sizeof what, "%s of %lld layers, %lld tokens, on %d ranks, %s", model->name, (long long)layers,
@@ -329,12 +329,12 @@ static void test_model(const struct yk_model *model, int64_t layers, int64_t voc
 			return;
 		}
 		if (run(ranks, what)) {
-			ok(now.worst < most,
+			ok(now.worst < max,
 			   "%s: values are equal, gradients at most %.2g apart: %s", what, now.worst, now.where);
 			bool same = true;
 			for (int r = 1; r < ranks; r++)
 				same &= now.loss_of[r] == now.loss_of[0];
-			ok(same && fabs(now.loss_of[0] - now.loss) < most * now.loss, "%s: loss %.9g, want %.9g, the same on all",
+			ok(same && fabs(now.loss_of[0] - now.loss) < max * now.loss, "%s: loss %.9g, want %.9g, the same on all",
 			   what, now.loss_of[0], now.loss);
 			if (wide)
 				compare_slopes(what, ranks);

@@ -532,7 +532,7 @@ static void test_sampling(void)
 
 struct text {
 	int32_t ids[64];
-	int n, most;
+	int n, max;
 };
 
 static int collect(void *arg, int text, int32_t id)
@@ -540,7 +540,7 @@ static int collect(void *arg, int text, int32_t id)
 	struct text *t = (struct text *)arg + text;
 
 	t->ids[t->n++] = id;
-	return t->n == t->most ? 1 : 0;
+	return t->n == t->max ? 1 : 0;
 }
 
 // Prompts of several lengths at once, beyond the window: the texts of each alone, one of which its caller ends.
@@ -551,7 +551,7 @@ static void test_several(struct yk_trainer *t, const struct yk_sampling *s)
 						"abcdefghijkabcde" };
 	struct yk_tokens prompt[N] = { 0 };
 	struct text together[N] = {
-		{ .most = 64 }, { .most = 64 }, { .most = 5 }, { .most = 64 }, { .most = 64 }
+		{ .max = 64 }, { .max = 64 }, { .max = 5 }, { .max = 64 }, { .max = 64 }
 	};
 	struct yk_sampling drawn = *s;
 	int wrong = 0, e = 0;
@@ -563,7 +563,7 @@ static void test_several(struct yk_trainer *t, const struct yk_sampling *s)
 	if (e == 0)
 		e = yk_generate(t->replica.net, &drawn, N, prompt, 40, collect, together);
 	for (int i = 0; i < N && e == 0; i++) {
-		struct text alone = { .most = 64 };
+		struct text alone = { .max = 64 };
 		e = yk_generate(t->replica.net, &drawn, 1, &prompt[i], 40, collect, &alone);
 		int n = i == 2 ? 5 : 40;
 		wrong += together[i].n != n || alone.n != 40 ||
@@ -586,7 +586,7 @@ static void test_generate(const char *keys)
 	struct yk_trainer *t = make(&c, keys);
 	struct yk_sampling s = { .temperature = 0, .top_p = 1, .seed = 1 };
 	struct yk_tokens prompt = { 0 };
-	struct text a = { .most = 64 }, b = { .most = 64 };
+	struct text a = { .max = 64 }, b = { .max = 64 };
 	float loss[60];
 
 	if (!t || !steps(t, 60, loss) ||
@@ -616,7 +616,7 @@ static void test_generate(const char *keys)
 	ok(right >= 36, "the pattern continues: %d of 40", right);
 	yk_generate(t->replica.net, &s, 1, &prompt, 40, collect, &b);
 	ok(a.n == b.n && !memcmp(a.ids, b.ids, sizeof(int32_t) * 40), "a repetition gives the same");
-	b = (struct text){ .most = 3 };
+	b = (struct text){ .max = 3 };
 	ok(yk_generate(t->replica.net, &s, 1, &prompt, 40, collect, &b) == 0 && b.n == 3,
 	   "the caller ends it");
 	test_several(t, &s);

@@ -119,29 +119,29 @@ static void apply(const struct function *f, int dtype, const void *x, const void
 }
 
 // In units of the last place of the format with `bits` of mantissa and least exponent
-// `least`.
-static long double ulps(long double got, long double want, int bits, int least,
-			long double most)
+// `min`.
+static long double ulps(long double got, long double want, int bits, int min,
+			long double max)
 {
 	int e;
 	if (isnan(want) || isnan(got))
 		return isnan(want) && isnan(got) ? 0 : INFINITY;
-	if (fabsl(want) > most) // rounds to infinity, or just not
-		return isinf(got) || fabsl(want) < most * (1 + 4 * ldexpl(1, -bits)) ?
+	if (fabsl(want) > max) // rounds to infinity, or just not
+		return isinf(got) || fabsl(want) < max * (1 + 4 * ldexpl(1, -bits)) ?
 			       0 :
 			       INFINITY;
 	if (isinf(got))
-		return fabsl(want) > most * (1 - 2 * ldexpl(1, -bits)) ? 1 : INFINITY;
+		return fabsl(want) > max * (1 - 2 * ldexpl(1, -bits)) ? 1 : INFINITY;
 	if (want == 0)
 		return got == 0 ? 0 : INFINITY;
 	frexpl(want, &e);
-	return fabsl(got - want) / ldexpl(1, (e - 1 < least ? least : e - 1) - bits);
+	return fabsl(got - want) / ldexpl(1, (e - 1 < min ? min : e - 1) - bits);
 }
 
 static void unary_f32(const char *isa, const struct function *f, int64_t n)
 {
 	float *x = malloc((size_t)n * sizeof *x), *y = malloc((size_t)n * sizeof *y);
-	long double most = 0;
+	long double max = 0;
 	float worst = 0;
 
 	for (int64_t i = 0; i < n; i++)
@@ -151,12 +151,12 @@ static void unary_f32(const char *isa, const struct function *f, int64_t n)
 	apply(f, yoke_f32, x, NULL, y, n);
 	for (int64_t i = 0; i < n; i++) {
 		long double e = ulps(y[i], f->wide(x[i]), 23, -126, 0x1.fffffep127L);
-		if (e > most)
-			most = e, worst = x[i];
+		if (e > max)
+			max = e, worst = x[i];
 	}
-	diag("%s f32 %-8s %.3Lf ulp at %.9g", isa, f->name, most, (double)worst);
+	diag("%s f32 %-8s %.3Lf ulp at %.9g", isa, f->name, max, (double)worst);
 	// some of all arguments are a little beyond what the polynomials are made for, as in f64
-	ok(most <= f->ulp32 + 0.01, "%s: %s of f32 within %g ulp", isa, f->name,
+	ok(max <= f->ulp32 + 0.01, "%s: %s of f32 within %g ulp", isa, f->name,
 	   f->ulp32);
 	// runs that fill no block of a chain go another way
 	enum { FEW = 13 };
@@ -179,7 +179,7 @@ static void unary_f32(const char *isa, const struct function *f, int64_t n)
 static void unary_f64(const char *isa, const struct function *f, int64_t n)
 {
 	double *x = malloc((size_t)n * sizeof *x), *y = malloc((size_t)n * sizeof *y);
-	long double most = 0;
+	long double max = 0;
 	double worst = 0;
 
 	for (int64_t i = 0; i < n; i++)
@@ -190,11 +190,11 @@ static void unary_f64(const char *isa, const struct function *f, int64_t n)
 	for (int64_t i = 0; i < n; i++) {
 		long double e =
 			ulps(y[i], f->wider(x[i]), 52, -1022, 0x1.fffffffffffffp1023L);
-		if (e > most)
-			most = e, worst = x[i];
+		if (e > max)
+			max = e, worst = x[i];
 	}
-	diag("%s f64 %-8s %.3Lf ulp at %.17g", isa, f->name, most, worst);
-	ok(most <= f->ulp64 + 0.01, "%s: %s of f64 within %g ulp", isa,
+	diag("%s f64 %-8s %.3Lf ulp at %.17g", isa, f->name, max, worst);
+	ok(max <= f->ulp64 + 0.01, "%s: %s of f64 within %g ulp", isa,
 	   f->name, f->ulp64);
 	free(x);
 	free(y);
@@ -204,7 +204,7 @@ static void power(const char *isa, int64_t n)
 {
 	const size_t bytes = (size_t)n * sizeof(float);
 	float *x = malloc(bytes), *z = malloc(bytes), *y = malloc(bytes);
-	long double most = 0;
+	long double max = 0;
 	int64_t worst = 0;
 
 	for (int64_t i = 0; i < n; i++) {
@@ -221,12 +221,12 @@ static void power(const char *isa, int64_t n)
 		long double e = ulps(y[i], want, 23, -126, 0x1.fffffep127L);
 		if (!isnan(want) && !signbit(want) != !signbit(y[i]))
 			e = INFINITY;
-		if (e > most)
-			most = e, worst = i;
+		if (e > max)
+			max = e, worst = i;
 	}
-	diag("%s f32 pow %.3Lf ulp at %.9g ^ %.9g = %.9g", isa, most,
+	diag("%s f32 pow %.3Lf ulp at %.9g ^ %.9g = %.9g", isa, max,
 	     (double)x[worst], (double)z[worst], (double)y[worst]);
-	ok(most <= 1, "%s: pow of f32 within 1 ulp, every special case",
+	ok(max <= 1, "%s: pow of f32 within 1 ulp, every special case",
 	   isa);
 	free(x);
 	free(y);

@@ -218,15 +218,15 @@ static void dropped(void)
 {
 	struct yoke_stats s = { .size = sizeof s };
 	yoke_tensor *x = yoke_full(yoke_f32, 1, DIMS(4), 1), *y = yoke_keep(yoke_neg(x));
-	uint64_t most = 0;
+	uint64_t max = 0;
 	for (int i = 0; i < 20000; i++) {
 		yoke_tensor *z = yoke_keep(yoke_add(x, x));
 		yoke_free(y);
 		y = z;
 		yoke_stats(&s);
-		most = s.pending_nodes > most ? s.pending_nodes : most;
+		max = s.pending_nodes > max ? s.pending_nodes : max;
 	}
-	ok(most < 5000, "20000 operations, all but one dropped: at most %llu are pending", (unsigned long long)most);
+	ok(max < 5000, "20000 operations, all but one dropped: at most %llu are pending", (unsigned long long)max);
 	float got[4] = { 0 };
 	ok(yoke_read(y, got, sizeof got) == 0 && got[3] == 2, "the last one is correct: %g", (double)got[3]);
 	yoke_free(y);

@@ -188,7 +188,7 @@ static uint64_t can(struct yk_gpu_device *d, const struct yoke_op *op)
 	return 1u << TILES_IMPL | fits_blocks(d, op) << MATRIX_IMPL | (q->dims[1] <= FEW) << ROWS_IMPL;
 }
 
-static uint64_t can_back(struct yk_gpu_device *d, const struct yoke_op *op)
+static uint64_t can_backward(struct yk_gpu_device *d, const struct yoke_op *op)
 {
 	const struct yoke_view *in = op->in, *k = &in[1];
 	const int t = in[0].dtype;
@@ -377,7 +377,7 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 
 // ---- backward ----
 
-static int record_back(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t impl)
+static int record_backward(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t impl)
 {
 	const struct yoke_view *in = op->in, *out = op->out, *space = &op->workspace;
 	const struct yoke_view *o = &in[6], *lse = &in[7], *g = &in[8], *seen = seen_of(op);
@@ -416,8 +416,8 @@ static int record_back(struct yk_gpu_record *r, const struct yoke_op *op, uint32
 }
 
 static const char *const names[] = { "rows", "matrix", "tiles" };
-static const char *const back_names[] = { "matrix", "heads", "twice" };
+static const char *const backward_names[] = { "matrix", "heads", "twice" };
 YK_GPU_OP(attention, ATTENTION) = { .names = names, .nimpl = 3, .can = can, .record = record };
 YK_GPU_OP(attention_backward, ATTENTION_BACKWARD) = {
-	.names = back_names, .nimpl = 3, .can = can_back, .record = record_back,
+	.names = backward_names, .nimpl = 3, .can = can_backward, .record = record_backward,
 };

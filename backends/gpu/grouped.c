@@ -12,14 +12,14 @@ struct grouped_args {
 	int64_t a_m, a_k, b_k, b_n, b_e, y_m, y_n, y_e, first;
 };
 
-static bool is_back(const struct yoke_op *op)
+static bool is_backward(const struct yoke_op *op)
 {
 	return op->code == YOKE_OP_GROUPED_BACKWARD;
 }
 
 static uint64_t can(struct yk_gpu_device *d, const struct yoke_op *op)
 {
-	const bool back = is_back(op);
+	const bool back = is_backward(op);
 
 	if (op->nin != 3 || op->nout != 1 || op->nattr < !back)
 		return 0;
@@ -38,7 +38,7 @@ static struct grouped_args args_of(const struct yoke_op *op)
 	const struct yoke_view *x = &op->in[0], *w = &op->in[1], *y = &op->out[0];
 	struct grouped_args s = { .rows = x->dims[0], .groups = op->in[2].dims[0] - 1, .first = op->in[2].strides[0] };
 
-	if (is_back(op)) {
+	if (is_backward(op)) {
 		s.depth = y->dims[1];
 		s.columns = y->dims[2];
 		s.a_m = x->strides[1];
@@ -65,7 +65,7 @@ static struct grouped_args args_of(const struct yoke_op *op)
 
 static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t impl)
 {
-	const bool back = is_back(op);
+	const bool back = is_backward(op);
 	const int dtype = op->in[0].dtype;
 	const struct yk_gpu_tiling *t = yk_gpu_tiling_of(r->device, dtype, 0);
 	const struct grouped_args s = args_of(op);

@@ -37,14 +37,14 @@ struct cut {
 	bool wide; // compute in f64
 };
 
-static bool is_back(const struct yoke_op *op)
+static bool is_backward(const struct yoke_op *op)
 {
 	return op->code == YOKE_OP_RESOLVENT_BACKWARD;
 }
 
 static bool halves(const struct yoke_op *op)
 {
-	return !is_back(op) && op->attr[1].i >= TIER_F16;
+	return !is_backward(op) && op->attr[1].i >= TIER_F16;
 }
 
 // ---- supported ops ----
@@ -53,9 +53,9 @@ static bool halves(const struct yoke_op *op)
 // where all tensors allow it.
 static bool outer(const struct yoke_op *op, struct chain_args *s)
 {
-	const struct yoke_view *a = &op->in[0], *all[] = { a, &op->in[1], &op->in[2], &op->in[3], is_back(op) ? &op->in[4] : a,
-							   &op->out[0], &op->out[1], is_back(op) ? &op->out[2] : a,
-							   is_back(op) ? &op->out[3] : a };
+	const struct yoke_view *a = &op->in[0], *all[] = { a, &op->in[1], &op->in[2], &op->in[3], is_backward(op) ? &op->in[4] : a,
+							   &op->out[0], &op->out[1], is_backward(op) ? &op->out[2] : a,
+							   is_backward(op) ? &op->out[3] : a };
 	struct chain_tensor *to[] = { &s->a, &s->b, &s->c, &s->z, &s->g, &s->out[0], &s->out[1], &s->out[2], &s->out[3] };
 	enum { ALL = sizeof all / sizeof *all };
 
@@ -89,7 +89,7 @@ static void tensor(struct chain_tensor *to, const struct yoke_view *v, int last_
 // False: more axes than AXES remain after merging.
 static bool args_of(const struct yoke_op *op, struct chain_args *s)
 {
-	const bool back = is_back(op);
+	const bool back = is_backward(op);
 
 	memset(s, 0, sizeof *s);
 	s->n = op->in[0].dims[op->in[0].rank - 1];
@@ -120,8 +120,8 @@ static bool is_real(const struct yoke_view *v, int dtype, bool needed)
 static uint64_t local_of(const struct yoke_op *op, const struct cut *c)
 {
 	const int64_t pitch = c->items > 1 ? c->items + 1 : 1, lanes = c->items * c->width;
-	const int64_t planes = is_back(op) ? 8 : halves(op) && !op->attr[0].i ? 6 : 4;
-	const int64_t beside = is_back(op) ? 26 : halves(op) ? 8 : 6, segs = c->items > 1 ? c->items / 4 : 1;
+	const int64_t planes = is_backward(op) ? 8 : halves(op) && !op->attr[0].i ? 6 : 4;
+	const int64_t beside = is_backward(op) ? 26 : halves(op) ? 8 : 6, segs = c->items > 1 ? c->items / 4 : 1;
 	const int64_t reals = (planes * c->each + 1) * pitch * c->width + beside * lanes + 12 * segs;
 
 	return (uint64_t)reals * (c->wide ? 8 : 4) + 64;
@@ -134,7 +134,7 @@ static bool cut_of(const struct yk_gpu_device *d, const struct yoke_op *op, bool
 	*c = (struct cut){ 1, 1, GPU_EACH, wide };
 	if (d->cpu_like) {
 		c->width = CPU_LIKE_VECTOR / (wide ? 8 : 4);
-		c->each = is_back(op) ? CPU_LIKE_EACH_BACKWARD : CPU_LIKE_EACH;
+		c->each = is_backward(op) ? CPU_LIKE_EACH_BACKWARD : CPU_LIKE_EACH;
 		while (c->each > GPU_EACH && local_of(op, c) > d->local_bytes)
 			c->each /= 2;
 		return local_of(op, c) <= d->local_bytes;
@@ -152,7 +152,7 @@ static bool cut_of(const struct yk_gpu_device *d, const struct yoke_op *op, bool
 
 static uint64_t can(struct yk_gpu_device *d, const struct yoke_op *op)
 {
-	const bool back = is_back(op);
+	const bool back = is_backward(op);
 	const int dtype = op->in[0].dtype;
 	struct chain_args s;
 	struct cut c;
@@ -200,7 +200,7 @@ static void chunks_of(const struct yk_gpu_device *d, const struct cut *c, struct
 static int kernel_of(struct yk_gpu_device *d, const struct yoke_op *op, const struct cut *c, int serve, int odd, int which,
 		     struct yk_gpu_entry **to)
 {
-	const bool back = is_back(op), mixed = !back && op->attr[1].i == TIER_MIXED;
+	const bool back = is_backward(op), mixed = !back && op->attr[1].i == TIER_MIXED;
 	struct yk_gpu_build b = { .file = back ? "resolvent_backward.cl" : "resolvent.cl",
 				  .name = back ? "resolvent_backward" : "resolvent" };
 
@@ -241,7 +241,7 @@ static int launch(struct yk_gpu_record *r, const struct yoke_op *op, const struc
 	for (int k = 0; k < 4; k++)
 		yk_gpu_arg_view_or(r, &op->in[k], a);
 	yk_gpu_arg_view_or(r, &op->workspace, a);
-	if (is_back(op))
+	if (is_backward(op))
 		yk_gpu_arg_view(r, &op->in[4]);
 	yk_gpu_arg_struct(r, s, sizeof *s);
 	yk_gpu_arg_slot(r);
@@ -273,7 +273,7 @@ static int program(struct yk_gpu_record *r, const struct yoke_op *op, struct cha
 	int err = launch(r, op, &c, s, serve, odd, LINKS);
 	if (!err)
 		err = launch(r, op, &c, s, serve, odd, FROM_LINKS);
-	return err || !(is_back(op) ? !op->attr[4].i : halves(op) && !wide) ? err : launch(r, op, &c, s, serve, odd, LAST);
+	return err || !(is_backward(op) ? !op->attr[4].i : halves(op) && !wide) ? err : launch(r, op, &c, s, serve, odd, LAST);
 }
 
 static int whole(struct yk_gpu_record *r, const struct yoke_op *op, struct chain_args *s, bool wide)
@@ -320,8 +320,8 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 	args_of(op, &s);
 	if (!s.rows)
 		return 0;
-	yk_gpu_reports(r, YK_GPU_CHAIN, is_back(op) ? "resolvent_backward" : "resolvent", 0);
-	if (is_back(op) && op->attr[1].i > TIER_F32 && s.adaptive > 0 && yk_gpu_f64(r->device))
+	yk_gpu_reports(r, YK_GPU_CHAIN, is_backward(op) ? "resolvent_backward" : "resolvent", 0);
+	if (is_backward(op) && op->attr[1].i > TIER_F32 && s.adaptive > 0 && yk_gpu_f64(r->device))
 		return record_adaptive(r, op, &s);
 	struct cut c;
 	if (wide || op->in[0].dtype == yoke_f64 || !yk_gpu_f64(r->device) || !cut_of(r->device, op, true, &c))

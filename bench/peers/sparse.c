@@ -20,7 +20,7 @@ static const struct vendor {
 	const char *driver[3], *library[4];
 	// names of the driver's symbols
 	const char *init, *count, *bus, *retain, *use, *alloc, *free, *up, *down, *wait;
-	int least, most; // range of supported versions
+	int min, max; // range of supported versions
 } vendors[] = {
 	{ "cuda", "cuSPARSE", "cusparse", { "libcuda.so.1" },
 	  { "libcusparse.so.12", "libcusparse.so.11", "/usr/local/cuda/lib64/libcusparse.so.12" },
@@ -140,8 +140,8 @@ struct yk_sparse *yk_sparse_open(const struct yk_device *d, char *title, char *w
 		snprintf(why, cap, "%s lacks calls that are wanted: %s", name, dlerror());
 	else if (create(&s->handle) || version(s->handle, &number))
 		snprintf(why, cap, "%s does not start on %s", name, d->id);
-	else if (number < v->least || number > v->most)
-		snprintf(why, cap, "%s is version %d; %d to %d are known here", name, number, v->least, v->most);
+	else if (number < v->min || number > v->max)
+		snprintf(why, cap, "%s is version %d; %d to %d are known here", name, number, v->min, v->max);
 	else {
 		snprintf(title, title_cap, "%s %d", v->title, number);
 		return s;

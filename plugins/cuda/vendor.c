@@ -192,10 +192,10 @@ bool yk_vendor_describe(struct yk_native_device *d, char *why, size_t cap)
 	return choose(d, why, cap);
 }
 
-int yk_vendor_params(v_function f, const void *image, size_t bytes, const char *name, uint32_t most, size_t *sizes)
+int yk_vendor_params(v_function f, const void *image, size_t bytes, const char *name, uint32_t max, size_t *sizes)
 {
 	(void)image, (void)bytes, (void)name;
-	for (uint32_t i = 0; yk_native.cuFuncGetParamInfo && i < most; i++) {
+	for (uint32_t i = 0; yk_native.cuFuncGetParamInfo && i < max; i++) {
 		size_t offset = 0;
 		const int code = yk_native_code(V(cuFuncGetParamInfo, f, i, &offset, &sizes[i]));
 		if (code == CUDA_ERROR_INVALID_VALUE) // no parameter of that index

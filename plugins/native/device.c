@@ -88,8 +88,8 @@ static void fill_limits(struct yk_native_device *d)
 	d->grid[0] = (int)number(d, V_GRID_X);
 	d->grid[1] = (int)number(d, V_GRID_Y);
 	d->grid[2] = (int)number(d, V_GRID_Z);
-	const int64_t most = V_MAX_ITEMS / 1024, along = d->grid[0];
-	g->max_groups = along < most ? along : most;
+	const int64_t max = V_MAX_ITEMS / 1024, along = d->grid[0];
+	g->max_groups = along < max ? along : max;
 	g->local_bytes = g->info.local_bytes;
 	g->vector = 1;
 	g->warp = (int)g->info.warp;

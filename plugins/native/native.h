@@ -107,9 +107,9 @@ bool yk_vendor_describe(struct yk_native_device *, char *why, size_t cap);
 const char *yk_vendor_code_name(int code);
 // The driver's description of one of its codes, or NULL.
 const char *yk_vendor_code_text(int code);
-// Writes up to `most` parameter sizes of a kernel and returns the number of parameters; -1:
+// Writes up to `max` parameter sizes of a kernel and returns the number of parameters; -1:
 // unknown.
-int yk_vendor_params(v_function, const void *image, size_t bytes, const char *name, uint32_t most,
+int yk_vendor_params(v_function, const void *image, size_t bytes, const char *name, uint32_t max,
 		     size_t *sizes);
 // Passes further limits to the product library's heuristic: the alignment of the operands, in
 // bytes.

@@ -106,14 +106,14 @@ static int make_layout(struct yk_gpu_device *d, struct plan *p, enum yk_native_o
 // Chooses the heuristic's first algorithm.
 static int choose(struct yk_gpu_device *d, struct library *l, struct plan *p)
 {
-	static const uint64_t most = 32 << 20; // max bytes of workspace
+	static const uint64_t max = 32 << 20; // max bytes of workspace
 	v_lt_result result;
 	v_lt_preference preference;
 	int found = 0, err = check(d, V_LT_PREFERENCE_NEW(&preference));
 
 	if (err)
 		return err;
-	err = check(d, V_LT_PREFERENCE_SET(preference, V_PREFERENCE_WORKSPACE, &most, sizeof most));
+	err = check(d, V_LT_PREFERENCE_SET(preference, V_PREFERENCE_WORKSPACE, &max, sizeof max));
 	if (!err)
 		err = yk_vendor_restrict(d, preference, p->problem.align[YK_B], p->problem.align[YK_A], p->problem.align[YK_Y]);
 	if (!err) {

@@ -253,12 +253,12 @@ size_t yk_native_kernel_group(struct yk_gpu_device *d, void *kernel)
 static double occupancy(const struct yk_native_device *d, v_function f, size_t group)
 {
 	const size_t warp = d->gpu.warp > 0 ? (size_t)d->gpu.warp : 32, whole = (group + warp - 1) / warp * warp;
-	int groups = 0, most = 0;
+	int groups = 0, max = 0;
 
 	if (!V_HAS_OCCUPANCY || yk_native_code(V_OCCUPANCY(&groups, f, (int)group)) ||
-	    yk_native_code(V_ATTRIBUTE(&most, V_UNIT_ITEMS, d->id)) || most <= 0)
+	    yk_native_code(V_ATTRIBUTE(&max, V_UNIT_ITEMS, d->id)) || max <= 0)
 		return -1;
-	return (double)groups * (double)whole / (double)most;
+	return (double)groups * (double)whole / (double)max;
 }
 
 void yk_native_kernel_use(struct yk_gpu_device *d, void *kernel, size_t group, struct yoke_occupancy *to)
@@ -318,9 +318,9 @@ int yk_native_arg(void *kernel, uint32_t index, size_t bytes, const void *value)
 }
 
 // Group size for launches without one: the largest divisor of `items` up to 256.
-static size_t group_of(size_t items, size_t most)
+static size_t group_of(size_t items, size_t max)
 {
-	size_t n = most < 256 ? most : 256;
+	size_t n = max < 256 ? max : 256;
 
 	while (items % n)
 		n--;

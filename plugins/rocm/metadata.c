@@ -113,7 +113,7 @@ static bool is_hidden(struct reader arg)
 }
 
 // Reads the parameters from a kernel's map.
-static int params_of(struct reader r, uint32_t most, size_t *sizes)
+static int params_of(struct reader r, uint32_t max, size_t *sizes)
 {
 	const char *text;
 	uint64_t n, size;
@@ -129,14 +129,14 @@ static int params_of(struct reader r, uint32_t most, size_t *sizes)
 		skip_item(&r, 0);
 		if (hidden)
 			continue;
-		if (!find(&arg, ".size") || item(&arg, &size, &text) != NUMBER || arg.bad || (uint32_t)count == most)
+		if (!find(&arg, ".size") || item(&arg, &size, &text) != NUMBER || arg.bad || (uint32_t)count == max)
 			return -1;
 		sizes[count++] = (size_t)size;
 	}
 	return r.bad ? -1 : count;
 }
 
-static int kernel_in(struct reader r, const char *name, uint32_t most, size_t *sizes)
+static int kernel_in(struct reader r, const char *name, uint32_t max, size_t *sizes)
 {
 	const char *text;
 	uint64_t n;
@@ -149,7 +149,7 @@ static int kernel_in(struct reader r, const char *name, uint32_t most, size_t *s
 			uint64_t bytes;
 			if (item(&value, &bytes, &text) == TEXT && !value.bad && bytes == strlen(name) &&
 			    !memcmp(text, name, bytes))
-				return params_of(r, most, sizes);
+				return params_of(r, max, sizes);
 		}
 		skip_item(&r, 0);
 	}
@@ -157,7 +157,7 @@ static int kernel_in(struct reader r, const char *name, uint32_t most, size_t *s
 }
 
 // Searches the notes in a segment of the file for the metadata.
-static int in_notes(const char *file, uint64_t at, uint64_t bytes, const char *name, uint32_t most, size_t *sizes)
+static int in_notes(const char *file, uint64_t at, uint64_t bytes, const char *name, uint32_t max, size_t *sizes)
 {
 	for (const uint64_t end = at + bytes; end - at >= sizeof(Elf64_Nhdr);) {
 		Elf64_Nhdr note;
@@ -168,7 +168,7 @@ static int in_notes(const char *file, uint64_t at, uint64_t bytes, const char *n
 			return -1;
 		const unsigned char *from = (const unsigned char *)file + data;
 		if (note.n_type == NOTE_METADATA && note.n_namesz == 7 && !memcmp(file + owner, "AMDGPU", 7))
-			return kernel_in((struct reader){ from, from + note.n_descsz, false }, name, most, sizes);
+			return kernel_in((struct reader){ from, from + note.n_descsz, false }, name, max, sizes);
 		if (next > end)
 			return -1;
 		at = next;
@@ -176,7 +176,7 @@ static int in_notes(const char *file, uint64_t at, uint64_t bytes, const char *n
 	return -1;
 }
 
-int yk_vendor_params(v_function f, const void *image, size_t bytes, const char *name, uint32_t most, size_t *sizes)
+int yk_vendor_params(v_function f, const void *image, size_t bytes, const char *name, uint32_t max, size_t *sizes)
 {
 	const char *file = image;
 	Elf64_Ehdr head;
@@ -193,7 +193,7 @@ int yk_vendor_params(v_function f, const void *image, size_t bytes, const char *
 			return -1;
 		memcpy(&part, file + at, sizeof part);
 		if (part.p_type == PT_NOTE && part.p_offset <= bytes && part.p_filesz <= bytes - part.p_offset)
-			n = in_notes(file, part.p_offset, part.p_filesz, name, most, sizes);
+			n = in_notes(file, part.p_offset, part.p_filesz, name, max, sizes);
 	}
 	return n;
 }

@@ -86,7 +86,7 @@ static void ask_memory(uint32_t i, struct yoke_sample *s)
 static void ask_rest(uint32_t i, struct yoke_sample *s)
 {
 	int64_t value;
-	uint64_t most;
+	uint64_t max;
 	uint32_t percent;
 
 	if (ASK(rsmi_dev_temp_metric_get, i, RSMI_TEMP_TYPE_EDGE, RSMI_TEMP_CURRENT, &value) ||
@@ -98,8 +98,8 @@ static void ask_rest(uint32_t i, struct yoke_sample *s)
 		s->mem_temp_c = (double)value / 1000;
 		s->known |= YOKE_SAMPLE_MEM_TEMP;
 	}
-	if (ASK(rsmi_dev_fan_speed_get, i, 0, &value) && ASK(rsmi_dev_fan_speed_max_get, i, 0, &most) && most) {
-		s->fan = (double)value / (double)most;
+	if (ASK(rsmi_dev_fan_speed_get, i, 0, &value) && ASK(rsmi_dev_fan_speed_max_get, i, 0, &max) && max) {
+		s->fan = (double)value / (double)max;
 		s->known |= YOKE_SAMPLE_FAN;
 	}
 	if (ASK(rsmi_dev_busy_percent_get, i, &percent)) {

@@ -154,8 +154,8 @@ static RecordRet moments(Operand x, Optional weight, bool diagonal)
 	rec.attr("weight") = nb::steal(give(r.weight, ctx));
 	rec.attr("mean") = nb::steal(give(r.mean, ctx));
 	rec.attr("square") = nb::steal(give(r.square, ctx));
-	rec.attr("least") = nb::steal(give(r.least, ctx));
-	rec.attr("greatest") = nb::steal(give(r.greatest, ctx));
+	rec.attr("min") = nb::steal(give(r.min, ctx));
+	rec.attr("max") = nb::steal(give(r.max, ctx));
 	return { rec };
 }
 

@@ -40,7 +40,7 @@ template <typename F> static int called(Fit *f, bool scoped, bool lift, int wron
 }
 
 // The tensors that a function of Python's gives for a batch; None: there are no more.
-static int batch_of(Fit *f, nb::object &fn, int64_t number, int most, yoke_tensor **in)
+static int batch_of(Fit *f, nb::object &fn, int64_t number, int max, yoke_tensor **in)
 {
 	return called(f, true, true, YOKE_EINVAL, [&](Scope *) {
 		f->batch = nb::none(); // the last one's may go
@@ -48,27 +48,27 @@ static int batch_of(Fit *f, nb::object &fn, int64_t number, int most, yoke_tenso
 		if (got.is_none())
 			return 0;
 		Ops x(got, false, "fit");
-		for (int i = 0; i < x.n() && i < most; i++)
+		for (int i = 0; i < x.n() && i < max; i++)
 			in[i] = x.h[static_cast<size_t>(i)];
 		f->batch = got;
 		return x.n();
 	});
 }
 
-static int next(void *arg, int64_t part, int most, yoke_tensor **in)
+static int next(void *arg, int64_t part, int max, yoke_tensor **in)
 {
 	auto *f = static_cast<Fit *>(arg);
 	if (!f->loader)
-		return batch_of(f, f->next, part, most, in);
+		return batch_of(f, f->next, part, max, in);
 	const int fields = nb::cast<int>(f->next);
 	const int64_t rows = yoke_loader_next(f->loader, fields, in, nullptr);
 	return rows > 0 ? fields : static_cast<int>(rows);
 }
 
-static int valid(void *arg, int64_t number, int most, yoke_tensor **in)
+static int valid(void *arg, int64_t number, int max, yoke_tensor **in)
 {
 	auto *f = static_cast<Fit *>(arg);
-	return batch_of(f, f->valid, number, most, in);
+	return batch_of(f, f->valid, number, max, in);
 }
 
 static yoke_tensor *loss(void *arg, yoke_module *, int n, yoke_tensor *const *in)

@@ -385,7 +385,7 @@ def test_several_files_under_an_index(tmp_path):
     import json
     safetensors = pytest.importorskip("safetensors.numpy")
     net, other = Net(), Net()
-    net.save(tmp_path / "net.safetensors.index.json", most=100)
+    net.save(tmp_path / "net.safetensors.index.json", max_bytes=100)
     index = json.loads((tmp_path / "net.safetensors.index.json").read_text())
     state, seen = net.state_dict(), {}
     assert index["metadata"]["total_size"] == sum(a.nbytes for a in state.values())
@@ -408,5 +408,5 @@ def test_several_files_under_an_index(tmp_path):
     with pytest.raises(ValueError, match="'a-2.safetensors' is not beside it"):
         net.load(tmp_path / "a.index.json")
     with pytest.raises(ValueError, match="an index is called"):
-        net.save(tmp_path / "b.safetensors", most=100)
+        net.save(tmp_path / "b.safetensors", max_bytes=100)
     assert all(np.array_equal(net.state_dict()[n], state[n]) for n in NAMES)

@@ -111,8 +111,8 @@ def inside(r):
     return r.uniform(-0.9, 0.9, SHAPE)
 
 
-def whole(r, least=-9, most=9, shape=SHAPE):
-    return r.integers(least, most, shape)
+def whole(r, low=-9, high=9, shape=SHAPE):
+    return r.integers(low, high, shape)
 
 
 def indices(r):

@@ -206,12 +206,12 @@ class Module:
         for n in new:
             put(mine[n], state[n])
 
-    def save(self, path: str | os.PathLike[str], most: int | None = None) -> None:
-        """Into a safetensors file; or, of most bytes each, into several beside an index, NAME.safetensors.index.json."""
-        if most is None:
+    def save(self, path: str | os.PathLike[str], max_bytes: int | None = None) -> None:
+        """Into a safetensors file; or, of at most max_bytes each, into several beside an index, NAME.safetensors.index.json."""
+        if max_bytes is None:
             _core.module_save(self._module(), os.fspath(path))
         else:
-            _core.module_save_split(self._module(), os.fspath(path), most)
+            _core.module_save_split(self._module(), os.fspath(path), max_bytes)
 
     def load(self, path: str | os.PathLike[str], *, partial: bool = False, exact: bool = False,
              rename: Callable[[str], str] | None = None) -> None:

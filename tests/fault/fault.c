@@ -1000,7 +1000,7 @@ static void read_settings(void)
 	ctl_how(text("fault.how", "string", "error",
 		     "what a faulty call does: error, enomem, hang, segv, abort, exit"));
 	ctl_wrong(text("fault.wrong", "string", "", "an op whose results are wrong"));
-	memory_limit = number("fault.memory", "0", "most bytes of segments; 0: no limit");
+	memory_limit = number("fault.memory", "0", "max bytes of segments; 0: no limit");
 	overcommit = flag("fault.overcommit", "0", "beyond fault.memory the first use fails");
 	max_segment = (uint64_t)number("fault.max_segment", "4294967296", "largest segment");
 	memory_free = (uint64_t)number("fault.free", "0", "memory that nobody uses, bytes; 0: not known");
@@ -1032,7 +1032,7 @@ static void read_settings(void)
 	addressed = flag("fault.host", "1", "device memory has addresses in the host");
 	unified = flag("fault.unified", "0", "the device says that it shares the host's memory");
 	telemetry_how();
-	pinned_limit = number("fault.pinned", "0", "most bytes of pinned memory; 0: no limit");
+	pinned_limit = number("fault.pinned", "0", "max bytes of pinned memory; 0: no limit");
 	defers = flag("fault.defer", "0", "what is enqueued is done when an event behind it is waited for");
 	ctl_chance(number("fault.chance", "0", "with fault.defer: seed of the chance that it is done before; 0: never"));
 	null = flag("fault.null", "0", "accept every op, run nothing");

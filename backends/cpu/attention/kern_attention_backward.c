@@ -196,7 +196,7 @@ static void tile_backward(const struct attention *a, const struct tile *x, int64
 }
 
 // Computes dk and dv of a chunk of keys of one head of k and v; also dq if there is only one chunk.
-static void back_keys(void *arg, int64_t piece)
+static void backward_keys(void *arg, int64_t piece)
 {
 	struct job *job = arg;
 	const struct attention *a = &job->a;
@@ -222,7 +222,7 @@ static void back_keys(void *arg, int64_t piece)
 	}
 }
 
-static void back_queries(void *arg, int64_t piece)
+static void backward_queries(void *arg, int64_t piece)
 {
 	struct job *job = arg;
 	const struct attention *a = &job->a;
@@ -262,9 +262,9 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 	job.tiles = pieces_of(a->T, TILE);
 	// one chunk even without keys, which sets dq to 0
 	job.chunks = a->S > ONE_PASS ? pieces_of(a->S, ONE_PASS) : 1;
-	yk_team_run(a->B * a->G * job.chunks, back_keys, &job);
+	yk_team_run(a->B * a->G * job.chunks, backward_keys, &job);
 	if (job.chunks > 1)
-		yk_team_run(a->B * a->H * job.tiles, back_queries, &job);
+		yk_team_run(a->B * a->H * job.tiles, backward_queries, &job);
 	if (job.no_memory)
 		return yk_cpu_fail(YOKE_ENOMEM, "attention: no memory for a tile");
 	return 0;

@@ -299,7 +299,7 @@ static int entries(struct chain_job *j)
 }
 
 // Entries of the backward pass: the cotangents passed between chunks.
-static void chain_back(struct chain_job *j, int64_t row)
+static void chain_backward(struct chain_job *j, int64_t row)
 {
 	const int64_t last = (row + 1) * j->chunks - 1, first = row * j->chunks;
 	cx in = { 0, 0 };
@@ -465,7 +465,7 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 	return fini(&j, err);
 }
 
-static uint64_t can_back(const struct yoke_op *op)
+static uint64_t can_backward(const struct yoke_op *op)
 {
 	bool good = takes(op, 5, 4) && is_real(&op->in[4]);
 	for (int k = 0; k < 4; k++)
@@ -490,7 +490,7 @@ static void mark_small(struct chain_job *j)
 }
 
 // Computes the cotangents passed between chunks, for rows marked with `mark`, or all if it is 0.
-static int entries_back(struct chain_job *j, unsigned mark)
+static int entries_backward(struct chain_job *j, unsigned mark)
 {
 	int64_t open = 1;
 	int err = 0;
@@ -507,13 +507,13 @@ static int entries_back(struct chain_job *j, unsigned mark)
 		err = every(j, back, 0, true, OPEN_BACK, NULL);
 	for (int64_t row = 0; row < j->rows && !err && open; row++)
 		if (j->flag[row] & OPEN_BACK)
-			chain_back(j, row);
+			chain_backward(j, row);
 	return err;
 }
 
-static int passes_back(struct chain_job *j, unsigned mark)
+static int passes_backward(struct chain_job *j, unsigned mark)
 {
-	int err = j->chunks > 1 && j->gradient == EXACT ? entries_back(j, mark) : 0;
+	int err = j->chunks > 1 && j->gradient == EXACT ? entries_backward(j, mark) : 0;
 	return err ? err : every(j, back, 0, false, mark, NULL);
 }
 
@@ -536,7 +536,7 @@ static void store_z(const struct chain_job *j)
 	}
 }
 
-static int run_back(const struct yoke_op *op, uint32_t impl, void *prepared)
+static int run_backward(const struct yoke_op *op, uint32_t impl, void *prepared)
 {
 	struct chain_job j;
 	int err = init(&j, op);
@@ -550,12 +550,12 @@ static int run_back(const struct yoke_op *op, uint32_t impl, void *prepared)
 	if (!err && j.n && j.rows && j.tier > TIER_F32 && j.adaptive > 0) {
 		const int tier = j.tier;
 		mark_small(&j);
-		err = passes_back(&j, 8);
+		err = passes_backward(&j, 8);
 		j.tier = TIER_F64;
-		err = err ? err : passes_back(&j, 4);
+		err = err ? err : passes_backward(&j, 4);
 		j.tier = tier;
 	} else if (!err && j.n && j.rows) {
-		err = passes_back(&j, 0);
+		err = passes_backward(&j, 0);
 	}
 	if (!err)
 		store_z(&j);
@@ -563,4 +563,4 @@ static int run_back(const struct yoke_op *op, uint32_t impl, void *prepared)
 }
 
 YK_KERNEL(resolvent, RESOLVENT) = { .can = can, .run = run, .impl = { "lanes" } };
-YK_KERNEL(resolvent_backward, RESOLVENT_BACKWARD) = { .can = can_back, .run = run_back, .impl = { "lanes" } };
+YK_KERNEL(resolvent_backward, RESOLVENT_BACKWARD) = { .can = can_backward, .run = run_backward, .impl = { "lanes" } };

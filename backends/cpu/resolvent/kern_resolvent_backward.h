@@ -230,7 +230,7 @@ static void NAME(store_plane)(const struct chain_pack *p, const struct chain_vie
 		}
 }
 
-static void NAME(store_back)(const struct chain_pack *p, const struct NAME(adjoint) *b, const bool *skip)
+static void NAME(store_backward)(const struct chain_pack *p, const struct NAME(adjoint) *b, const bool *skip)
 {
 	const struct chain_job *j = p->job;
 	const struct chain_view none = { .base = NULL };
@@ -327,7 +327,7 @@ static void NAME(back)(const struct chain_pack *p, bool first, bool *odd)
 	if (j->gradient != EXACT) {
 		NAME(surrogate)(&b, j, wide, wild, tiny);
 		memset(b.dk, 0, (size_t)(n * wide) * sizeof *b.dk);
-		NAME(store_back)(p, &b, odd);
+		NAME(store_backward)(p, &b, odd);
 		return;
 	}
 	if (groups == 2 && !wild)
@@ -364,5 +364,5 @@ static void NAME(back)(const struct chain_pack *p, bool first, bool *odd)
 		}
 	}
 	if (!first)
-		NAME(store_back)(p, &b, odd);
+		NAME(store_backward)(p, &b, odd);
 }

@@ -189,7 +189,7 @@ static uint64_t can(const struct yoke_op *op)
 	return is_rows(&op->in[0]) && is_rows(&op->out[0]);
 }
 
-static uint64_t can_back(const struct yoke_op *op)
+static uint64_t can_backward(const struct yoke_op *op)
 {
 	return can(op) && is_rows(&op->in[1]);
 }
@@ -219,7 +219,7 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 	return run_rows(op, forward, forward_late, &op->in[0]);
 }
 
-static int run_back(const struct yoke_op *op, uint32_t impl, void *prepared)
+static int run_backward(const struct yoke_op *op, uint32_t impl, void *prepared)
 {
 	(void)impl, (void)prepared;
 	void (*fn)(void *, int64_t) = op->attr[0].i ? backward_log : backward;
@@ -228,7 +228,7 @@ static int run_back(const struct yoke_op *op, uint32_t impl, void *prepared)
 
 YK_KERNEL(softmax, SOFTMAX) = { .can = can, .run = run, .impl = { "rows" } };
 YK_KERNEL(softmax_backward, SOFTMAX_BACKWARD) = {
-	.can = can_back,
-	.run = run_back,
+	.can = can_backward,
+	.run = run_backward,
 	.impl = { "rows" },
 };

@@ -165,7 +165,7 @@ static uint64_t can(const struct yoke_op *op)
 	       is_f32(&op->out[0]) && is_f32(&op->out[1]) && yk_dense(&op->out[1]);
 }
 
-static uint64_t can_back(const struct yoke_op *op)
+static uint64_t can_backward(const struct yoke_op *op)
 {
 	const struct yoke_view *ids = &op->in[1];
 	return is_rows(&op->in[0]) && ids->kind == YOKE_VIEW_BUFFER && yk_dense(ids) &&
@@ -224,7 +224,7 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 	return finished(&j);
 }
 
-static int run_back(const struct yoke_op *op, uint32_t impl, void *prepared)
+static int run_backward(const struct yoke_op *op, uint32_t impl, void *prepared)
 {
 	(void)impl, (void)prepared;
 	struct job j = job_of(op);
@@ -249,7 +249,7 @@ YK_KERNEL(cross_entropy, CROSS_ENTROPY) = {
 	.impl = { "rows" },
 };
 YK_KERNEL(cross_entropy_backward, CROSS_ENTROPY_BACKWARD) = {
-	.can = can_back,
-	.run = run_back,
+	.can = can_backward,
+	.run = run_backward,
 	.impl = { "rows" },
 };

@@ -25,11 +25,11 @@
 #define MAX_PASSES 1e9
 
 const struct yk_config_row yk_config_rows[YK_KEYS] = {
-#define X(key, group, level, type, commands, def, least, most, choices, help) \
-	{ #key, YK_GROUP_##group, YK_##level, YK_KEY_##type, commands, def, least, most, choices, help },
-#define S(key, level, def, most, help) X(key, MODEL, level, INT, YK_T, def, 1, most, NULL, help)
-#define O(key, group, level, type, least, most, words, help) \
-	X(key, group, level, type, YK_T, "auto", least, most, "auto" words, help)
+#define X(key, group, level, type, commands, def, min, max, choices, help) \
+	{ #key, YK_GROUP_##group, YK_##level, YK_KEY_##type, commands, def, min, max, choices, help },
+#define S(key, level, def, max, help) X(key, MODEL, level, INT, YK_T, def, 1, max, NULL, help)
+#define O(key, group, level, type, min, max, words, help) \
+	X(key, group, level, type, YK_T, "auto", min, max, "auto" words, help)
 	YK_CONFIG_KEYS(X, S, O)
 #undef O
 #undef S
@@ -121,7 +121,7 @@ static int parse(const struct yk_config_row *row, const char *where, const char 
 			       0 : no_choice(row, where, text);
 	case YK_KEY_INT:
 		if (!isspace((unsigned char)*text) && parse_int(text, &to->i) == 0 &&
-		    (double)to->i >= row->least && (double)to->i <= row->most)
+		    (double)to->i >= row->min && (double)to->i <= row->max)
 			return 0;
 		if (row->choices && has_word(row->choices, text)) {
 			to->i = YK_AUTO;
@@ -129,12 +129,12 @@ static int parse(const struct yk_config_row *row, const char *where, const char 
 		}
 		return yk_fail(YOKE_EINVAL,
 			       "%s: %s=%s: must be a whole number from %.16g to %.16g%s%s",
-			       where, row->name, text, row->least, row->most,
+			       where, row->name, text, row->min, row->max,
 			       !row->choices ? "" : strchr(row->choices, ' ') ? ", or one of: " : ", or ",
 			       row->choices ? row->choices : "");
 	case YK_KEY_EVERY:
-		if (!isspace((unsigned char)*text) && parse_int(text, &to->i) == 0 && (double)to->i >= row->least &&
-		    (double)to->i <= row->most)
+		if (!isspace((unsigned char)*text) && parse_int(text, &to->i) == 0 && (double)to->i >= row->min &&
+		    (double)to->i <= row->max)
 			return 0;
 		to->i = 0;
 		to->r = yk_strtod(text, &end);
@@ -143,19 +143,19 @@ static int parse(const struct yk_config_row *row, const char *where, const char 
 		return yk_fail(YOKE_EINVAL,
 			       "%s: %s=%s: must be a whole number of steps from %.16g to %.16g, or "
 			       "passes over the data such as 0.25ep",
-			       where, row->name, text, row->least, row->most);
+			       where, row->name, text, row->min, row->max);
 	case YK_KEY_REAL:
 		to->r = yk_strtod(text, &end);
 		if (!isspace((unsigned char)*text) && end != text && !*end &&
-		    to->r >= row->least && to->r <= row->most)
+		    to->r >= row->min && to->r <= row->max)
 			return 0;
 		if (row->choices && !strcmp(text, row->choices)) {
 			to->r = YK_AUTO;
 			return 0;
 		}
 		return yk_fail(YOKE_EINVAL, "%s: %s=%s: must be a number from %g to %s%g%s%s",
-			       where, row->name, text, row->least,
-			       row->most == YK_BELOW_1 ? "below " : "", row->most,
+			       where, row->name, text, row->min,
+			       row->max == YK_BELOW_1 ? "below " : "", row->max,
 			       row->choices ? ", or " : "", row->choices ? row->choices : "");
 	}
 	return YOKE_EINVAL;

@@ -261,7 +261,7 @@ struct yk_config_row {
 	enum yk_config_type type;
 	unsigned commands;
 	const char *def;
-	double least, most;
+	double min, max;
 	const char *choices, *help;
 };
 extern const struct yk_config_row yk_config_rows[YK_KEYS];

@@ -129,7 +129,7 @@ void yk_process_look(const struct yk_view *v, struct yk_process *to)
 // ---- runs of the user ----
 
 struct found {
-	int n, most;
+	int n, max;
 	char **folder;
 };
 
@@ -139,7 +139,7 @@ static void add_run(void *arg, const char *target)
 	struct stat st;
 	char path[4200];
 	snprintf(path, sizeof path, "%s/run.json", target);
-	if (f->n == f->most || stat(target, &st) < 0 || !S_ISDIR(st.st_mode) || access(path, R_OK) < 0 ||
+	if (f->n == f->max || stat(target, &st) < 0 || !S_ISDIR(st.st_mode) || access(path, R_OK) < 0 ||
 	    !yk_dir_locked(target))
 		return;
 	for (int i = 0; i < f->n; i++)
@@ -149,9 +149,9 @@ static void add_run(void *arg, const char *target)
 		f->n++;
 }
 
-int yk_process_runs(int most, char **folder)
+int yk_process_runs(int max, char **folder)
 {
-	struct found f = { .most = most, .folder = folder };
+	struct found f = { .max = max, .folder = folder };
 	DIR *dir = opendir("/proc");
 	const struct dirent *d;
 	struct stat st;

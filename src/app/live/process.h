@@ -25,6 +25,6 @@ void yk_process_look(const struct yk_view *, struct yk_process *to);
 
 // Directories of the runs whose lock files are held by processes of this user, in the order of the
 // processes. The caller frees each. Returns their number.
-int yk_process_runs(int most, char **folder);
+int yk_process_runs(int max, char **folder);
 
 #endif

@@ -45,9 +45,9 @@ static void draw(const struct yk_top *t, struct draw *d)
 
 static void scroll_by(struct draw *d, int lines)
 {
-	const int most = d->count > LINES - 1 ? d->count - (LINES - 1) : 0;
+	const int max = d->count > LINES - 1 ? d->count - (LINES - 1) : 0;
 	d->first += lines;
-	d->first = d->first > most ? most : d->first;
+	d->first = d->first > max ? max : d->first;
 	d->first = d->first < 0 ? 0 : d->first;
 }
 

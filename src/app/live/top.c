@@ -168,18 +168,18 @@ static void spark(struct lines *l, const struct yk_view *v, const char *name, bo
 	static const char *const ascii[] = { "_", ".", ":", "-", "=", "+", "*", "#" };
 	const struct yk_view_table *t = yk_view_table(v, "train");
 	int c = yk_view_column(t, name);
-	double x[SPARK], least = INFINITY, most = -INFINITY;
+	double x[SPARK], min = INFINITY, max = -INFINITY;
 	int n = 0;
 	for (size_t i = t && t->rows > SPARK ? t->rows - SPARK : 0; c >= 0 && i < t->rows; i++) {
 		double value = yk_view_value(v, t, c, i);
 		if (isnan(value))
 			continue;
 		x[n++] = value;
-		least = fmin(least, value);
-		most = fmax(most, value);
+		min = fmin(min, value);
+		max = fmax(max, value);
 	}
 	for (int i = 0; i < n; i++) {
-		int k = most > least ? (int)((x[i] - least) / (most - least) * 7.99) : 0;
+		int k = max > min ? (int)((x[i] - min) / (max - min) * 7.99) : 0;
 		put(l, plain ? ascii[k] : tall[k]);
 	}
 }

@@ -10,13 +10,13 @@
 
 // bytes; the others have 25 MiB, as in PyTorch's DDP (Li et al. 2020)
 enum { FIRST_BUCKET = 1 << 20 };
-YK_PARAM(bucket_setting, "dist.bucket", YK_BYTES, "25M", "bytes of gradients that go between ranks together", .least = 1,
-	 .most = INT64_MAX);
+YK_PARAM(bucket_setting, "dist.bucket", YK_BYTES, "25M", "bytes of gradients that go between ranks together", .min = 1,
+	 .max = INT64_MAX);
 
 size_t yk_bucket_bytes(bool first)
 {
-	const size_t most = (size_t)yk_param_int(&bucket_setting);
-	return first && most > FIRST_BUCKET ? FIRST_BUCKET : most;
+	const size_t max = (size_t)yk_param_int(&bucket_setting);
+	return first && max > FIRST_BUCKET ? FIRST_BUCKET : max;
 }
 
 int yk_bucket_first(const struct yk_parameters *ps, int end)

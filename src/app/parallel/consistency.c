@@ -156,10 +156,10 @@ int yk_ranks_agree(const struct yk_replica *t, const struct yk_data *data)
 static int hash_of(const struct yk_replica *t, bool (*has)(const struct yk_replica *, int i), uint64_t *to)
 {
 	const struct yk_parameters *ps = t->params;
-	size_t most = 0;
+	size_t max = 0;
 	for (int i = 0; i < ps->count; i++)
-		most = has(t, i) && yoke_bytes(ps->var[i]) > most ? yoke_bytes(ps->var[i]) : most;
-	char *data = malloc(most + 1);
+		max = has(t, i) && yoke_bytes(ps->var[i]) > max ? yoke_bytes(ps->var[i]) : max;
+	char *data = malloc(max + 1);
 	int e = data ? 0 : yk_fail(YOKE_ENOMEM, "ranks: out of memory");
 	for (int i = 0; i < ps->count && e == 0; i++) {
 		if (!has(t, i))

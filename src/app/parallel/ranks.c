@@ -74,8 +74,8 @@ bool yk_ranks_order_text(const struct yk_replica *t, char *to, size_t cap)
 
 // ---- status that ranks exchange after each step ----
 
-// WISH: stop request; ADAPT: rank 0's yk_adapt_propose; from WAITED on: per rank, seconds of waiting
-enum { WISH, ADAPT, WAITED };
+// STOP: stop request; ADAPT: rank 0's yk_adapt_propose; from WAITED on: per rank, seconds of waiting
+enum { STOP, ADAPT, WAITED };
 
 struct yk_ranks_says {
 	yoke_tensor *number[3]; // host scalars
@@ -132,7 +132,7 @@ void yk_ranks_say(struct yk_replica *t, bool ends)
 {
 	struct yk_ranks_says *s = t->says;
 	const double now = waited(t);
-	yoke_scalar_set(s->number[WISH], ends);
+	yoke_scalar_set(s->number[STOP], ends);
 	yoke_scalar_set(s->number[WAITED], now - s->before);
 	if (t->group && t->group->adapt && yoke_group_rank(t->grid.all) == 0) {
 		char line[200];
@@ -163,7 +163,7 @@ int yk_ranks_hear(struct yk_replica *t)
 	s->all[0] = s->all[1];
 	s->all[1] = NULL;
 	if (e == 0 && all) {
-		t->ends |= all[WISH] > 0;
+		t->ends |= all[STOP] > 0;
 		for (int64_t r = WAITED; r < n; r++)
 			s->waited[r - WAITED] += (double)all[r];
 		if (t->group && t->group->adapt)

@@ -35,13 +35,13 @@ static int take_and_tell(void *arg, int i, const void *data, uint64_t bytes)
 
 static int hear(const struct yk_grid *g, int n, const struct yk_host_tensor *t, yk_checkpoint_take_fn *take, void *arg)
 {
-	size_t most = 0;
+	size_t max = 0;
 	for (int i = 0; i < n; i++)
-		most = yk_host_bytes(&t[i]) > most ? yk_host_bytes(&t[i]) : most;
-	char *data = malloc(most + 1);
+		max = yk_host_bytes(&t[i]) > max ? yk_host_bytes(&t[i]) : max;
+	char *data = malloc(max + 1);
 	int e = data ? 0 :
 		       yk_fail(YOKE_ENOMEM,
-			       "checkpoint: out of host memory for an array of %zu bytes", most);
+			       "checkpoint: out of host memory for an array of %zu bytes", max);
 	for (int i = 0; i <= n && e == 0; i++) {
 		const size_t bytes = i < n ? yk_host_bytes(&t[i]) : 0;
 		struct word w;

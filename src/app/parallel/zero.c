@@ -111,8 +111,8 @@ static int make(struct yk_zero *z, const struct yk_parameters *ps)
 			z->shape[i].dims[d] = yoke_dim(ps->var[i], d);
 	}
 	for (int end = ps->count; end > 0 && good; end = z->first[z->buckets++]) {
-		const int first = yk_bucket_first(ps, end), least = z->stage > 2 ? end - YK_GATHERED : 0;
-		z->first[z->buckets] = first > least ? first : least;
+		const int first = yk_bucket_first(ps, end), min = z->stage > 2 ? end - YK_GATHERED : 0;
+		z->first[z->buckets] = first > min ? first : min;
 		cut_bucket(z, z->buckets, count);
 	}
 	free(count);
@@ -288,14 +288,14 @@ void yk_zero_cut(struct yk_replica *t)
 uint64_t yk_zero_max(const struct yk_replica *t)
 {
 	const struct yk_zero *z = t->zero;
-	int64_t most = 0;
+	int64_t max = 0;
 	for (uint32_t r = 0; r < z->ranks; r++) {
 		int64_t n = 0;
 		for (int i = 0; i < z->n; i++)
 			n += cut_of(z, r, i)->to - cut_of(z, r, i)->from;
-		most = n > most ? n : most;
+		max = n > max ? n : max;
 	}
-	return (uint64_t)most * sizeof(float);
+	return (uint64_t)max * sizeof(float);
 }
 
 // ---- lists of complete tensors ----

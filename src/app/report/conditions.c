@@ -364,14 +364,14 @@ static void throttled(struct found *f)
 	const struct yk_view_table *t = yk_view_table(f->v, "telemetry");
 	for (int i = 0; t && i < t->columns; i++) {
 		const char *name = t->column[i].name, *dot = strrchr(name, '.');
-		if (strcmp(dot ? dot + 1 : name, dot ? "throttle" : "throttled") || !(t->column[i].greatest > t->column[i].first))
+		if (strcmp(dot ? dot + 1 : name, dot ? "throttle" : "throttled") || !(t->column[i].max > t->column[i].first))
 			continue;
 		json_array_append_new(
 			find(f, "slow", say("the processor or device was throttled"),
 			     say("better cooling, or a higher power or cgroup limit"), "", 0),
 			evidence("telemetry.jsonl", line_of(t, 0), line_of(t, SIZE_MAX),
 				 say("%s from %.4g to %.4g", name, t->column[i].first,
-				     t->column[i].greatest)));
+				     t->column[i].max)));
 		return;
 	}
 }
@@ -514,8 +514,8 @@ static void hang(struct found *f, double now)
 		}
 		free(gap);
 	}
-	const double most = fmax(SILENT_S, isnan(each) ? 0 : SILENT_STEPS * each);
-	if (!isfinite(newest) || now - newest <= most)
+	const double allowed = fmax(SILENT_S, isnan(each) ? 0 : SILENT_STEPS * each);
+	if (!isfinite(newest) || now - newest <= allowed)
 		return;
 	json_t *list =
 		find(f, "hang",
@@ -527,25 +527,25 @@ static void hang(struct found *f, double now)
 			      evidence("metrics.jsonl", line_of(f->train, SIZE_MAX),
 				       line_of(f->train, SIZE_MAX),
 				       say("%.0f s without a record; at most %.0f s are expected",
-					   now - newest, most)));
+					   now - newest, allowed)));
 	// among ranks, the one with the fewest collectives
-	double least = INFINITY, greatest = -INFINITY;
-	const char *behind = NULL;
+	double min = INFINITY, max = -INFINITY;
+	const char *last = NULL;
 	// start time of the run; 0: unknown
 	const double started = json_number_value(json_object_get(v->about, "started"));
 	for (int i = 0; i < v->tables; i++) {
 		double seq = yk_view_last(v, v->table[i]->stage, "collective.seq");
 		if (v->table[i]->rows && yk_view_time(v->table[i], v->table[i]->rows - 1) < started)
 			continue; // a rank of an earlier start
-		if (seq < least)
-			least = seq, behind = v->table[i]->stage;
-		if (seq > greatest)
-			greatest = seq;
+		if (seq < min)
+			min = seq, last = v->table[i]->stage;
+		if (seq > max)
+			max = seq;
 	}
-	if (behind && least < greatest)
+	if (last && min < max)
 		json_array_append_new(list, evidence("telemetry.jsonl", 0, 0,
 						     say("rank %s waits in collective %.0f, others in %.0f",
-							 behind[9] ? behind + 10 : "0", least, greatest)));
+							 last[9] ? last + 10 : "0", min, max)));
 }
 
 // ---- two runs ----

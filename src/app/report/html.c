@@ -116,9 +116,9 @@ enum { ROOF_POINTS = 64 };
 static void roofline(FILE *to, const json_t *run)
 {
 	const json_t *rows = json_object_get(run, "kernels"), *r, *l;
-	size_t most = json_array_size(rows), i, n = 0;
-	double *x = malloc((2 * most + 1) * sizeof *x), *y = x ? x + most : NULL, low = INFINITY, high = 0;
-	const char **label = malloc((most + 1) * sizeof *label);
+	size_t max = json_array_size(rows), i, n = 0;
+	double *x = malloc((2 * max + 1) * sizeof *x), *y = x ? x + max : NULL, low = INFINITY, high = 0;
+	const char **label = malloc((max + 1) * sizeof *label);
 	struct yk_curve curve[4];
 	double roof[3][2][ROOF_POINTS];
 	int curves = 1;
@@ -204,7 +204,7 @@ static void run(FILE *to, const json_t *r)
 	members(to, r);
 	fprintf(to, "<h3>Numbers</h3>\n");
 	TABLE(to, json_object_get(r, "numbers"), { "stage", "stage" }, { "name", "number" }, { "count", "lines" },
-	      { "first", "first" }, { "last", "last" }, { "least", "min" }, { "greatest", "max" },
+	      { "first", "first" }, { "last", "last" }, { "min", "min" }, { "max", "max" },
 	      { "min_step", "min at step" });
 	fprintf(to, "<h3>Where the time went</h3>\n");
 	TABLE(to, json_object_get(r, "phases"), { "device", "device" }, { "phase", "phase" },

@@ -89,8 +89,8 @@ static json_t *numbers(const struct yk_view *v)
 					list, json_pack("{s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:I}", "stage",
 							text(v->table[t]->stage), "name", text(k->name), "count",
 							(json_int_t)k->count, "first", number(k->first), "last",
-							number(k->last), "least", number(k->least), "greatest",
-							number(k->greatest), "min_step", (json_int_t)k->min_step));
+							number(k->last), "min", number(k->min), "max",
+							number(k->max), "min_step", (json_int_t)k->min_step));
 		}
 	return list;
 }
@@ -287,7 +287,7 @@ static double column_number(const struct yk_view *v, const char *stage, const ch
 	int c = yk_view_column(t, column);
 	if (c < 0 || !t->column[c].count)
 		return NAN;
-	return which == 'l' ? t->column[c].last : which == '<' ? t->column[c].least : t->column[c].greatest;
+	return which == 'l' ? t->column[c].last : which == '<' ? t->column[c].min : t->column[c].max;
 }
 
 static double steps_per_s(const struct yk_view *v)
@@ -305,9 +305,9 @@ static json_t *ratios(int n, struct yk_view *const *v)
 		const char *quantity, *stage, *column;
 		char which;
 	} rows[] = {
-		{ "last loss", "train", "loss", 'l' },           { "least loss", "train", "loss", '<' },
+		{ "last loss", "train", "loss", 'l' },           { "min loss", "train", "loss", '<' },
 		{ "last validation loss", "valid", "val_loss", 'l' },
-		{ "least validation loss", "valid", "val_loss", '<' },
+		{ "min validation loss", "valid", "val_loss", '<' },
 		{ "tokens a second, last", "train", "tokens_per_s", 'l' },
 		{ "peak bytes", "train", "peak_bytes", '>' },    { "waiting for data, seconds", "train", "data_wait_s", 'l' },
 		{ "steps a second", NULL, "steps", 0 },          { "seconds", NULL, "seconds", 0 },

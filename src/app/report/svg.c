@@ -18,8 +18,8 @@ static const char *const color[COLORS] = { "#3b82c4", "#d9822b", "#3f9f5f", "#c4
 
 struct axis {
 	enum yk_scale scale;
-	double least, most; // range of the axis in data values
-	double from, to;    // pixels of `least` and `most`
+	double min, max; // range of the axis in data values
+	double from, to;    // pixels of `min` and `max`
 	int ticks;
 	double tick[TICKS];
 };
@@ -72,7 +72,7 @@ static double along(enum yk_scale s, double v)
 
 static double pixel(const struct axis *a, double v)
 {
-	double low = along(a->scale, a->least), high = along(a->scale, a->most);
+	double low = along(a->scale, a->min), high = along(a->scale, a->max);
 	return a->from + (a->to - a->from) * (along(a->scale, v) - low) / (high - low);
 }
 
@@ -80,10 +80,10 @@ static void meet(struct axis *a, double v)
 {
 	if (!shows(a->scale, v))
 		return;
-	if (!(a->least <= v))
-		a->least = v;
-	if (!(a->most >= v))
-		a->most = v;
+	if (!(a->min <= v))
+		a->min = v;
+	if (!(a->max >= v))
+		a->max = v;
 }
 
 // The smallest 1, 2 or 5 times a power of ten that divides the range into at most about n steps.
@@ -95,14 +95,14 @@ static double step_of(double range, int n)
 
 static void add_tick(struct axis *a, double v)
 {
-	if (a->ticks < TICKS && v >= a->least - 1e-9 * fabs(a->least) && v <= a->most + 1e-9 * fabs(a->most))
+	if (a->ticks < TICKS && v >= a->min - 1e-9 * fabs(a->min) && v <= a->max + 1e-9 * fabs(a->max))
 		a->tick[a->ticks++] = v;
 }
 
 static void log_ticks(struct axis *a)
 {
 	const double base = a->scale == YK_SCALE_LOG10 ? 10 : 2;
-	double low = along(a->scale, a->least), high = along(a->scale, a->most);
+	double low = along(a->scale, a->min), high = along(a->scale, a->max);
 	int every = (int)ceil((high - low) / 8);
 	bool few = base > 2 && high - low < 2.5; // few decades: ticks at 2 and 5 of each as well
 	for (double k = floor(low); k <= ceil(high); k += every < 1 ? 1 : every)
@@ -113,23 +113,23 @@ static void log_ticks(struct axis *a)
 static void settle(struct axis *a, int ticks)
 {
 	a->ticks = 0;
-	if (!(a->least <= a->most)) // no data
-		a->least = a->scale == YK_SCALE_LINEAR ? 0 : 1, a->most = a->least + 1;
+	if (!(a->min <= a->max)) // no data
+		a->min = a->scale == YK_SCALE_LINEAR ? 0 : 1, a->max = a->min + 1;
 	if (a->scale != YK_SCALE_LINEAR) {
-		if (a->most < a->least * 1.2) {
-			a->least /= 1.5;
-			a->most *= 1.5;
+		if (a->max < a->min * 1.2) {
+			a->min /= 1.5;
+			a->max *= 1.5;
 		}
 		log_ticks(a);
 		return;
 	}
-	if (a->most - a->least <= 1e-12 * fmax(fabs(a->least), fabs(a->most))) {
-		double room = a->least != 0 ? 0.1 * fabs(a->least) : 1;
-		a->least -= room;
-		a->most += room;
+	if (a->max - a->min <= 1e-12 * fmax(fabs(a->min), fabs(a->max))) {
+		double room = a->min != 0 ? 0.1 * fabs(a->min) : 1;
+		a->min -= room;
+		a->max += room;
 	}
-	double step = step_of(a->most - a->least, ticks);
-	for (double k = ceil(a->least / step - 1e-9); k * step <= a->most * (1 + 1e-12) + 1e-9 * step && a->ticks < TICKS; k++)
+	double step = step_of(a->max - a->min, ticks);
+	for (double k = ceil(a->min / step - 1e-9); k * step <= a->max * (1 + 1e-12) + 1e-9 * step && a->ticks < TICKS; k++)
 		add_tick(a, k * step);
 }
 
@@ -253,7 +253,7 @@ static void points(struct plot *x, const struct yk_curve *c)
 static void bars(struct plot *x, const struct yk_curve *c, int number_of, int of)
 {
 	double each = (x->x.to - x->x.from) / (x->p->categories + 0.5) * 0.8 / of;
-	double zero = pixel(&x->y, fmax(x->y.least, fmin(0, x->y.most)));
+	double zero = pixel(&x->y, fmax(x->y.min, fmin(0, x->y.max)));
 	if (x->y.scale != YK_SCALE_LINEAR)
 		zero = x->y.from;
 	fprintf(x->to, "<g class=\"bars c%d\" fill=\"%s\" stroke=\"none\"", c->color % COLORS, color[c->color % COLORS]);
@@ -348,17 +348,17 @@ static void find_range(struct plot *x)
 	if (has_bars(p) && p->y == YK_SCALE_LINEAR)
 		meet(&x->y, 0);
 	if (p->categories) {
-		x->x.least = -0.75;
-		x->x.most = p->categories - 0.25;
+		x->x.min = -0.75;
+		x->x.max = p->categories - 0.25;
 	}
 	settle(&x->x, 8);
 	settle(&x->y, 5);
 	if (p->categories)
 		x->x.ticks = 0;
 	if (p->y == YK_SCALE_LINEAR) { // leaves a margin between curves and frame
-		double room = 0.04 * (x->y.most - x->y.least);
-		x->y.least -= x->y.least == 0 ? 0 : room;
-		x->y.most += room;
+		double room = 0.04 * (x->y.max - x->y.min);
+		x->y.min -= x->y.min == 0 ? 0 : room;
+		x->y.max += room;
 	}
 }
 
@@ -370,8 +370,8 @@ void yk_svg_plot(FILE *to, const struct yk_plot *p)
 	const int rows = legend_rows(&x);
 	x.bottom = x.height - BOTTOM;
 	x.height += rows * LEGEND_ROW;
-	x.x = (struct axis){ .scale = p->x, .least = NAN, .most = NAN, .from = LEFT, .to = x.width - RIGHT };
-	x.y = (struct axis){ .scale = p->y, .least = NAN, .most = NAN, .from = x.bottom, .to = TOP };
+	x.x = (struct axis){ .scale = p->x, .min = NAN, .max = NAN, .from = LEFT, .to = x.width - RIGHT };
+	x.y = (struct axis){ .scale = p->y, .min = NAN, .max = NAN, .from = x.bottom, .to = TOP };
 	find_range(&x);
 	static const char *const scale[] = { "linear", "log10", "log2" };
 	fprintf(to, "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"plot\" role=\"img\" viewBox=\"0 0 %d %d\" "
@@ -379,7 +379,7 @@ void yk_svg_plot(FILE *to, const struct yk_plot *p)
 	yk_xml_text(to, p->name);
 	yk_fprintf(to, "\" data-x=\"%s\" data-y=\"%s\" data-x0=\"%.17g\" data-x1=\"%.17g\" data-y0=\"%.17g\" "
 		"data-y1=\"%.17g\" data-left=\"%g\" data-right=\"%g\" data-bottom=\"%g\" data-top=\"%g\">\n",
-		scale[p->x], scale[p->y], x.x.least, x.x.most, x.y.least, x.y.most, x.x.from, x.x.to, x.y.from,
+		scale[p->x], scale[p->y], x.x.min, x.x.max, x.y.min, x.y.max, x.x.from, x.x.to, x.y.from,
 		x.y.to);
 	axes(&x);
 	for (int i = 0; i < p->curves; i++)

@@ -126,8 +126,8 @@ static bool on_host(void)
 // operation on rank 0.
 static int settle(yoke_group *world, double each, int *times)
 {
-	const double most = SAMPLE_S / (each > 0 ? each : SAMPLE_S);
-	int mine = most > TIMES ? TIMES : most > 1 ? (int)most : 1, all[YK_MAX_RANKS];
+	const double max = SAMPLE_S / (each > 0 ? each : SAMPLE_S);
+	int mine = max > TIMES ? TIMES : max > 1 ? (int)max : 1, all[YK_MAX_RANKS];
 	const int e = yoke_group_exchange(world, &mine, sizeof mine, all);
 	*times = all[0];
 	return e;
@@ -263,11 +263,11 @@ static int parse_sizes(struct bench *b, const char *text)
 	return -1;
 }
 
-// Sizes from MIN_SIZE by factors of GROW up to `most`; LIMIT itself is included if `most` allows.
-static void usual_sizes(struct bench *b, uint64_t most)
+// Sizes from MIN_SIZE by factors of GROW up to `max`; LIMIT itself is included if `max` allows.
+static void usual_sizes(struct bench *b, uint64_t max)
 {
 	b->sizes = 0;
-	for (uint64_t bytes = MIN_SIZE; bytes <= most; bytes = bytes * GROW > LIMIT && bytes < LIMIT ? LIMIT : bytes * GROW)
+	for (uint64_t bytes = MIN_SIZE; bytes <= max; bytes = bytes * GROW > LIMIT && bytes < LIMIT ? LIMIT : bytes * GROW)
 		b->bytes[b->sizes++] = bytes;
 }
 

@@ -73,7 +73,7 @@ static int tier_errors(struct rows *b, int tier, int half, double *value, double
 	const int64_t dims[] = { ROWS, N, 2 }, two = 2;
 	struct yoke_resolvent how = YOKE_RESOLVENT_INIT;
 	uint64_t state = 7;
-	double most = 0;
+	double max = 0;
 	how.tier = tier;
 	how.half = half;
 	for (int i = 0; i < ROWS * N; i++)
@@ -98,10 +98,10 @@ static int tier_errors(struct rows *b, int tier, int half, double *value, double
 			const float *got = b->got + 2 * (row * N + i);
 			*value = fmax(*value, cabs(CMPLX((double)got[0], (double)got[1]) - want[i]));
 			*gradient = fmax(*gradient, fabs((double)b->slope[row * N + i] - da[i]));
-			most = fmax(most, fabs(da[i]));
+			max = fmax(max, fabs(da[i]));
 		}
 	}
-	*gradient /= most;
+	*gradient /= max;
 	return e < 0 ? e : f;
 }
 
@@ -172,7 +172,7 @@ int yk_self_kernels(struct yk_self *s)
 static const struct {
 	const char *name;
 	int tier, half;
-	double most;
+	double max;
 } tiers[] = { { "f64", YOKE_TIER_F64, yoke_f16, 1.2e-7 }, // stored in f32
 	      { "f32", YOKE_TIER_F32, yoke_f16, 1e-6 },	  { "mixed", YOKE_TIER_MIXED, yoke_f16, 1e-6 },
 	      { "f16", YOKE_TIER_HALF, yoke_f16, 1e-4 },  { "bf16", YOKE_TIER_HALF, yoke_bf16, 1e-4 } };
@@ -190,7 +190,7 @@ static int tier(struct yk_self *s, struct rows *b)
 		e = yoke_stats(&after);
 	if (e < 0)
 		return e;
-	b->good &= value <= tiers[i].most && gradient <= 1e-4;
+	b->good &= value <= tiers[i].max && gradient <= 1e-4;
 	snprintf(b->line + strlen(b->line), sizeof b->line - strlen(b->line), "%s%s %.2g", i ? ", " : "", tiers[i].name, value);
 	if (tiers[i].tier == YOKE_TIER_HALF)
 		snprintf(b->line + strlen(b->line), sizeof b->line - strlen(b->line), " (emulated, %" PRIu64 " of %d rows in f32)",
@@ -417,11 +417,11 @@ static void unheard(int level, const char *topic, const char *line, void *arg)
 }
 
 // Allocates the rest of the pool in ever smaller blocks; returns their number.
-static int filled(yoke_tensor **to, int most)
+static int filled(yoke_tensor **to, int max)
 {
 	int n = 0;
 	for (int64_t size = 1 << 16; size >= 1 << 6; size /= 4)
-		for (bool more = true; more && n < most; n += more) {
+		for (bool more = true; more && n < max; n += more) {
 			to[n] = yoke_variable("fill", yoke_f32, 1, &size);
 			void *zeros = calloc((size_t)size, 4);
 			more = to[n] && zeros && yoke_put(to[n], zeros, (size_t)size * 4) == 0;

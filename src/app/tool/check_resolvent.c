@@ -24,7 +24,7 @@ struct asked {
 };
 
 struct errors {
-	double sum, square, most, relative;
+	double sum, square, max, relative;
 	int64_t count;
 };
 
@@ -38,20 +38,20 @@ static const char *const tiers[] = { "f16", "bf16", "mixed", "f32", "f64" };
 
 // ---- arguments ----
 
-static int number(const char *text, const char *key, double least, double most, bool whole, double *to)
+static int number(const char *text, const char *key, double min, double max, bool whole, double *to)
 {
 	char *end;
 	*to = strtod(text, &end);
-	if (end != text && !*end && *to >= least && *to <= most && (!whole || *to == floor(*to)))
+	if (end != text && !*end && *to >= min && *to <= max && (!whole || *to == floor(*to)))
 		return 0;
-	return yk_fail(YOKE_EINVAL, "%s=%s: must be a %snumber from %g to %g", key, text, whole ? "whole " : "", least, most);
+	return yk_fail(YOKE_EINVAL, "%s=%s: must be a %snumber from %g to %g", key, text, whole ? "whole " : "", min, max);
 }
 
 static int argument(struct asked *a, const char *text)
 {
 	static const struct {
 		const char *key;
-		double least, most;
+		double min, max;
 		bool whole;
 	} keys[] = { { "samples", 1, 1e6, true }, { "batch", 1, 65536, true }, { "n", 1, 1e6, true },
 		     { "sweeps", 0, 64, true }, { "seed", 0, 9e15, true }, { "eta", 1e-6, 1e6, false },
@@ -71,7 +71,7 @@ static int argument(struct asked *a, const char *text)
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
 		if (strlen(keys[i].key) != length || strncmp(text, keys[i].key, length))
 			continue;
-		int e = number(value + 1, keys[i].key, keys[i].least, keys[i].most, keys[i].whole, &v);
+		int e = number(value + 1, keys[i].key, keys[i].min, keys[i].max, keys[i].whole, &v);
 		if (e < 0)
 			return e;
 		if (i < sizeof whole / sizeof *whole)
@@ -104,7 +104,7 @@ static void note(struct errors *e, double error, double size)
 {
 	e->sum += error;
 	e->square += error * error;
-	e->most = error <= e->most ? e->most : isnan(error) ? INFINITY : error;
+	e->max = error <= e->max ? e->max : isnan(error) ? INFINITY : error;
 	e->relative = fmax(e->relative, size > 0 ? error / size : 0);
 	e->count++;
 }
@@ -266,8 +266,8 @@ static json_t *described(const struct errors *e)
 	json_t *o = json_object();
 	json_object_set_new(o, "mean", json_real(mean));
 	json_object_set_new(o, "deviation", json_real(sqrt(fmax(0, e->square / (double)e->count - mean * mean))));
-	if (isfinite(e->most)) // JSON cannot represent infinity
-		json_object_set_new(o, "largest", json_real(e->most));
+	if (isfinite(e->max)) // JSON cannot represent infinity
+		json_object_set_new(o, "largest", json_real(e->max));
 	json_object_set_new(o, "relative", json_real(fmin(e->relative, 1e300)));
 	return o;
 }
@@ -276,7 +276,7 @@ static void line(const char *what, const struct errors *e)
 {
 	const double mean = e->sum / (double)e->count;
 	printf("%-10s  mean %.2e  deviation %.2e  max %.2e  relative %.2e\n", what, mean,
-	       sqrt(fmax(0, e->square / (double)e->count - mean * mean)), e->most, e->relative);
+	       sqrt(fmax(0, e->square / (double)e->count - mean * mean)), e->max, e->relative);
 }
 
 static void print(const struct asked *a, const struct outcome *o, bool good)
@@ -330,7 +330,7 @@ int yk_check_resolvent(int argc, char **argv)
 		}
 	if (!yk_current() || run(&a, &o) < 0)
 		return yk_failed("check resolvent");
-	const bool good = o.value.most <= BOUND && o.gradient.relative <= BOUND;
+	const bool good = o.value.max <= BOUND && o.gradient.relative <= BOUND;
 	(json ? print_json : print)(&a, &o, good);
 	return good ? YK_DONE : YK_FAILED;
 }

@@ -138,22 +138,22 @@ static int open_device(struct bench *b, const char *name)
 
 static int open_devices(struct bench *b)
 {
-	char name[64], *wish = strdup(yk_param_str(yk_param_find("device")));
+	char name[64], *request = strdup(yk_param_str(yk_param_find("device")));
 	const char *at = b->list;
 	int e = 0;
 
-	if (!wish)
+	if (!request)
 		return yk_fail(YOKE_ENOMEM, "out of memory for the names of devices");
 	if (!at)
 		e = open_device(b, NULL);
 	for (; e == 0 && at && *at; at += *at == ',') {
 		size_t n = strcspn(at, ",");
 		snprintf(name, sizeof name, "%.*s", (int)n, at);
-		yk_param_set("device", wish, YK_ARGUMENT); // applies "opencl:1"
+		yk_param_set("device", request, YK_ARGUMENT); // applies "opencl:1"
 		e = open_device(b, name);
 		at += n;
 	}
-	free(wish);
+	free(request);
 	return e;
 }
 

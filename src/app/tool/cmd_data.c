@@ -116,7 +116,7 @@ static int64_t check(const yoke_dataset *d, const char *path)
 	return failed;
 }
 
-static int bench_row(yoke_dataset *d, int workers, double most, json_t *rows)
+static int bench_row(yoke_dataset *d, int workers, double max, json_t *rows)
 {
 	int n;
 	struct yoke_field *f = fields_of(d, &n);
@@ -130,7 +130,7 @@ static int bench_row(yoke_dataset *d, int workers, double most, json_t *rows)
 	yoke_loader *l = data ? yoke_loader_new(d, settings) : NULL;
 	int64_t samples = 0, got = 1;
 	const double began = yk_seconds();
-	while (l && got > 0 && yk_seconds() - began < most) {
+	while (l && got > 0 && yk_seconds() - began < max) {
 		got = yoke_loader_host(l, n, data, NULL);
 		samples += got;
 	}

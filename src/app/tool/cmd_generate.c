@@ -107,11 +107,11 @@ struct line {
 	size_t bytes;
 };
 
-// Takes up to `most` lines from the remaining text; returns their number.
-static int take_lines(struct line *left, int most, struct line *to)
+// Takes up to `max` lines from the remaining text; returns their number.
+static int take_lines(struct line *left, int max, struct line *to)
 {
 	int n = 0;
-	for (; n < most && left->bytes > 0; n++) {
+	for (; n < max && left->bytes > 0; n++) {
 		const char *end = memchr(left->at, '\n', left->bytes);
 		size_t bytes = end ? (size_t)(end - left->at) : left->bytes;
 		to[n] = (struct line){ left->at, bytes };
@@ -161,7 +161,7 @@ static int generate_several(const struct yk_opened *o)
 {
 	const char *path = yk_config_str(&o->config, YK_KEY_prompts);
 	int64_t batch = yk_config_int(&o->config, YK_KEY_batch), done = 0;
-	int most = batch == YK_AUTO || batch > YK_SEQUENCES ? YK_SEQUENCES : (int)batch, n;
+	int max = batch == YK_AUTO || batch > YK_SEQUENCES ? YK_SEQUENCES : (int)batch, n;
 	struct line line[YK_SEQUENCES], left = { 0 };
 	char *text = NULL;
 	int e = yk_prompts_read(path, "prompts; end them", &text, &left.bytes);
@@ -169,7 +169,7 @@ static int generate_several(const struct yk_opened *o)
 		e = yk_fail(YOKE_EINVAL, "prompts=%s: the file is empty; give one prompt per line",
 			    path);
 	left.at = text;
-	for (; e == 0 && (n = take_lines(&left, most, line)) > 0; done += n)
+	for (; e == 0 && (n = take_lines(&left, max, line)) > 0; done += n)
 		e = generate_lines(o, done, n, line);
 	free(text);
 	return e;

@@ -48,10 +48,10 @@ static void key(FILE *to, const struct yk_config_row *r, int names, int defaults
 	if ((r->type == YK_KEY_CHOICE || r->type == YK_KEY_CHOICE_OR_PATH) && strchr(r->choices, ' '))
 		fprintf(to, " (%s)", r->choices);
 	else if (r->type == YK_KEY_INT || r->type == YK_KEY_REAL)
-		fprintf(to, r->most < 1e9 ? " (%.9g .. %.9g%s%s)" : " (%g .. %g%s%s)", r->least,
-			r->most, r->choices ? ", or " : "", r->choices ? r->choices : "");
+		fprintf(to, r->max < 1e9 ? " (%.9g .. %.9g%s%s)" : " (%g .. %g%s%s)", r->min,
+			r->max, r->choices ? ", or " : "", r->choices ? r->choices : "");
 	else if (r->type == YK_KEY_EVERY)
-		fprintf(to, " (%g .. %g, or passes)", r->least, r->most);
+		fprintf(to, " (%g .. %g, or passes)", r->min, r->max);
 	fputc('\n', to);
 }
 

@@ -151,7 +151,7 @@ static int alternatives(const struct yk_config *c, int64_t batch, uint64_t room)
 	printf("\n%-32s %10s %12s  %s\n", "with", "peak", "activations", "fits");
 	for (int64_t part = batch; part > 0 && e == 0; part = smaller(batch, part)) {
 		int64_t each = batch / part * passes;
-		if (each > (int64_t)yk_config_rows[YK_KEY_accumulate].most)
+		if (each > (int64_t)yk_config_rows[YK_KEY_accumulate].max)
 			break;
 		snprintf(b, sizeof b, "batch=%" PRId64, part);
 		snprintf(a, sizeof a, "accumulate=%" PRId64, each);
@@ -178,12 +178,12 @@ static bool fits_in(const struct yk_trainer *t, int64_t batch, uint64_t room)
 static uint64_t room_for(const struct yk_trainer *t, int64_t batch, uint64_t peak)
 {
 	uint64_t bad = 0, good = (peak / MIB + 1) * MIB;
-	const uint64_t most = 16 * good; // far more than the waste by segments
+	const uint64_t max = 16 * good; // far more than the waste by segments
 
 	while (!fits_in(t, batch, good)) {
 		bad = good;
 		good *= 2;
-		if (good > most)
+		if (good > max)
 			return 0;
 	}
 	while (bad && good - bad > good / 64 + MIB) {
@@ -237,8 +237,8 @@ static int plan(const struct yk_config *c)
 	uint64_t room = e == 0 ? yk_dry_room() : 0;
 	const struct yk_device *d = e == 0 ? yk_device_choose(NULL) : NULL;
 	int64_t batch = yk_config_int(c, YK_KEY_batch),
-		most = (int64_t)yk_config_rows[YK_KEY_batch].most;
-	int64_t fits = e == 0 && d ? yk_dry_batch(most, room, yk_trainer_rehearse, t) : 0;
+		max = (int64_t)yk_config_rows[YK_KEY_batch].max;
+	int64_t fits = e == 0 && d ? yk_dry_batch(max, room, yk_trainer_rehearse, t) : 0;
 	if (batch == YK_AUTO) // only measurements can tell which batch is the fastest
 		batch = fits > 0 ? fits : 1;
 	if (e == 0)

@@ -37,7 +37,7 @@ static void write_key(FILE *to, const struct yk_config_row *r)
 	else if (r->type == YK_KEY_CHOICE_OR_PATH)
 		fprintf(to, " (%s, or a path)", r->choices);
 	else if (r->type == YK_KEY_INT || r->type == YK_KEY_REAL)
-		fprintf(to, " (%.10g .. %.10g%s%s)", r->least, r->most, r->choices ? ", or " : "",
+		fprintf(to, " (%.10g .. %.10g%s%s)", r->min, r->max, r->choices ? ", or " : "",
 			r->choices ? r->choices : "");
 	fputs("\n#", to);
 	for (const char *s = r->name; *s; s++)

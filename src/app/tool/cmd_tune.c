@@ -22,7 +22,7 @@
 YK_PARAM(limit_setting, "tune.limit", YK_INT, "180",
 	 "seconds after which the measurement of a class of ops, including the compilation of its "
 	 "kernels, is ended as hung",
-	 .least = 1, .most = 1000000);
+	 .min = 1, .max = 1000000);
 
 enum { IMPLS = 32, WORD = 64 };
 #define SAY_EVERY 30. // interval of log lines, in seconds, if the output is not a terminal
@@ -138,9 +138,9 @@ static int measure(const struct yk_device *d, const char *name, double until, st
 
 // ---- results ----
 
-static bool is_before(const struct result *a, const struct result *b, double least)
+static bool is_before(const struct result *a, const struct result *b, double min)
 {
-	bool a_near = a->nanoseconds <= NEAR * least, b_near = b->nanoseconds <= NEAR * least;
+	bool a_near = a->nanoseconds <= NEAR * min, b_near = b->nanoseconds <= NEAR * min;
 
 	if (a->bad || b->bad)
 		return !a->bad;
@@ -152,13 +152,13 @@ static bool is_before(const struct result *a, const struct result *b, double lea
 // Sorts: the chosen implementation first, then the others by time, then those that fail.
 static void sort(struct results *r)
 {
-	double least = INFINITY;
+	double min = INFINITY;
 
 	for (int i = 0; i < r->n; i++)
-		if (!r->at[i].bad && r->at[i].nanoseconds < least)
-			least = r->at[i].nanoseconds;
+		if (!r->at[i].bad && r->at[i].nanoseconds < min)
+			min = r->at[i].nanoseconds;
 	for (int i = 1; i < r->n; i++)
-		for (int j = i; j && is_before(&r->at[j], &r->at[j - 1], least); j--) {
+		for (int j = i; j && is_before(&r->at[j], &r->at[j - 1], min); j--) {
 			struct result t = r->at[j];
 			r->at[j] = r->at[j - 1];
 			r->at[j - 1] = t;

@@ -27,13 +27,13 @@ static char *default_out(const char *paths)
 	return asprintf(&out, "%.*s%s", (int)n, paths, END) < 0 ? NULL : out;
 }
 
-static int number(const char *key, const char *value, int64_t least, int64_t most, int64_t *to)
+static int number(const char *key, const char *value, int64_t min, int64_t max, int64_t *to)
 {
 	char *end;
 	errno = 0;
 	const long long n = strtoll(value, &end, 10);
-	if (errno || *value < '0' || *value > '9' || *end || n < least || n > most)
-		return yk_usage("data", "%s=%s: must be a whole number from %" PRId64 " to %" PRId64, key, value, least, most);
+	if (errno || *value < '0' || *value > '9' || *end || n < min || n > max)
+		return yk_usage("data", "%s=%s: must be a whole number from %" PRId64 " to %" PRId64, key, value, min, max);
 	*to = n;
 	return YK_DONE;
 }

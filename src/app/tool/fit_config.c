@@ -280,7 +280,7 @@ static const struct yk_fit_key data_keys[] = {
 	{ .name = "labels", .kind = YK_FIT_TEXT, .def = "null", AT(labels) },
 	{ .name = "masks", .kind = YK_FIT_TEXT, .def = "null", AT(masks) },
 	{ .name = "synthetic", .kind = YK_FIT_TEXT, .def = "null", AT(synthetic) },
-	{ .name = "batch", .kind = YK_FIT_WHOLE, .def = "1", .least = 1, .most = 1 << 20, AT(batch) },
+	{ .name = "batch", .kind = YK_FIT_WHOLE, .def = "1", .min = 1, .max = 1 << 20, AT(batch) },
 	{ .name = "split", .kind = YK_FIT_OTHER, .def = "[0.8, 0.2, 0.0]", .take = take_split },
 	{ .name = "bands", .kind = YK_FIT_TEXT, .def = "\"all\"", AT(bands) },
 	{ .name = "variable", .kind = YK_FIT_TEXT, .def = "null", AT(variable) },

@@ -223,15 +223,15 @@ static int print_holders(const struct view *v, const char *title, const struct y
 // Prints the max live bytes in each interval of time.
 static void print_timeline(const struct view *v)
 {
-	uint64_t most[WIDTH] = { 0 }, last = v->point[v->points - 1].ns, now = v->point[0].bytes;
+	uint64_t max[WIDTH] = { 0 }, last = v->point[v->points - 1].ns, now = v->point[0].bytes;
 	char bytes[32];
 	size_t i = 0;
 	for (int x = 0; x < WIDTH; x++) {
 		const double end = (double)last * (x + 1) / WIDTH;
-		most[x] = now;
+		max[x] = now;
 		for (; i < v->points && ((double)v->point[i].ns <= end || x + 1 == WIDTH); i++) {
 			now = v->point[i].bytes;
-			most[x] = now > most[x] ? now : most[x];
+			max[x] = now > max[x] ? now : max[x];
 		}
 	}
 	printf("\nlive bytes over %.3f s\n", 1e-9 * (double)last);
@@ -239,7 +239,7 @@ static void print_timeline(const struct view *v)
 		const double level = (double)v->peak * (y - .5) / HEIGHT;
 		printf("  %10s |", y == HEIGHT ? yk_bytes_text(bytes, v->peak) : y == 1 ? "0" : "");
 		for (int x = 0; x < WIDTH; x++)
-			putchar(v->peak && (double)most[x] >= level ? '#' : ' ');
+			putchar(v->peak && (double)max[x] >= level ? '#' : ' ');
 		printf("\n");
 	}
 	printf("  %10s +", "");

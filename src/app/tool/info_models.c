@@ -170,12 +170,12 @@ static json_t *gather(const char *folder)
 static const char *age_text(char to[32], double seconds)
 {
 	static const struct {
-		double most, of;
+		double max, of;
 		const char *unit;
 	} step[] = { { 120, 1, "s" }, { 7200, 60, "min" }, { 172800, 3600, "h" },
 		     { INFINITY, 86400, "days" } };
 	int k = 0;
-	while (seconds >= step[k].most)
+	while (seconds >= step[k].max)
 		k++;
 	snprintf(to, 32, "%.0f %s", floor(seconds / step[k].of), step[k].unit);
 	return to;

@@ -100,8 +100,8 @@ static json_t *tiers(int n, char (*id)[48])
 		if (ctx && yk_limits_measure(d, false, &l) == 0) {
 			const struct yk_device_choice_tier *t = yk_device_choice_tier_of(1e-9 * l.copy, 1e-12 * l.flops);
 			json_array_append_new(list, json_pack("{s:s, s:s, s:f, s:f, s:f, s:f, s:i}", "device", id[i], "tier", t->name,
-							      "gb_per_s", 1e-9 * l.copy, "tflop_per_s", 1e-12 * l.flops, "least",
-							      t->least, "most", t->most, "batch", t->batch));
+							      "gb_per_s", 1e-9 * l.copy, "tflop_per_s", 1e-12 * l.flops, "min",
+							      t->min, "max", t->max, "batch", t->batch));
 		}
 		if (ctx) {
 			yoke_use(former);
@@ -141,8 +141,8 @@ static void print(const json_t *o)
 		       json_string_value(json_object_get(x, "tier")),
 		       json_number_value(json_object_get(x, "gb_per_s")),
 		       json_number_value(json_object_get(x, "tflop_per_s")),
-		       json_number_value(json_object_get(x, "least")),
-		       json_number_value(json_object_get(x, "most")),
+		       json_number_value(json_object_get(x, "min")),
+		       json_number_value(json_object_get(x, "max")),
 		       (int)json_integer_value(json_object_get(x, "batch")));
 	if (!t)
 		return;

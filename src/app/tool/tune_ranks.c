@@ -24,7 +24,7 @@ struct tuner {
 	yoke_group *world;
 	bool leads;
 	struct yk_tuning t;
-	uint64_t most;
+	uint64_t max;
 	double small, large[2]; // seconds for the smallest size; for the largest, pairwise
 };
 
@@ -158,7 +158,7 @@ static int member(yoke_group *world, void *arg)
 	int e = 0;
 	u->world = world;
 	u->leads = world->rank == 0;
-	for (int size = 0; size < YK_TUNED_SIZES && yk_tuned_bytes(size) <= u->most && e == 0; size++)
+	for (int size = 0; size < YK_TUNED_SIZES && yk_tuned_bytes(size) <= u->max && e == 0; size++)
 		e = measure(u, size);
 	if (e == 0)
 		e = model(u);
@@ -184,7 +184,7 @@ static int divide(uint32_t ranks)
 
 int yk_tune_ranks(int argc, char **argv)
 {
-	struct tuner u = { .most = (uint64_t)64 << 20 };
+	struct tuner u = { .max = (uint64_t)64 << 20 };
 	uint64_t ranks = 2, n;
 	uint32_t rank, started, index, share;
 	char *words[8] = { (char *)(uintptr_t)"/proc/self/exe", (char *)(uintptr_t)"tune" };
@@ -192,7 +192,7 @@ int yk_tune_ranks(int argc, char **argv)
 		if (!strncmp(argv[i], "ranks=", 6) && yk_option_number(argv[i] + 6, &n) == 0 && n >= 2 && n <= 64)
 			ranks = n;
 		else if (!strncmp(argv[i], "max=", 4) && yk_option_number(argv[i] + 4, &n) == 0 && n >= 256)
-			u.most = n;
+			u.max = n;
 		else
 			return yk_usage("tune",
 					"'%s': tune ranks takes ranks=, from 2 to 64, and max=, a "

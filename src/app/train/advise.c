@@ -100,12 +100,12 @@ static bool fits(struct batches *b, uint64_t limit, int64_t batch)
 	return e == 0;
 }
 
-int64_t yk_dry_batch(int64_t most, uint64_t limit, yk_rehearse_fn *fn, void *arg)
+int64_t yk_dry_batch(int64_t max, uint64_t limit, yk_rehearse_fn *fn, void *arg)
 {
 	struct batches b = { .fn = fn, .arg = arg };
-	int64_t good = 0, bad = most + 1, step = 1;
-	while (good < most) { // grow from below: what fits is usually much less than `most`
-		int64_t next = most - good < step ? most : good + step;
+	int64_t good = 0, bad = max + 1, step = 1;
+	while (good < max) { // grow from below: what fits is usually much less than `max`
+		int64_t next = max - good < step ? max : good + step;
 		if (!fits(&b, limit, next)) {
 			bad = next;
 			break;

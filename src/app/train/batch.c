@@ -80,17 +80,17 @@ static int64_t between(const struct search *s)
 	return (upwards ? up : down) < CLOSE || middle == best || middle == other ? 0 : middle;
 }
 
-int yk_batch_pick(int64_t most, yk_batch_time_fn *time, void *arg, struct yk_batch_pick *to)
+int yk_batch_pick(int64_t max, yk_batch_time_fn *time, void *arg, struct yk_batch_pick *to)
 {
 	struct search s = { .time = time, .arg = arg };
 	int64_t batch = 1, factor = 4;
 	double gain = GAIN + 1;
 	int e = try(&s, batch);
-	while (e == 0 && batch < most && s.timed < YK_BATCH_TIMED && gain > GAIN) {
+	while (e == 0 && batch < max && s.timed < YK_BATCH_TIMED && gain > GAIN) {
 		factor = s.n > 1 && gain > 0.9 * (double)factor ?
 				 16 :
 				 4; // 16: the time hardly depends on the batch yet
-		batch = batch > most / factor ? most : batch * factor;
+		batch = batch > max / factor ? max : batch * factor;
 		e = try(&s, batch);
 		// confirm before the search ends
 		if (e == 0 && gain_of_last(&s) <= GAIN && s.timed <= ONCE_MORE)
@@ -147,9 +147,9 @@ static int time_step(void *trainer, int64_t batch, double *seconds)
 int yk_batch_choose(struct yk_trainer *t, struct yk_config *c)
 {
 	struct yk_batch_pick p;
-	int64_t most = (int64_t)yk_config_rows[YK_KEY_batch].most,
+	int64_t max = (int64_t)yk_config_rows[YK_KEY_batch].max,
 		windows = yk_data_train_windows(t->feed.data);
-	int64_t fits = yk_dry_batch(windows < most ? windows : most, yk_dry_room(),
+	int64_t fits = yk_dry_batch(windows < max ? windows : max, yk_dry_room(),
 				    yk_trainer_rehearse, t);
 	if (fits == 0)
 		return yk_fail(

@@ -18,7 +18,7 @@ struct yk_batch_pick {
 // steps: grows it by factors of 4 or more while throughput improves, then bisects between the best
 // and its neighbours. A batch that did not improve is timed again, in case other load slowed it
 // down.
-int yk_batch_pick(int64_t most, yk_batch_time_fn *, void *arg, struct yk_batch_pick *to);
+int yk_batch_pick(int64_t max, yk_batch_time_fn *, void *arg, struct yk_batch_pick *to);
 
 // For a trainer without a model: sets the configuration's batch and stores the reason in the
 // trainer. Only sizes that fit in a dry context are tried. ENOMEM: not even batch 1 fits.

@@ -27,7 +27,7 @@ struct yk_device_choice_said yk_device_choice_rule(const struct yk_device_choice
 // Informative only.
 struct yk_device_choice_tier {
 	const char *name;
-	double least, most; // speedup over a CPU
+	double min, max; // speedup over a CPU
 	int batch;          // smallest batch for which that holds
 };
 const struct yk_device_choice_tier *yk_device_choice_tier_of(double gb_s, double tflop_s);

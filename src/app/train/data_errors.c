@@ -102,9 +102,9 @@ static int write_line(struct yk_data_errors *d, int64_t step, const struct yoke_
 
 void yk_data_errors_add(struct yk_data_errors *d, int64_t step, const struct yoke_data_error *x)
 {
-	const int most = sizeof d->count / sizeof *d->count;
+	const int max = sizeof d->count / sizeof *d->count;
 	int k = 0;
-	while (k < most - 1 && d->count[k].n && d->count[k].code != x->code)
+	while (k < max - 1 && d->count[k].n && d->count[k].code != x->code)
 		k++;
 	d->count[k].code = x->code;
 	d->count[k].n++;
@@ -119,10 +119,10 @@ void yk_data_errors_add(struct yk_data_errors *d, int64_t step, const struct yok
 
 void yk_data_errors_text(const struct yk_data_errors *d, char *to, size_t room)
 {
-	const int most = sizeof d->count / sizeof *d->count;
+	const int max = sizeof d->count / sizeof *d->count;
 	size_t at = 0;
 	*to = 0;
-	for (int k = 0; k < most && d->count[k].n && at < room; k++)
+	for (int k = 0; k < max && d->count[k].n && at < room; k++)
 		at += (size_t)snprintf(to + at, room - at, "%s%" PRIu64 " %s", k ? ", " : "", d->count[k].n,
 				       yoke_error_name(d->count[k].code));
 }

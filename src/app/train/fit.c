@@ -226,10 +226,10 @@ static int wants(const struct fit *f)
 static int asked(void *arg)
 {
 	const struct fit *f = arg;
-	const int wish = wants(f);
+	const int request = wants(f);
 	if (!f->t.replica.grid.all)
-		return wish;
-	return !f->t.replica.ends ? 0 : wish ? wish : -1;
+		return request;
+	return !f->t.replica.ends ? 0 : request ? request : -1;
 }
 
 static void on_before(void *arg)

@@ -119,7 +119,7 @@ static int try_all(int (*fn)(void *arg), struct asked *a)
 
 uint64_t yk_memory_estimate_peak(const struct yk_trainer *t, int64_t batch)
 {
-	uint64_t most = 0;
+	uint64_t max = 0;
 	for (int64_t s = 0; s < yk_config_int(t->replica.config, YK_KEY_stages); s++) {
 		struct yk_memory_estimate need = { 0 };
 		struct asked a = { t, s, batch, &need };
@@ -130,9 +130,9 @@ uint64_t yk_memory_estimate_peak(const struct yk_trainer *t, int64_t batch)
 			yoke_error_clear(); // the run itself will report the error
 			return 0;
 		}
-		most = need.peak > most ? need.peak : most;
+		max = need.peak > max ? need.peak : max;
 	}
-	return most;
+	return max;
 }
 
 int yk_memory_estimate_of(const struct yk_trainer *t, int64_t batch, uint64_t room, struct yk_memory_estimate *to, int64_t *stage)

@@ -19,13 +19,13 @@ static int64_t step_of(int column, int columns, int64_t steps)
 void yk_run_plot(const struct yk_lr_schedule *s, int64_t steps, struct yk_progress *p)
 {
 	char row[HIGH][WIDE + 1];
-	double most = 0;
+	double max = 0;
 	const int columns = steps < WIDE ? (int)steps : WIDE;
 	memset(row, ' ', sizeof row);
 	for (int c = 0; c < columns; c++)
-		most = fmax(most, yk_schedule_lr(s, step_of(c, columns, steps)));
+		max = fmax(max, yk_schedule_lr(s, step_of(c, columns, steps)));
 	for (int c = 0; c < columns; c++) {
-		double share = most > 0 ? yk_schedule_lr(s, step_of(c, columns, steps)) / most : 0;
+		double share = max > 0 ? yk_schedule_lr(s, step_of(c, columns, steps)) / max : 0;
 		row[HIGH - 1 - (int)(share * (HIGH - 1) + 0.5)][c] = '*';
 	}
 	yk_progress_say(p, "learning rate: %s, %" PRId64 " steps", yk_schedule_names[s->kind], steps);
@@ -33,7 +33,7 @@ void yk_run_plot(const struct yk_lr_schedule *s, int64_t steps, struct yk_progre
 		int n = columns;
 		while (n > 0 && row[k][n - 1] == ' ')
 			n--;
-		yk_progress_say(p, "%10.3g |%.*s", most * (HIGH - 1 - k) / (HIGH - 1), n, row[k]);
+		yk_progress_say(p, "%10.3g |%.*s", max * (HIGH - 1 - k) / (HIGH - 1), n, row[k]);
 	}
 	yk_progress_say(p, "%10s +%.*s", "", columns, "------------------------------------------------------------");
 	yk_progress_say(p, "%10s  1%*" PRId64, "step", columns > 1 ? columns - 1 : 0, steps);

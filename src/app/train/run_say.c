@@ -55,7 +55,7 @@ int yk_run_say_start(struct yk_run *r, const struct yk_config *c, const struct y
 	const struct yk_trainer *t = r->trainer;
 	const struct yk_device *d = yk_current()->device;
 	struct yk_memory memory;
-	char stages[240], order[400], each[48] = "", weights[32], gradients[32], most[32], whole[32], n[4][64];
+	char stages[240], order[400], each[48] = "", weights[32], gradients[32], max[32], whole[32], n[4][64];
 	if (t->valid_windows < yk_data_valid_windows(t->feed.data))
 		snprintf(each, sizeof each, ", %" PRId64 " of them per validation",
 			 t->valid_windows);
@@ -94,7 +94,7 @@ int yk_run_say_start(struct yk_run *r, const struct yk_config *c, const struct y
 				      t->replica.stage < 2 ?
 					      yk_parameters_bytes(&t->replica.net->params) :
 					      yk_zero_max(&t->replica)),
-			yk_bytes_text(most,
+			yk_bytes_text(max,
 				      yk_zero_max(&t->replica) *
 					      (uint64_t)yk_optim_states_each(t->replica.config)),
 			yk_bytes_text(whole,

@@ -200,11 +200,11 @@ static int open_pretrained(const char *path, const struct yoke_model_options *o,
 
 int yk_trained_limit(const char *path, int64_t context, struct yk_model_shape *s)
 {
-	const int64_t most = s->decoder.positions;
-	if (context < 0 || context > most)
+	const int64_t max = s->decoder.positions;
+	if (context < 0 || context > max)
 		return yk_fail(YOKE_EINVAL,
 			       "%s: context=%lld must be from 1 to the model's maximum, %lld", path,
-			       (long long)context, (long long)most);
+			       (long long)context, (long long)max);
 	if (context)
 		s->context = context;
 	return 0;

@@ -136,16 +136,16 @@ static int check_memory(const struct yk_trainer *t, const struct yk_model *m,
 	double bytes = sizeof(float) / (double)t->replica.grid.tensor * ((double)parameters * ((t->replica.stage < 3 ? 1 : 1 / shares) + states / shares + (t->replica.stage < 2 ? 1 + sums :
 									      (1 + sums) / shares)) +
 					tokens * m->kept(&here));
-	uint64_t most = yk_pool_could(ctx->device->pool);
-	if (bytes <= (double)most)
+	uint64_t max = yk_pool_could(ctx->device->pool);
+	if (bytes <= (double)max)
 		return 0;
 	return yk_fail(YOKE_ENOMEM,
 		       "%lld parameters and batches of %lld x %lld tokens need at least %s, but %s "
 		       "has %s%s",
 		       (long long)parameters, (long long)t->batch, (long long)t->context,
 		       yk_bytes_text(need, bytes < 1e19 ? (uint64_t)bytes : UINT64_MAX),
-		       ctx->device->id, yk_bytes_text(has, most),
-		       most < yk_pool_capacity(ctx->device->pool) ?
+		       ctx->device->id, yk_bytes_text(has, max),
+		       max < yk_pool_capacity(ctx->device->pool) ?
 			       " that other processes leave free" :
 			       "");
 }
@@ -332,8 +332,8 @@ static int64_t validation_windows(const struct yk_trainer *t)
 		return tokens > 0 && n < all ? n : all;
 	if (every > 0 && t->steps > every)
 		times = ceil((double)t->steps / (double)every);
-	double most = 3 * VALID_SHARE * trained / times;
-	n = most < (double)all ? (int64_t)most : all;
+	double max = 3 * VALID_SHARE * trained / times;
+	n = max < (double)all ? (int64_t)max : all;
 	if (n > t->batch && n < all)
 		n -= n % t->batch;
 	return n > 0 || all == 0 ? n : 1;

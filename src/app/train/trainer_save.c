@@ -21,7 +21,7 @@ static json_t *schedule_json(const struct yk_lr_schedule *s)
 {
 	return json_pack("{s:s, s:f, s:f, s:I, s:I, s:f, s:f, s:I, s:I}",
 			 "kind", yk_schedule_names[s->kind],
-			 "peak", s->peak, "least", s->least,
+			 "peak", s->peak, "min", s->min,
 			 "warmup", (json_int_t)s->warmup, "steps", (json_int_t)s->steps,
 			 "factor", s->factor, "grow", s->grow,
 			 "every", (json_int_t)s->every, "cycle", (json_int_t)s->cycle);
@@ -33,7 +33,7 @@ static struct yk_lr_schedule schedule_from(const json_t *o)
 	const char *kind = json_string_value(json_object_get(o, "kind"));
 	struct yk_lr_schedule s = {
 		.peak = json_number_value(json_object_get(o, "peak")),
-		.least = json_number_value(json_object_get(o, "least")),
+		.min = json_number_value(json_object_get(o, "min")),
 		.warmup = json_integer_value(json_object_get(o, "warmup")),
 		.steps = json_integer_value(json_object_get(o, "steps")),
 		.factor = json_number_value(json_object_get(o, "factor")),

@@ -43,7 +43,7 @@ static int timed(struct yk_trainer *t, const struct yk_trial_ask *ask, struct yk
 {
 	double group[YK_TRIAL_GROUPS];
 	struct yk_record record = { .loss = NAN };
-	int64_t each = 1, left = ask->most ? ask->most - ask->warm : INT64_MAX;
+	int64_t each = 1, left = ask->max ? ask->max - ask->warm : INT64_MAX;
 	int n = 0, e = some_steps(t, ask->warm);
 	if (e == 0)
 		e = yk_trainer_record(t, &record);
@@ -68,7 +68,7 @@ static int timed(struct yk_trainer *t, const struct yk_trial_ask *ask, struct yk
 	}
 	if (e == 0 && n == 0)
 		e = yk_fail(YOKE_EINVAL, "a trial of %lld steps has no step to time",
-			    (long long)ask->most);
+			    (long long)ask->max);
 	if (e == 0)
 		to->seconds = yk_median(n, group, &to->spread);
 	to->loss = (double)record.loss;

@@ -101,10 +101,10 @@ static double weight_of(const struct yk_data *data, int64_t first, int64_t rows,
 // plan; a smaller last batch has its own. Batches are distributed over ranks, and added in the order of
 // the text.
 int yk_model_validate(const struct yk_network *net, const struct yk_data *data, yoke_group *group,
-		      const struct yk_gathered *gathered, int64_t batch, int64_t most, yk_validate_fn *go_on, void *arg, double *to)
+		      const struct yk_gathered *gathered, int64_t batch, int64_t max, yk_validate_fn *go_on, void *arg, double *to)
 {
 	int64_t all = yk_data_valid_windows(data), width = yk_data_width(data);
-	int64_t windows = most < all ? most : all, done = 0;
+	int64_t windows = max < all ? max : all, done = 0;
 	const int rank = group ? yoke_group_rank(group) : 0, size = group ? yoke_group_size(group) : 1;
 	*to = NAN;
 	if (windows == 0)

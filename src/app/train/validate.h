@@ -17,12 +17,12 @@ int yk_windows_judge(const struct yk_network *, const struct yk_gathered *, int6
 // Called before each batch with the numbers of completed and total windows; false ends the
 // validation.
 typedef bool yk_validate_fn(void *arg, int64_t done, int64_t windows);
-// Mean loss over the targets of validation windows, `batch` at a time: over all windows, or over `most` windows
+// Mean loss over the targets of validation windows, `batch` at a time: over all windows, or over `max` windows
 // spread evenly over the data. The windows are distributed among the ranks of a group (NULL: this
 // rank only), and all pipeline stages receive the result. NaN if there are no windows or `go_on`
 // (NULL: always) ended it; with gathered parameters all ranks must decide alike.
 int yk_model_validate(const struct yk_network *, const struct yk_data *, yoke_group *, const struct yk_gathered *, int64_t batch,
-		      int64_t most, yk_validate_fn *go_on, void *arg, double *loss);
+		      int64_t max, yk_validate_fn *go_on, void *arg, double *loss);
 // Extends an ENOMEM error of that call by the largest batch that fits, if the device's memory was
 // insufficient.
 int yk_validate_advise(const struct yk_network *, const struct yk_data *, int64_t batch);

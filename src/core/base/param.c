@@ -54,10 +54,10 @@ static const char *form(const struct yk_param *p, char *to)
 		[YK_STRING] = "text",
 	};
 	int n = snprintf(to, FORM, "%s", of_type[p->type]);
-	if (p->least || p->most)
-		n += snprintf(to + n, (size_t)(FORM - n), " from %lld", (long long)p->least);
-	if (p->most && p->most < INT64_MAX)
-		snprintf(to + n, (size_t)(FORM - n), " to %lld", (long long)p->most);
+	if (p->min || p->max)
+		n += snprintf(to + n, (size_t)(FORM - n), " from %lld", (long long)p->min);
+	if (p->max && p->max < INT64_MAX)
+		snprintf(to + n, (size_t)(FORM - n), " to %lld", (long long)p->max);
 	return to;
 }
 
@@ -106,7 +106,7 @@ static int parse(const struct yk_param *p, const char *text, int64_t *to)
 		long long n = strtoll(text, &end, 10);
 		if (errno || end == text || *end || isspace((unsigned char)*text))
 			return YOKE_EINVAL;
-		if ((p->least || p->most) && (n < p->least || n > p->most))
+		if ((p->min || p->max) && (n < p->min || n > p->max))
 			return YOKE_EINVAL;
 		*to = n;
 		return 0;

@@ -19,13 +19,13 @@ struct yk_param {
 	enum yk_param_origin origin;
 	char *text;      // current value, NULL: not resolved yet
 	int64_t value;   // for all types but strings
-	int64_t least, most; // range of an integer; both 0: any
+	int64_t min, max; // range of an integer; both 0: any
 	bool debug; // disables or disturbs parts of the library, for tests and debugging
 	struct yk_param *next;
 };
 
 // YK_PARAM(max_plans, "plan.max", YK_INT, "64", "plans kept, least recently used go first",
-//	    .most = 1000);
+//	    .max = 1000);
 #define YK_PARAM(var, name_, type_, def_, help_, ...) \
 	static struct yk_param var = { \
 		.name = name_, .type = type_, .def = def_, .help = help_, ##__VA_ARGS__ }; \

@@ -26,7 +26,7 @@ YK_PARAM(helper_setting, "plugin.probe", YK_STRING, "",
 	 "installed one");
 YK_PARAM(time_setting, "plugin.probe_time", YK_INT, "20",
 	 "seconds a plugin may take there to load and to list its devices",
-	 .least = 1, .most = 1000000);
+	 .min = 1, .max = 1000000);
 
 int64_t yk_child_limit(void)
 {

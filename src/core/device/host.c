@@ -63,8 +63,8 @@ static bool setting_type(const char *name, struct yk_param *p)
 	if (sscanf(name, "int %lld..%lld%c", &min, &max, &end) != 2 || min > max)
 		return false;
 	p->type = YK_INT;
-	p->least = min;
-	p->most = max;
+	p->min = min;
+	p->max = max;
 	return true;
 }
 

@@ -20,7 +20,7 @@
 YK_PARAM(history_setting, "memory.history", YK_BOOL, "0",
 	 "keep a history of what is allocated and freed on a device, with op, range and site");
 YK_PARAM(events_setting, "memory.events", YK_INT, "65536", "events that a history of memory holds, the last ones",
-	 .least = 16, .most = 1 << 26);
+	 .min = 16, .max = 1 << 26);
 YK_PARAM(snapshot_setting, "memory.snapshot", YK_STRING, "",
 	 "file that a history of memory is written to when an allocation fails");
 

@@ -16,7 +16,7 @@
 
 YK_PARAM(timeout_setting, "device.timeout", YK_INT, "0",
 	 "seconds to wait for a device before it counts as failed; 0: for ever",
-	 .most = 1000000);
+	 .max = 1000000);
 
 // ---- failures ----
 

@@ -17,11 +17,11 @@
 #include "graph/handle.h"
 
 YK_PARAM(graph_warn, "graph.warn", YK_INT, "65536", "pending operations that are warned about once",
-	 .most = INT64_MAX);
+	 .max = INT64_MAX);
 YK_PARAM(graph_max, "graph.max", YK_INT, "1048576", "pending operations allowed; 0: any number",
-	 .most = INT64_MAX);
+	 .max = INT64_MAX);
 YK_PARAM(graph_handles, "graph.handles", YK_INT, "10000", "handles outside of scopes, but for variables, that are warned "
-	 "about once; 0: never", .most = INT64_MAX);
+	 "about once; 0: never", .max = INT64_MAX);
 YK_PARAM(eager_setting, "eager", YK_BOOL, "0",
 	 "launch each operation as it is recorded, and wait: errors appear at the call");
 YK_PARAM(trace_setting, "trace.ops", YK_BOOL, "0",

@@ -41,7 +41,7 @@ int yk_formula_map_skipped(const struct yk_formula *, int dtype, const uint8_t *
 // You et al. 2020: the direction, then the step given the squares of the norms
 #define YK_TEXT_LAMB "r = m / c1 / root + p * decay;"
 #define YK_TEXT_LAMB_STEP \
-	"phi = min(max(sqrt(pp), least), most) / sqrt(rr);" \
+	"phi = min(max(sqrt(pp), low), high) / sqrt(rr);" \
 	"p = p - lr * select(or(eq(pp, 0), eq(rr, 0)), 1, phi) * r;"
 // PyTorch's momentum; nesterov is 0 or 1
 #define YK_TEXT_MOMENTUM \

@@ -14,7 +14,7 @@ const struct yk_formula yk_formulas[YK_FORMULAS] = {
 	// their squares
 	[YK_FORMULA_LAMB] = { "lamb", "p g m v", "c1 c2 scale", "beta1 beta2 eps decay", "m v r",
 		MOMENTS YK_TEXT_LAMB },
-	[YK_FORMULA_LAMB_STEP] = { "lamb_step", "p r", "lr pp rr", "least most", "p",
+	[YK_FORMULA_LAMB_STEP] = { "lamb_step", "p r", "lr pp rr", "low high", "p",
 		YK_TEXT_LAMB_STEP },
 	[YK_FORMULA_LAMB_PLAIN] = { "lamb_plain", "p g m v", "lr c1 c2 scale", "beta1 beta2 eps decay", "p m v",
 		MOMENTS "p = p - lr * (m / c1 / root + p * decay);" },

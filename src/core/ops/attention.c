@@ -240,16 +240,16 @@ static void decompose_attention(struct yk_graph *g, const struct yk_call *c, yk_
 	struct parts p = parts_of(g, c);
 	yk_id x = scores(&p, heads(&p, c->in[0]), shared(&p, c->in[1]));
 	yk_id zero = yk_lit(g, p.dtype, 0), none = yk_lit(g, p.dtype, -INFINITY);
-	yk_id most = yk_row_max(g, x, 3);
+	yk_id max = yk_row_max(g, x, 3);
 	// rows without a visible key: weights 0, lse -inf
-	most = yk_tri(g, YK_SELECT, yk_bin(g, YK_EQ, most, none), zero, most);
-	yk_id e = yk_un(g, YK_EXP, yk_bin(g, YK_SUB, x, most));
+	max = yk_tri(g, YK_SELECT, yk_bin(g, YK_EQ, max, none), zero, max);
+	yk_id e = yk_un(g, YK_EXP, yk_bin(g, YK_SUB, x, max));
 	yk_id sum = yk_reduce(g, YK_SUM, e, 8, true);
 	yk_id w = yk_tri(g, YK_SELECT, yk_bin(g, YK_EQ, sum, zero), zero,
 			 yk_bin(g, YK_DIV, e, sum));
 	yk_id o = weighted(&p, drop(&p, w), shared(&p, c->in[2]));
 	out[0] = unheads(&p, o, c->in[0]);
-	out[1] = yk_reshape(g, yk_bin(g, YK_ADD, most, yk_un(g, YK_LOG, sum)), 3,
+	out[1] = yk_reshape(g, yk_bin(g, YK_ADD, max, yk_un(g, YK_LOG, sum)), 3,
 			    (int64_t[]){ p.b, p.h, p.t });
 }
 

@@ -80,7 +80,7 @@ YK_OP(MOMENTS) = { .name = "moments", .code = YOKE_OP_MOMENTS, .flags = YK_F_FLO
 int yoke_moments(yoke_tensor *x, yoke_tensor *weight, int diagonal, struct yoke_moments *to)
 {
 	struct yoke_moments m = { .size = sizeof m };
-	yoke_tensor **result[] = { &m.weight, &m.mean, &m.square, &m.least, &m.greatest };
+	yoke_tensor **result[] = { &m.weight, &m.mean, &m.square, &m.min, &m.max };
 	int err = yk_sized_check(to, sizeof to->size, "moments", "yoke_moments");
 	if (err < 0)
 		return err;

@@ -282,14 +282,14 @@ int yoke_lamb_step(int n, yoke_tensor *const *p, yoke_tensor *const *g,
 			       .skip = YOKE_NONE };
 	if (yk_sized_take(&o, sizeof o, given, "lamb_step", "yoke_lamb"))
 		return YOKE_EINVAL;
-	if (!(o.least >= 0 && o.most >= 0) || (o.most > 0 && o.most < o.least))
-		return yk_fail(YOKE_EINVAL, "lamb_step: no norm is in %g..%g", o.least,
-			       o.most);
+	if (!(o.min >= 0 && o.max >= 0) || (o.max > 0 && o.max < o.min))
+		return yk_fail(YOKE_EINVAL, "lamb_step: no norm is in %g..%g", o.min,
+			       o.max);
 	struct step s = { .outs = 3, .to = (yoke_tensor *const *const[]){ p, m, v } };
 	int err = step_enter(&s, "lamb_step", n, 4, (yoke_tensor *const *const[]){ p, g, m, v }, 4,
 			     (yoke_tensor *const[]){ o.lr, o.c1, o.c2, o.scale }, moments_names, o.skip);
 	const double constant[] = { o.beta1, o.beta2, o.eps, o.weight_decay };
-	const double bounds[] = { o.least, o.most > 0 ? o.most : INFINITY };
+	const double bounds[] = { o.min, o.max > 0 ? o.max : INFINITY };
 	if (!err && o.plain)
 		err = step_map(&s, YK_FORMULA_LAMB_PLAIN, constant);
 	while (!err && !o.plain && next(&s.o, YK_FORMULA_LAMB, constant))

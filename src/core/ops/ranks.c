@@ -140,7 +140,7 @@ static struct yk_ranked of(const struct yk_graph *g, uint32_t node)
 
 // The cotangents of all tensors of a list are sent together, zeros for missing ones, so that all
 // ranks agree.
-static void list_back(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gin, int op)
+static void list_backward(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gin, int op)
 {
 	const struct yk_node n = g->node[node];
 	const struct yk_ranked r = of(g, node);
@@ -163,19 +163,19 @@ static void list_back(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_i
 static void grad_ranks_all_reduce(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gin)
 {
 	if (!of(g, node).whole)
-		list_back(g, node, gout, gin, YK_RANKS_ALL_REDUCE);
+		list_backward(g, node, gout, gin, YK_RANKS_ALL_REDUCE);
 	for (uint32_t i = 0; i < g->node[node].list && of(g, node).whole; i++)
 		gin[i] = gout[i];
 }
 
 static void grad_ranks_broadcast(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gin)
 {
-	list_back(g, node, gout, gin, YK_RANKS_REDUCE);
+	list_backward(g, node, gout, gin, YK_RANKS_REDUCE);
 }
 
 static void grad_ranks_reduce(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gin)
 {
-	list_back(g, node, gout, gin, YK_RANKS_BROADCAST);
+	list_backward(g, node, gout, gin, YK_RANKS_BROADCAST);
 }
 
 static void grad_ranks_in(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gin)

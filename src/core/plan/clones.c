@@ -10,7 +10,7 @@
 #include "plan/work.h"
 
 YK_PARAM(seed_setting, "plan.clones", YK_INT, "0", "seed of nodes that are computed twice (for tests); 0: none",
-	 .most = INT64_MAX, .debug = true);
+	 .max = INT64_MAX, .debug = true);
 
 enum { ONE_IN = 8 };
 

@@ -23,7 +23,7 @@
 
 YK_PARAM(spill, "spill", YK_INT, "0",
 	 "1: where a plan does not fit the device, values wait in the host's memory; 2: whenever they can (for tests)",
-	 .most = 2);
+	 .max = 2);
 
 void yk_plan_free(struct yk_plan *p)
 {

@@ -96,21 +96,21 @@ static struct yk_queue *queue_of(struct yoke_context *ctx)
 // Whether the setting dist.algorithm names an existing algorithm.
 static int check_algorithm(void)
 {
-	const char *wish = yk_ranks_algorithm();
+	const char *request = yk_ranks_algorithm();
 	char hint[200];
 	for (int how = 0; how < YK_BY_SHARED; how++)
-		if (!*wish || !strcmp(wish, yk_algorithm_name[how]))
+		if (!*request || !strcmp(request, yk_algorithm_name[how]))
 			return 0;
-	return yk_fail(YOKE_EINVAL, "dist.algorithm '%s': %s", wish,
-		       yk_hint(wish, yk_algorithm_name, YK_BY_SHARED, hint, sizeof hint));
+	return yk_fail(YOKE_EINVAL, "dist.algorithm '%s': %s", request,
+		       yk_hint(request, yk_algorithm_name, YK_BY_SHARED, hint, sizeof hint));
 }
 
 static int check_link(void)
 {
-	const char *wish = yk_param_str(yk_param_find("dist.link"));
+	const char *request = yk_param_str(yk_param_find("dist.link"));
 	double alpha, beta;
-	return !*wish || yk_ranks_link(&alpha, &beta) ? 0 :
-		       yk_fail(YOKE_EINVAL, "dist.link '%s' must be ALPHA,BETA (seconds, and seconds per byte), as 1e-4,1e-9", wish);
+	return !*request || yk_ranks_link(&alpha, &beta) ? 0 :
+		       yk_fail(YOKE_EINVAL, "dist.link '%s' must be ALPHA,BETA (seconds, and seconds per byte), as 1e-4,1e-9", request);
 }
 
 int yk_group_join(struct yoke_context *ctx, struct yk_rendezvous *h, uint32_t rank, const char *name, struct yoke_group **to)
@@ -320,14 +320,14 @@ int yk_group_broadcast(struct yoke_group *g, uint32_t root, void *data, size_t b
 
 // ---- splits ----
 
-struct wish {
+struct request {
 	int64_t color, key;
 	uint64_t rank;
 };
 
 static int by_key(const void *a, const void *b)
 {
-	const struct wish *x = a, *y = b;
+	const struct request *x = a, *y = b;
 	if (x->color != y->color)
 		return x->color < y->color ? -1 : 1;
 	if (x->key != y->key)
@@ -343,18 +343,18 @@ struct offer {
 	uint32_t tag; // first unused tag
 };
 
-// The index in wish[0 .. n - 1] of the member that creates the rendezvous: the first one on this
+// The index in request[0 .. n - 1] of the member that creates the rendezvous: the first one on this
 // machine.
-static uint32_t maker(const yoke_group *g, const struct wish *wish)
+static uint32_t maker(const yoke_group *g, const struct request *request)
 {
 	uint32_t k = 0;
-	while (g->rendezvous->route && yk_route_away(g->rendezvous->route, (uint32_t)wish[k].rank))
+	while (g->rendezvous->route && yk_route_away(g->rendezvous->route, (uint32_t)request[k].rank))
 		k++;
 	return k;
 }
 
 // For processes: the rendezvous whose area is at offset `at` of the shared segment.
-static struct yk_rendezvous *rendezvous_apart(yoke_group *g, uint64_t at, const struct wish *wish, uint32_t n, uint32_t me,
+static struct yk_rendezvous *rendezvous_apart(yoke_group *g, uint64_t at, const struct request *request, uint32_t n, uint32_t me,
 				uint32_t tag)
 {
 	struct yk_wakeup *wakeup[YK_MAX_RANKS];
@@ -362,9 +362,9 @@ static struct yk_rendezvous *rendezvous_apart(yoke_group *g, uint64_t at, const 
 	const struct yk_route *r = g->rendezvous->route;
 	bool away = false;
 	for (uint32_t i = 0; i < n; i++) {
-		wakeup[i] = atomic_load(&g->rendezvous->wakeup[wish[i].rank]);
-		world[i] = r ? yk_route_world(r, (uint32_t)wish[i].rank) : 0;
-		away |= r && yk_route_away(r, (uint32_t)wish[i].rank);
+		wakeup[i] = atomic_load(&g->rendezvous->wakeup[request[i].rank]);
+		world[i] = r ? yk_route_world(r, (uint32_t)request[i].rank) : 0;
+		away |= r && yk_route_away(r, (uint32_t)request[i].rank);
 	}
 	struct yk_area *area = yk_segment_area(g->rendezvous->segment, at, n);
 	struct yk_rendezvous *h = area ? yk_rendezvous_apart(g->rendezvous->segment, area, wakeup) : NULL;
@@ -380,12 +380,12 @@ static struct yk_rendezvous *rendezvous_apart(yoke_group *g, uint64_t at, const 
 	return h;
 }
 
-// Creates or receives the rendezvous of the ranks with the same color, wish[0 .. n - 1]; this rank
+// Creates or receives the rendezvous of the ranks with the same color, request[0 .. n - 1]; this rank
 // has index `me`. in: its color is not negative.
-static int share_rendezvous(yoke_group *g, const struct wish *wish, uint32_t n, uint32_t me, bool in, struct yk_rendezvous **to)
+static int share_rendezvous(yoke_group *g, const struct request *request, uint32_t n, uint32_t me, bool in, struct yk_rendezvous **to)
 {
 	struct offer *all = calloc(g->ranks, sizeof *all), mine = { 0, 0 };
-	const bool first = in && maker(g, wish) == me, apart = g->rendezvous->apart;
+	const bool first = in && maker(g, request) == me, apart = g->rendezvous->apart;
 	uint32_t tag = 0;
 	int err = all ? 0 : yk_fail(YOKE_ENOMEM, "no memory to split a group");
 	if (!err && first) // for processes an offset in the shared segment
@@ -396,20 +396,20 @@ static int share_rendezvous(yoke_group *g, const struct wish *wish, uint32_t n, 
 	if (g->rendezvous->route)
 		mine.tag = yk_route_tag(g->rendezvous->route);
 	int sent = all ? yoke_group_exchange(g, &mine, sizeof mine, all) : err;
-	const uint64_t theirs = sent || !in ? 0 : all[wish[maker(g, wish)].rank].rendezvous;
+	const uint64_t theirs = sent || !in ? 0 : all[request[maker(g, request)].rank].rendezvous;
 	for (uint32_t i = 0; i < g->ranks && !sent; i++)
 		tag = all[i].tag > tag ? all[i].tag : tag;
 	*to = NULL;
 	if (theirs && !apart)
 		*to = (struct yk_rendezvous *)(uintptr_t)theirs;
 	else if (theirs)
-		*to = rendezvous_apart(g, theirs, wish, n, me, tag);
+		*to = rendezvous_apart(g, theirs, request, n, me, tag);
 	if (sent && mine.rendezvous && !apart)
 		for (uint32_t i = 0; i < n; i++)
 			yk_rendezvous_unref((struct yk_rendezvous *)(uintptr_t)mine.rendezvous);
 	if (!err && !sent && in && !*to)
 		err = yk_fail(theirs ? YOKE_ENOMEM : YOKE_ERANK, "rank %llu has no memory to split a group",
-			      (unsigned long long)wish[0].rank);
+			      (unsigned long long)request[0].rank);
 	free(all);
 	return err ? err : sent;
 }
@@ -433,7 +433,7 @@ yoke_group *yoke_group_split(yoke_group *g, int color, int key)
 {
 	if (yk_given(g, "group"))
 		return NULL;
-	struct wish mine = { color, key, g->rank }, *all = calloc(g->ranks, sizeof *all);
+	struct request mine = { color, key, g->rank }, *all = calloc(g->ranks, sizeof *all);
 	struct yk_rendezvous *h = NULL;
 	struct yoke_group *to = NULL;
 	char name[48]; // truncated to the size of a group's name

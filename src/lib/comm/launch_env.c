@@ -17,7 +17,7 @@
 
 YK_PARAM(pretend_setting, "dist.pretend", YK_INT, "0",
 	 "under a launcher: so many ranks each count as a machine, between which data goes by MPI; 0: machines are as they are",
-	 .least = 0, .most = YK_MAX_RANKS, .debug = true);
+	 .min = 0, .max = YK_MAX_RANKS, .debug = true);
 
 const char yk_world_variable[] = "YOKE_RANKS_WORLD";
 

@@ -108,7 +108,7 @@ static const struct {
 	double value, other;
 } constants[] = {
 	{ "beta1", 0.9, 0.8 }, { "beta2", 0.98, 0.9 }, { "eps", 1e-6, 1e-3 }, { "decay", 0.1, 0 },
-	{ "least", 0.3, 0 }, { "most", 0.8, INFINITY }, { "momentum", 0.9, 0.5 }, { "dampening", 0.5, 0 },
+	{ "low", 0.3, 0 }, { "high", 0.8, INFINITY }, { "momentum", 0.9, 0.5 }, { "dampening", 0.5, 0 },
 	{ "nesterov", 0, 1 },
 };
 

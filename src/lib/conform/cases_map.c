@@ -119,7 +119,7 @@ void yk_fold(struct yk_fold *s, int kind, bool real, const struct yk_want *x)
 	s->loose |= x->loose;
 	s->abs += fabs(x->f);
 	s->tol += x->tol;
-	s->most = fmax(s->most, x->tol);
+	s->max = fmax(s->max, x->tol);
 	if (kind == YOKE_REDUCE_SUM) {
 		s->f += x->f;
 		s->i = (int64_t)((uint64_t)s->i + (uint64_t)x->i);
@@ -150,7 +150,7 @@ void yk_fold_want(struct yk_want *w, const struct yk_fold *s, int kind, int dtyp
 	else if (kind == YOKE_REDUCE_PROD)
 		yk_want_real(w, dtype, f, (4 + n) * unit * fabs(f));
 	else
-		*w = (struct yk_want){ .f = f, .tol = s->most };
+		*w = (struct yk_want){ .f = f, .tol = s->max };
 	w->loose |= s->loose;
 }
 

@@ -14,7 +14,7 @@ void yk_program_at(const struct yoke_map *, const struct yk_want *in, int64_t in
 
 struct yk_fold {
 	long double f; // for sums of f64
-	double abs, tol, most;
+	double abs, tol, max;
 	int64_t i, n, at;
 	bool loose, set;
 };

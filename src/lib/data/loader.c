@@ -20,7 +20,7 @@
 #include "graph/context.h"
 
 YK_PARAM(data_timeout, "data.timeout", YK_INT, "300",
-	 "seconds that reading a sample may take before the run ends", .least = 1, .most = 1000000);
+	 "seconds that reading a sample may take before the run ends", .min = 1, .max = 1000000);
 
 enum { MAX_WORKERS = 8, LOGGED = 10 };
 #define STREAM_END 0.1 // seconds that closing a loader waits for a read from a pipe

@@ -340,14 +340,14 @@ int yk_export_write_tensor(const struct yk_export_tensor *t, int format, struct 
 {
 	const int64_t columns = t->rank == 2 ? t->dims[1] : 1;
 	const int64_t window = columns < WINDOW && !t->transposed ? WINDOW / columns : t->transposed ? t->dims[0] : 1;
-	const int64_t most = window < t->dims[0] ? window : t->dims[0];
+	const int64_t max = window < t->dims[0] ? window : t->dims[0];
 	// a vector is one row of blocks
-	const int64_t length = t->rank == 2 ? columns : most, row = yoke_quant_bytes(format, length);
-	float *values = malloc((size_t)(most * columns) * sizeof *values);
-	char *bytes = malloc((size_t)(row * (t->rank == 2 ? most : 1)) + 1);
+	const int64_t length = t->rank == 2 ? columns : max, row = yoke_quant_bytes(format, length);
+	float *values = malloc((size_t)(max * columns) * sizeof *values);
+	char *bytes = malloc((size_t)(row * (t->rank == 2 ? max : 1)) + 1);
 	int e = values && bytes ? 0 : yk_fail(YOKE_ENOMEM, "no memory for tensor '%s'", t->name);
-	for (int64_t at = 0; at < t->dims[0] && e == 0; at += most) {
-		const int64_t n = t->dims[0] - at < most ? t->dims[0] - at : most;
+	for (int64_t at = 0; at < t->dims[0] && e == 0; at += max) {
+		const int64_t n = t->dims[0] - at < max ? t->dims[0] - at : max;
 		const int64_t rows = t->rank == 2 ? n : 1, k = t->rank == 2 ? columns : n;
 		e = yk_export_rows(t, at, n, values);
 		if (e == 0)

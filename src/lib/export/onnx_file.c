@@ -364,12 +364,12 @@ static int write_bytes(const struct yk_onnx_constant *c, struct yk_file_writer *
 static int write_rows(const struct yk_onnx_constant *c, struct yk_file_writer *to)
 {
 	const size_t bytes = (size_t)yoke_quant_bytes(c->format, c->row), rows = (size_t)c->dims[0];
-	const size_t each = bytes < WINDOW ? WINDOW / bytes : 1, most = each < rows ? each : rows;
-	char *from = malloc(most * bytes + 1);
-	float *values = malloc(most * (size_t)c->row * sizeof *values + 1);
+	const size_t each = bytes < WINDOW ? WINDOW / bytes : 1, max = each < rows ? each : rows;
+	char *from = malloc(max * bytes + 1);
+	float *values = malloc(max * (size_t)c->row * sizeof *values + 1);
 	int err = from && values ? 0 : yk_fail(YOKE_ENOMEM, "onnx_write: no memory");
-	for (size_t at = 0; at < rows && !err; at += most) {
-		const size_t n = rows - at < most ? rows - at : most, count = n * (size_t)c->row;
+	for (size_t at = 0; at < rows && !err; at += max) {
+		const size_t n = rows - at < max ? rows - at : max, count = n * (size_t)c->row;
 		err = yk_read_part(c->tensor, at * bytes, from, n * bytes);
 		if (!err && !yk_gguf_to_f32((enum yk_gguf_format)c->format, from, count, values))
 			err = yk_fail(YOKE_EUNSUPPORTED,

@@ -186,16 +186,16 @@ static bool attention(struct yk_graph *g, const struct yk_call *c, yk_id *out)
 		x = yk_tri(g, YK_SELECT, yk_bin(g, YK_LT, key, end), x, none);
 	}
 	yk_id w = yk_record(g, YK_SOFTMAX, 1, &x, 1, &(union yoke_attr){ .i = 0 });
-	yk_id most = yk_reduce(g, YK_REDUCE_MAX, x, 8, true), hidden = yk_bin(g, YK_EQ, most, none);
+	yk_id max = yk_reduce(g, YK_REDUCE_MAX, x, 8, true), hidden = yk_bin(g, YK_EQ, max, none);
 	if (masked || (causal && t > s)) // rows without a visible key
 		w = yk_tri(g, YK_SELECT, hidden, zero, w);
 	yk_id o = yk_matmul(g, yk_reshape(g, w, 4, (int64_t[]){ b, groups, h / groups * t, s }), v,
 			    0);
 	o = yk_permute(g, yk_reshape(g, o, 4, (int64_t[]){ b, h, t, d }), order);
 	out[0] = yk_down(g, o, c->in[0]);
-	most = yk_tri(g, YK_SELECT, hidden, zero, most);
-	yk_id sum = yk_reduce(g, YK_SUM, yk_un(g, YK_EXP, yk_bin(g, YK_SUB, x, most)), 8, true);
-	out[1] = yk_reshape(g, yk_bin(g, YK_ADD, most, yk_un(g, YK_LOG, sum)), 3,
+	max = yk_tri(g, YK_SELECT, hidden, zero, max);
+	yk_id sum = yk_reduce(g, YK_SUM, yk_un(g, YK_EXP, yk_bin(g, YK_SUB, x, max)), 8, true);
+	out[1] = yk_reshape(g, yk_bin(g, YK_ADD, max, yk_un(g, YK_LOG, sum)), 3,
 			    (int64_t[]){ b, h, t });
 	return true;
 }

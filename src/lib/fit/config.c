@@ -110,8 +110,8 @@ static bool reaches(const yoke_pipeline *p, const struct yk_loss *l)
 
 static const struct yk_fit_key loss_keys[] = {
 	{ .name = "type", .kind = YK_FIT_WORD, .def = "null", .words = YK_LOSS_WORDS, .at = offsetof(struct yk_loss, kind) },
-	{ .name = "weight", .kind = YK_FIT_REAL, .def = "1.0", .most = 1e30, .at = offsetof(struct yk_loss, weight) },
-	{ .name = "pos_weight", .kind = YK_FIT_REAL, .def = "1.0", .most = 1e30, .at = offsetof(struct yk_loss, pos_weight) },
+	{ .name = "weight", .kind = YK_FIT_REAL, .def = "1.0", .max = 1e30, .at = offsetof(struct yk_loss, weight) },
+	{ .name = "pos_weight", .kind = YK_FIT_REAL, .def = "1.0", .max = 1e30, .at = offsetof(struct yk_loss, pos_weight) },
 };
 
 static int take_loss(yoke_pipeline *p, struct yk_loss *l, json_t *object, int index)
@@ -175,18 +175,18 @@ static int take_interval(const struct yk_fit_key *k, const char *where, const js
 
 #define AT(member) .at = offsetof(struct yk_trainer_keys, member)
 static const struct yk_fit_key trainer_keys[] = {
-	{ .name = "max_epochs", .train = "epochs", .kind = YK_FIT_WHOLE, .def = "1", .most = 1e6, AT(max_epochs) },
+	{ .name = "max_epochs", .train = "epochs", .kind = YK_FIT_WHOLE, .def = "1", .max = 1e6, AT(max_epochs) },
 	{ .name = "accelerator", .kind = YK_FIT_TEXT, .def = "\"cpu\"", AT(accelerator) },
 	{ .name = "devices", .kind = YK_FIT_OTHER, .def = "1", .take = take_devices },
 	{ .name = "precision", .kind = YK_FIT_WORD, .def = "\"32-true\"", .words = "32-true 16-mixed bf16-mixed",
 	  .train_words = "fp32 fp16-mixed bf16-mixed", AT(precision) },
-	{ .name = "accumulate_grad_batches", .train = "accumulate", .kind = YK_FIT_WHOLE, .def = "1", .least = 1, .most = 65536, AT(accumulate) },
+	{ .name = "accumulate_grad_batches", .train = "accumulate", .kind = YK_FIT_WHOLE, .def = "1", .min = 1, .max = 65536, AT(accumulate) },
 	{ .name = "enable_progress_bar", .train = "progress", .kind = YK_FIT_FLAG, .def = "true", AT(progress_bar) },
 	{ .name = "enable_checkpointing", .kind = YK_FIT_FLAG, .def = "false", AT(checkpoints) },
-	{ .name = "log_every_n_steps", .train = "log_every", .kind = YK_FIT_WHOLE, .def = "50", .least = 1, .most = 1e9, AT(log_every) },
+	{ .name = "log_every_n_steps", .train = "log_every", .kind = YK_FIT_WHOLE, .def = "50", .min = 1, .max = 1e9, AT(log_every) },
 	{ .name = "val_check_interval", .kind = YK_FIT_OTHER, .def = "1.0", .take = take_interval },
-	{ .name = "check_val_every_n_epoch", .kind = YK_FIT_WHOLE, .def = "1", .least = 1, .most = 1e6, AT(valid_every) },
-	{ .name = "gradient_clip_val", .train = "clip", .kind = YK_FIT_REAL, .def = "null", .most = 1e30, AT(clip) },
+	{ .name = "check_val_every_n_epoch", .kind = YK_FIT_WHOLE, .def = "1", .min = 1, .max = 1e6, AT(valid_every) },
+	{ .name = "gradient_clip_val", .train = "clip", .kind = YK_FIT_REAL, .def = "null", .max = 1e30, AT(clip) },
 	{ .name = "deterministic", .kind = YK_FIT_FLAG, .def = "false", AT(deterministic) },
 	{ .name = "benchmark", .kind = YK_FIT_FLAG, .def = "false", AT(benchmark) },
 	{ .name = "statistics", .kind = YK_FIT_WORD, .def = "\"cpu\"", .words = "cpu device", AT(statistics) },
@@ -243,10 +243,10 @@ static int take_betas(const struct yk_fit_key *k, const char *where, const json_
 static const char optimizers[] = "adam adamw sgd";
 static const struct yk_fit_key optimizer_keys[] = {
 	{ .name = "name", .kind = YK_FIT_WORD, .def = "\"adam\"", .words = optimizers, AT(name) },
-	{ .name = "lr", .kind = YK_FIT_REAL, .def = "1e-3", .most = 1e6, AT(lr) },
-	{ .name = "weight_decay", .kind = YK_FIT_REAL, .def = "0.0", .most = 1e6, AT(weight_decay) },
+	{ .name = "lr", .kind = YK_FIT_REAL, .def = "1e-3", .max = 1e6, AT(lr) },
+	{ .name = "weight_decay", .kind = YK_FIT_REAL, .def = "0.0", .max = 1e6, AT(weight_decay) },
 	{ .name = "betas", .kind = YK_FIT_OTHER, .def = "null", .take = take_betas },
-	{ .name = "momentum", .kind = YK_FIT_REAL, .def = "0.0", .most = 1, AT(momentum) },
+	{ .name = "momentum", .kind = YK_FIT_REAL, .def = "0.0", .max = 1, AT(momentum) },
 };
 #undef AT
 

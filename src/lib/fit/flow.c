@@ -167,21 +167,21 @@ yoke_tensor *yk_base_value(yoke_pipeline *p, struct yk_values *v, int base)
 }
 
 void yk_flow_derive(const yoke_statistic *s, const struct yk_affine *f, double *mean, double *variance,
-		   double *covariance, double *min, double *greatest)
+		   double *covariance, double *min, double *max)
 {
 	const int64_t n = f->rows, c = f->cols;
 	const double under = s->count > 1 ? s->count - 1 : 1;
 	double *line = covariance + n * n; // [c]
 	for (int64_t i = 0; i < n; i++) {
 		const double *a = f->a + i * c;
-		mean[i] = min[i] = greatest[i] = f->t[i];
+		mean[i] = min[i] = max[i] = f->t[i];
 		variance[i] = 0;
 		for (int64_t k = 0; k < c; k++) {
 			mean[i] += a[k] * s->mean[k];
 			if (a[k] == 0)
 				continue;
-			min[i] += a[k] * (a[k] > 0 ? s->least[k] : s->greatest[k]);
-			greatest[i] += a[k] * (a[k] > 0 ? s->greatest[k] : s->least[k]);
+			min[i] += a[k] * (a[k] > 0 ? s->min[k] : s->max[k]);
+			max[i] += a[k] * (a[k] > 0 ? s->max[k] : s->min[k]);
 			if (s->diagonal)
 				variance[i] += a[k] * a[k] * s->square[k] / under;
 		}

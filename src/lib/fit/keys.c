@@ -55,8 +55,8 @@ json_t *yk_parse_word_at(const char *words, int place)
 static int take_whole(const struct yk_fit_key *k, const char *where, const json_t *value, int64_t *to)
 {
 	const json_int_t x = json_is_integer(value) ? json_integer_value(value) : -1;
-	if (!json_is_integer(value) || (double)x < k->least || (double)x > k->most)
-		return yk_fail(YOKE_EINVAL, "%s: %s must be a whole number from %.0f to %.0f", where, k->name, k->least, k->most);
+	if (!json_is_integer(value) || (double)x < k->min || (double)x > k->max)
+		return yk_fail(YOKE_EINVAL, "%s: %s must be a whole number from %.0f to %.0f", where, k->name, k->min, k->max);
 	*to = x;
 	return 0;
 }
@@ -68,8 +68,8 @@ static int take_real(const struct yk_fit_key *k, const char *where, const json_t
 		*to = NAN;
 		return 0;
 	}
-	if (!(x >= k->least && x <= k->most))
-		return yk_fail(YOKE_EINVAL, "%s: %s must be a number from %g to %g", where, k->name, k->least, k->most);
+	if (!(x >= k->min && x <= k->max))
+		return yk_fail(YOKE_EINVAL, "%s: %s must be a number from %g to %g", where, k->name, k->min, k->max);
 	*to = x;
 	return 0;
 }

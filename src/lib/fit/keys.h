@@ -18,7 +18,7 @@ struct yk_fit_key {
 	const char *name, *train; // train: its name in `yoke train`, also accepted, or NULL
 	enum yk_fit_kind kind;
 	const char *def;     // as JSON
-	double least, most;  // bounds of numbers
+	double min, max;  // bounds of numbers
 	const char *words;   // space-separated; the value is the index of the word
 	const char *train_words; // the same words in `yoke train`, also accepted, or NULL
 // Offset in the filled struct; its type: int64_t; double, NaN for null; bool; int; char

@@ -48,7 +48,7 @@ static int take_quantiles(const struct yk_fit_key *k, const char *where, const j
 
 static const struct yk_fit_key keys[] = {
 	{ .name = "type", .kind = YK_FIT_WORD, .def = "null", .words = YK_METRIC_WORDS, .at = offsetof(struct yk_metric, kind) },
-	{ .name = "threshold", .kind = YK_FIT_REAL, .def = "0.0", .least = -1e30, .most = 1e30,
+	{ .name = "threshold", .kind = YK_FIT_REAL, .def = "0.0", .min = -1e30, .max = 1e30,
 	  .at = offsetof(struct yk_metric, threshold) },
 	{ .name = "q", .kind = YK_FIT_OTHER, .def = "[0.5, 0.9, 0.99]", .take = take_quantiles },
 };

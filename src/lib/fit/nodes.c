@@ -17,12 +17,12 @@
 #include "fit/node.h"
 #include "yoke-math.h"
 
-#define EPS { .name = "eps", .def = 1e-6, .least = 0, .most = 1e30 }
+#define EPS { .name = "eps", .def = 1e-6, .min = 0, .max = 1e30 }
 
 // Default eps of nodes that divide by variances, as a fraction of the mean variance: far below the
 // noise of any sensor, far above the rounding errors of a direction in which the input is constant.
-#define EPS_SHARE { .name = "eps", .def = 1e-11, .least = 0, .most = 1e30 }
-#define RELATIVE { .name = "relative", .words = YOKE_NODE_WHOLE, .def = 1, .least = 0, .most = 1 }
+#define EPS_SHARE { .name = "eps", .def = 1e-11, .min = 0, .max = 1e30 }
+#define RELATIVE { .name = "relative", .words = YOKE_NODE_WHOLE, .def = 1, .min = 0, .max = 1 }
 
 static int64_t same(const double *key, int64_t in, char *why, size_t why_size)
 {
@@ -143,12 +143,12 @@ static int fit_min_max(const struct yoke_node_fit *f, double *const *state, char
 {
 	double low = INFINITY, high = -INFINITY;
 	for (int64_t i = 0; i < f->in; i++) {
-		low = fmin(low, f->least[i]);
-		high = fmax(high, f->greatest[i]);
+		low = fmin(low, f->min[i]);
+		high = fmax(high, f->max[i]);
 	}
 	for (int64_t i = 0; i < f->in; i++) {
 		const bool by_channel = f->key[0] == SCOPE_CHANNEL;
-		const double lo = by_channel ? f->least[i] : low, hi = by_channel ? f->greatest[i] : high;
+		const double lo = by_channel ? f->min[i] : low, hi = by_channel ? f->max[i] : high;
 		state[0][i] = lo;
 		state[1][i] = hi - lo;
 	}
@@ -507,19 +507,19 @@ static yoke_tensor *forward_decide(const struct yoke_node_call *c, yoke_tensor *
 	return yoke_cast(yoke_gt(x, yoke_const(c->key[0])), yoke_f32);
 }
 
-#define K(key_name) { .name = key_name, .words = YOKE_NODE_WHOLE, .def = NAN, .least = 1, .most = 1 << 15 }
+#define K(key_name) { .name = key_name, .words = YOKE_NODE_WHOLE, .def = NAN, .min = 1, .max = 1 << 15 }
 
-#define TARGET { .name = "target", .words = YOKE_NODE_LIST, .def = NAN, .least = 1, .most = 1 << 15 }
+#define TARGET { .name = "target", .words = YOKE_NODE_LIST, .def = NAN, .min = 1, .max = 1 << 15 }
 
 const struct yoke_node_type yk_node_types[] = {
 	{ .name = "standard", .keys = 1, .key = { EPS }, .wants = YOKE_WANTS_VARIANCE, .states = 2,
 	  .state = { "mean", "scale" }, .trained = 3, .channels = same, .dims = line, .fit = fit_standard,
 	  .forward = shift_scale, .affine = affine_shift_scale, .diagonal = 1 },
 	{ .name = "min_max", .keys = 2, .key = { { .name = "scope", .words = "global channel" }, EPS },
-	  .wants = YOKE_WANTS_EXTREMES, .states = 2, .state = { "least", "scale" }, .trained = 3, .channels = same,
+	  .wants = YOKE_WANTS_EXTREMES, .states = 2, .state = { "min", "scale" }, .trained = 3, .channels = same,
 	  .dims = line, .fit = fit_min_max, .forward = shift_scale, .affine = affine_shift_scale, .diagonal = 1 },
 	{ .name = "pca", .keys = 4,
-	  .key = { K("k"), { .name = "whiten", .words = YOKE_NODE_WHOLE, .def = 0, .least = 0, .most = 1 }, EPS_SHARE, RELATIVE },
+	  .key = { K("k"), { .name = "whiten", .words = YOKE_NODE_WHOLE, .def = 0, .min = 0, .max = 1 }, EPS_SHARE, RELATIVE },
 	  .wants = YOKE_WANTS_COVARIANCE, .states = 4, .state = { "mean", "w", "scale", "ratio" }, .trained = 2,
 	  .channels = channels_k, .dims = dims_pca, .fit = fit_pca, .forward = forward_pca, .affine = affine_pca },
 	{ .name = "rx", .keys = 2, .key = { EPS_SHARE, RELATIVE }, .wants = YOKE_WANTS_COVARIANCE, .states = 2,
@@ -538,13 +538,13 @@ const struct yoke_node_type yk_node_types[] = {
 	{ .name = "ace", .keys = 3, .key = { EPS_SHARE, RELATIVE, TARGET }, .wants = YOKE_WANTS_COVARIANCE, .states = 3,
 	  .state = { "mean", "u", "target" }, .channels = channels_ace, .dims = dims_ace, .fit = fit_ace, .forward = forward_ace },
 	{ .name = "local_rx", .keys = 5,
-	  .key = { { .name = "inner", .words = YOKE_NODE_WHOLE, .def = 5, .least = 1, .most = 1021 },
-		   { .name = "outer", .words = YOKE_NODE_WHOLE, .def = 21, .least = 3, .most = 1023 }, EPS_SHARE, RELATIVE,
-		   { .name = "pixels", .words = YOKE_NODE_WHOLE, .def = 0, .least = 0, .most = 1 << 20 } },
+	  .key = { { .name = "inner", .words = YOKE_NODE_WHOLE, .def = 5, .min = 1, .max = 1021 },
+		   { .name = "outer", .words = YOKE_NODE_WHOLE, .def = 21, .min = 3, .max = 1023 }, EPS_SHARE, RELATIVE,
+		   { .name = "pixels", .words = YOKE_NODE_WHOLE, .def = 0, .min = 0, .max = 1 << 20 } },
 	  .channels = yk_local_rx_channels, .forward = yk_local_rx_forward, .spatial = 1 },
 	{ .name = "sigmoid", .channels = same, .forward = forward_sigmoid },
 	{ .name = "unit", .channels = same, .forward = forward_unit },
-	{ .name = "decide", .keys = 1, .key = { { .name = "t", .def = 0, .least = -1e30, .most = 1e30 } },
+	{ .name = "decide", .keys = 1, .key = { { .name = "t", .def = 0, .min = -1e30, .max = 1e30 } },
 	  .channels = same, .forward = forward_decide },
 };
 const int yk_node_type_count = sizeof yk_node_types / sizeof *yk_node_types;

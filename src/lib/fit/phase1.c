@@ -20,10 +20,10 @@
 #include "fit/resume.h"
 #include "graph/context.h"
 
-YK_PARAM(save_setting, "fit.save", YK_INT, "10", "seconds between checkpoints of the statistics of a pass over a stream", .least = 0,
-	 .most = 1000000);
+YK_PARAM(save_setting, "fit.save", YK_INT, "10", "seconds between checkpoints of the statistics of a pass over a stream", .min = 0,
+	 .max = 1000000);
 YK_PARAM(chunk_setting, "fit.piece", YK_INT, "1048576", "numbers of a batch of which nodes' values are computed at a time, on the CPU",
-	 .least = 1, .most = INT32_MAX, .debug = true);
+	 .min = 1, .max = INT32_MAX, .debug = true);
 
 struct phase {
 	yoke_pipeline *p;
@@ -293,8 +293,8 @@ static int fit_node(struct phase *f, int node)
 		to.count = s->count;
 		to.mean = numbers;
 		to.variance = wants & (YOKE_WANTS_VARIANCE | YOKE_WANTS_COVARIANCE) ? numbers + c : NULL;
-		to.least = wants & YOKE_WANTS_EXTREMES ? numbers + 2 * c : NULL;
-		to.greatest = wants & YOKE_WANTS_EXTREMES ? numbers + 3 * c : NULL;
+		to.min = wants & YOKE_WANTS_EXTREMES ? numbers + 2 * c : NULL;
+		to.max = wants & YOKE_WANTS_EXTREMES ? numbers + 3 * c : NULL;
 		to.covariance = wants & YOKE_WANTS_COVARIANCE ? numbers + 4 * c : NULL;
 	}
 	n->added = to.variance ? yk_node_added(n->type, &to, &n->variance) : NAN;

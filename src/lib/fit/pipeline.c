@@ -54,9 +54,9 @@ static int take_key(struct yk_fit_node *n, int k, json_t *object)
 		n->key[k] = place;
 	} else if (value) {
 		n->key[k] = json_is_number(value) ? json_number_value(value) : NAN;
-		if (!(n->key[k] >= key->least && n->key[k] <= key->most) || (whole && n->key[k] != floor(n->key[k])))
+		if (!(n->key[k] >= key->min && n->key[k] <= key->max) || (whole && n->key[k] != floor(n->key[k])))
 			return yk_fail(YOKE_EINVAL, "%s: %s: %s must be a %snumber from %g to %g", what, n->name, key->name,
-				       whole ? "whole " : "", key->least, key->most);
+				       whole ? "whole " : "", key->min, key->max);
 	}
 	if (isnan(n->key[k]))
 		return yk_fail(YOKE_EINVAL, "%s: %s: give %s", what, n->name, key->name);

@@ -14,7 +14,7 @@
 
 void yk_scores_init(struct yk_scores *a, size_t max)
 {
-	*a = (struct yk_scores){ .most = max };
+	*a = (struct yk_scores){ .max = max };
 }
 
 void yk_scores_fini(struct yk_scores *a)
@@ -76,7 +76,7 @@ int yk_scores_add(struct yk_scores *a, size_t n, const float *score, const uint8
 {
 	int err = 0;
 	if (!a->bin)
-		err = a->n + n > a->most ? count(a) : grow(a, n);
+		err = a->n + n > a->max ? count(a) : grow(a, n);
 	for (size_t i = 0; i < n && !err; i++) {
 		if (weight && weight[i] == 0)
 			continue;

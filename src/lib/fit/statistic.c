@@ -18,8 +18,8 @@ static void clear(yoke_statistic *s)
 	s->count = 0;
 	for (int64_t i = 0; i < s->channels; i++) {
 		s->mean[i] = 0;
-		s->least[i] = INFINITY;
-		s->greatest[i] = -INFINITY;
+		s->min[i] = INFINITY;
+		s->max[i] = -INFINITY;
 	}
 	memset(s->square, 0, (size_t)yk_statistic_squares(s) * sizeof *s->square);
 }
@@ -41,9 +41,9 @@ yoke_statistic *yoke_statistic_new(int64_t channels, int diagonal)
 		yk_fail(YOKE_ENOMEM, "statistic_new: no memory for %lld channels", (long long)channels);
 		return NULL;
 	}
-	s->least = s->mean + channels;
-	s->greatest = s->least + channels;
-	s->square = s->greatest + channels;
+	s->min = s->mean + channels;
+	s->max = s->min + channels;
+	s->square = s->max + channels;
 	clear(s);
 	return s;
 }
@@ -64,7 +64,7 @@ int64_t yoke_statistic_channels(const yoke_statistic *s)
 
 // Merges the moments of another portion of the stream.
 static void join(yoke_statistic *s, double count, const double *mean, const double *square, const double *min,
-		 const double *greatest)
+		 const double *max)
 {
 	const int64_t c = s->channels;
 	const double n = s->count, m = count, factor = n * m / (n + m);
@@ -80,8 +80,8 @@ static void join(yoke_statistic *s, double count, const double *mean, const doub
 	}
 	for (int64_t i = 0; i < c; i++) {
 		s->mean[i] = n > 0 ? s->mean[i] + (mean[i] - s->mean[i]) * (m / (n + m)) : mean[i];
-		s->least[i] = fmin(s->least[i], min[i]);
-		s->greatest[i] = fmax(s->greatest[i], greatest[i]);
+		s->min[i] = fmin(s->min[i], min[i]);
+		s->max[i] = fmax(s->max[i], max[i]);
 	}
 	s->count = n + m;
 }
@@ -96,14 +96,14 @@ static int moments(yoke_statistic *to, yoke_tensor *x, yoke_tensor *weight)
 		weight = yoke_reshape(weight, 1, (int64_t[]){ -1 });
 	if (yoke_moments(rows, weight, to->diagonal, &m) < 0)
 		return yk_error_last();
-	yoke_tensor *part[] = { m.weight, m.mean, m.square, yoke_cast(m.least, yoke_f64), yoke_cast(m.greatest, yoke_f64) };
+	yoke_tensor *part[] = { m.weight, m.mean, m.square, yoke_cast(m.min, yoke_f64), yoke_cast(m.max, yoke_f64) };
 	if (yoke_eval(5, part) < 0 || yoke_read(part[0], &to->count, sizeof to->count) < 0 ||
 	    yoke_read(part[1], to->mean, line) < 0 ||
 	    yoke_read(part[2], to->square, (size_t)yk_statistic_squares(to) * sizeof(double)) < 0 ||
-	    yoke_read(part[3], to->least, line) < 0 || yoke_read(part[4], to->greatest, line) < 0)
+	    yoke_read(part[3], to->min, line) < 0 || yoke_read(part[4], to->max, line) < 0)
 		return yk_error_last();
 	for (int64_t i = 0; i < to->channels && to->count > 0; i++)
-		if (!isfinite(to->least[i]) || !isfinite(to->greatest[i]) || !isfinite(to->mean[i]))
+		if (!isfinite(to->min[i]) || !isfinite(to->max[i]) || !isfinite(to->mean[i]))
 			return yk_fail(YOKE_ERANGE, "statistic_add: channel %lld has an element that is infinite or NaN",
 				       (long long)i);
 	return 0;
@@ -128,7 +128,7 @@ int yoke_statistic_add(yoke_statistic *s, yoke_tensor *x, yoke_tensor *weight)
 	if (scope)
 		yoke_scope_end(scope);
 	if (!err)
-		join(s, part->count, part->mean, part->square, part->least, part->greatest);
+		join(s, part->count, part->mean, part->square, part->min, part->max);
 	yoke_statistic_free(part);
 	return err;
 }
@@ -143,7 +143,7 @@ int yoke_statistic_merge(yoke_statistic *s, const yoke_statistic *from)
 	if (s->channels != from->channels || s->diagonal != from->diagonal)
 		return yk_fail(YOKE_ESHAPE, "statistic_merge: %lld channels%s and %lld%s", (long long)s->channels,
 			       s->diagonal ? ", diagonal" : "", (long long)from->channels, from->diagonal ? ", diagonal" : "");
-	join(s, from->count, from->mean, from->square, from->least, from->greatest);
+	join(s, from->count, from->mean, from->square, from->min, from->max);
 	return 0;
 }
 
@@ -157,7 +157,7 @@ int yoke_statistic_read(const yoke_statistic *s, int what, double *to, size_t n)
 	const int64_t c = s->channels;
 	const bool square = what == YOKE_STATISTIC_COVARIANCE || what == YOKE_STATISTIC_CORRELATION;
 	const size_t want = what == YOKE_STATISTIC_COUNT ? 1 : (size_t)(square ? c * c : c);
-	if (what < YOKE_STATISTIC_COUNT || what > YOKE_STATISTIC_GREATEST)
+	if (what < YOKE_STATISTIC_COUNT || what > YOKE_STATISTIC_MAX)
 		return yk_fail(YOKE_EINVAL, "statistic_read: there is no %d", what);
 	if (n != want)
 		return yk_fail(YOKE_EINVAL, "statistic_read: %zu numbers are asked for, it has %zu", n, want);
@@ -168,8 +168,8 @@ int yoke_statistic_read(const yoke_statistic *s, int what, double *to, size_t n)
 	switch (what) {
 	case YOKE_STATISTIC_COUNT: *to = s->count; break;
 	case YOKE_STATISTIC_MEAN: memcpy(to, s->mean, n * sizeof *to); break;
-	case YOKE_STATISTIC_MIN: memcpy(to, s->least, n * sizeof *to); break;
-	case YOKE_STATISTIC_GREATEST: memcpy(to, s->greatest, n * sizeof *to); break;
+	case YOKE_STATISTIC_MIN: memcpy(to, s->min, n * sizeof *to); break;
+	case YOKE_STATISTIC_MAX: memcpy(to, s->max, n * sizeof *to); break;
 	case YOKE_STATISTIC_VARIANCE:
 		for (int64_t i = 0; i < c; i++)
 			to[i] = s->square[s->diagonal ? i : i * (c + 1)] / (s->count - 1);
@@ -188,12 +188,12 @@ int yoke_statistic_read(const yoke_statistic *s, int what, double *to, size_t n)
 
 // ---- files ----
 
-static const char *const names[] = { "count", "mean", "square", "least", "greatest" };
+static const char *const names[] = { "count", "mean", "square", "min", "max" };
 enum { PARTS = 5 };
 
 static void parts(const yoke_statistic *s, struct yk_host_tensor *t)
 {
-	double *const data[PARTS] = { (double *)&s->count, s->mean, s->square, s->least, s->greatest };
+	double *const data[PARTS] = { (double *)&s->count, s->mean, s->square, s->min, s->max };
 	for (int i = 0; i < PARTS; i++)
 		t[i] = (struct yk_host_tensor){ .name = names[i], .dtype = yoke_f64, .rank = i > 0,
 						.dims = { s->channels }, .data = data[i] };
@@ -228,7 +228,7 @@ static int plausible(const yoke_statistic *s, const char *path)
 		return bad(path, "its count is no number from 0 on");
 	for (int64_t i = 0; i < s->channels; i++) {
 		const double square = s->square[s->diagonal ? i : i * (s->channels + 1)];
-		if (!isfinite(s->mean[i]) || !isfinite(square) || square < 0 || isnan(s->least[i]) || isnan(s->greatest[i]))
+		if (!isfinite(s->mean[i]) || !isfinite(square) || square < 0 || isnan(s->min[i]) || isnan(s->max[i]))
 			return bad(path, "its numbers are no moments");
 	}
 	for (int64_t i = 0; i < yk_statistic_squares(s); i++)

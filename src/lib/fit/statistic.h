@@ -12,7 +12,7 @@ struct yoke_statistic {
 	int64_t channels;
 	bool diagonal;
 	double count;
-	double *mean, *square, *least, *greatest; // one allocation, starting at mean; square: sums
+	double *mean, *square, *min, *max; // one allocation, starting at mean; square: sums
 						  // of products of deviations
 };
 

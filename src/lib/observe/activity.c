@@ -95,7 +95,7 @@ static void no_memory(struct yk_profile *p)
 
 static bool has_room(struct yk_profile *p)
 {
-	return p->traced + p->ranges + p->counts < p->most;
+	return p->traced + p->ranges + p->counts < p->max;
 }
 
 static void trace(struct yk_profile *p, const struct yk_traced *x)
@@ -123,8 +123,8 @@ static void activity(struct yk_profile *p, int kind, uint32_t range, const struc
 	if (x->row == YK_NIL)
 		return;
 	struct yk_row *r = &p->rows.row[x->row];
-	r->least = r->ns + r->most && r->least < x->ns ? r->least : x->ns;
-	r->most = r->most > x->ns ? r->most : x->ns;
+	r->min = r->ns + r->max && r->min < x->ns ? r->min : x->ns;
+	r->max = r->max > x->ns ? r->max : x->ns;
 	r->ns += x->ns;
 	if ((in = sum_of(p, range)))
 		in->ns += x->ns;

@@ -94,7 +94,7 @@ uint64_t yk_profile_trace_bytes(void)
 void yk_profile_bound(struct yk_profile *p, uint64_t max_bytes)
 {
 	enum { MIN_SIZE = 200 }; // approximate bytes of an event's text
-	p->most = (size_t)(max_bytes / MIN_SIZE);
+	p->max = (size_t)(max_bytes / MIN_SIZE);
 }
 
 struct yk_profile *yk_profile_with(bool details, unsigned flags)

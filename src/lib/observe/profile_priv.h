@@ -69,7 +69,7 @@ struct yk_profile {
 	size_t counts, count_cap;
 	uint64_t allocated, reserved; // values of the last counter sample
 	uint64_t sampled; // time of the last telemetry sample
-	size_t most;      // max events of a trace
+	size_t max;      // max events of a trace
 	int rank, ranks;  // the rank that this profile belongs to
 	uint64_t later;   // nanoseconds that it began after the first rank
 	uint64_t dropped; // events dropped because the trace was full

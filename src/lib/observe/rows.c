@@ -237,7 +237,7 @@ void yk_rows_clear(struct yk_rows *r)
 {
 	for (size_t i = 0; i < r->n; i++) {
 		struct yk_row *x = &r->row[i];
-		x->cpu_ns = x->cpu_of_ns = x->count = x->ns = x->host_ns = x->least = x->most = x->bytes = 0;
+		x->cpu_ns = x->cpu_of_ns = x->count = x->ns = x->host_ns = x->min = x->max = x->bytes = 0;
 		x->flops = 0;
 		x->growth = 0;
 	}

@@ -16,7 +16,7 @@ struct yk_row {
 	const char *nodes; // "layer0/mlp: mul add; layer0: add": all nodes, by scope
 	int dtype;
 // totals over all calls
-	uint64_t count, ns, host_ns, least, most;
+	uint64_t count, ns, host_ns, min, max;
 	uint64_t cpu_ns, cpu_of_ns; // of all threads, in calls that took cpu_of_ns in total
 	uint64_t bytes; // read and written
 	double flops;   // NaN: not counted

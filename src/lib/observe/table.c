@@ -53,8 +53,8 @@ static void fill(const struct yk_profile *p, const struct yk_row *r, uint64_t al
 		.calls = r->count,
 		.total = total,
 		.mean = total / calls,
-		.least = isnan(total) ? NAN : 1e-9 * (double)r->least,
-		.most = isnan(total) ? NAN : 1e-9 * (double)r->most,
+		.min = isnan(total) ? NAN : 1e-9 * (double)r->min,
+		.max = isnan(total) ? NAN : 1e-9 * (double)r->max,
 		.share = isnan(total) ? NAN : 100 * ratio((double)r->ns, (double)all),
 		.host = 1e-9 * (double)r->host_ns,
 		.bytes = (double)r->bytes,
@@ -111,8 +111,8 @@ static double number(const struct yoke_profile_row *r, int column)
 	switch (column) {
 	case CALLS: return (double)r->calls;
 	case MEAN: return r->mean;
-	case MIN_TIME: return r->least;
-	case MAX_TIME: return r->most;
+	case MIN_TIME: return r->min;
+	case MAX_TIME: return r->max;
 	case SHARE: return r->share;
 	case HOST: return r->host;
 	case BYTES: return r->bytes;
@@ -234,8 +234,8 @@ static void add_row(struct text *t, unsigned flags, const struct yoke_profile_ro
 	add_number(t, r->total, 1e3, 11, 3);
 	add_number(t, r->share, 1, 6, 2);
 	add_number(t, r->mean, 1e6, 11, 1);
-	add_number(t, r->least, 1e6, 11, 1);
-	add_number(t, r->most, 1e6, 11, 1);
+	add_number(t, r->min, 1e6, 11, 1);
+	add_number(t, r->max, 1e6, 11, 1);
 	add_number(t, r->host, 1e3, 11, 3);
 	add_number(t, r->bytes, 1e-6, 11, 2);
 	add_number(t, r->flops, 1e-6, 12, 2);
@@ -262,7 +262,7 @@ static void add_row(struct text *t, unsigned flags, const struct yoke_profile_ro
 static struct yoke_profile_row others(const struct sorted *s, size_t from, size_t n)
 {
 	struct yoke_profile_row o = { .op = "others", .device = "", .implementation = "", .shapes = "", .range = "",
-				      .site = "", .scopes = "", .total = NAN, .mean = NAN, .least = NAN, .most = NAN,
+				      .site = "", .scopes = "", .total = NAN, .mean = NAN, .min = NAN, .max = NAN,
 				      .share = NAN, .gbs = NAN, .gflops = NAN, .roofline = NAN, .occupancy = NAN,
 				      .flops = NAN };
 	for (size_t i = from; i < n; i++) {
@@ -276,8 +276,8 @@ static struct yoke_profile_row others(const struct sorted *s, size_t from, size_
 			continue;
 		o.total = r->total + (isnan(o.total) ? 0 : o.total);
 		o.share = r->share + (isnan(o.share) ? 0 : o.share);
-		o.least = isnan(o.least) || r->least < o.least ? r->least : o.least;
-		o.most = isnan(o.most) || r->most > o.most ? r->most : o.most;
+		o.min = isnan(o.min) || r->min < o.min ? r->min : o.min;
+		o.max = isnan(o.max) || r->max > o.max ? r->max : o.max;
 	}
 	o.mean = o.total / (double)o.calls;
 	return o;

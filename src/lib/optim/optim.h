@@ -58,7 +58,7 @@ const struct yk_optim_kind *yk_optim_kind_find(const char *name); // NULL: there
 struct yk_optim_row {
 	const char *name;
 	enum { YK_OPTIM_INT, YK_OPTIM_REAL, YK_OPTIM_CHOICE } type;
-	double least, most;
+	double min, max;
 	const char *words; // each preceded by a blank
 };
 extern const struct yk_optim_row yk_optim_rows[YK_OPTIM_OPTION_COUNT];

@@ -28,9 +28,9 @@ int yk_optim_lamb(const struct yk_optim_pass *pass, struct yk_optim_group *g)
 {
 	static const struct yk_formula square = { "square", "x", "", "", "y", "y = x * x;" };
 	static const char step[] =
-		"least = norm_min; most = norm_max;" YK_TEXT_LAMB_STEP;
+		"low = norm_min; high = norm_max;" YK_TEXT_LAMB_STEP;
 	static const char unbounded[] = // 1 / 0 is infinity
-		"least = norm_min; most = 1 / 0;" YK_TEXT_LAMB_STEP;
+		"low = norm_min; high = 1 / 0;" YK_TEXT_LAMB_STEP;
 	const int n = g->n;
 	if (!(g->option[YK_O_adapt] > 0))
 		return yk_optim_map(pass, g, &(struct yk_optim_map){ 0 });

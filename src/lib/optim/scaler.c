@@ -39,12 +39,12 @@ static double or_default(double x, double by_default)
 
 static int check_rule(const struct yoke_scaler_options *r)
 {
-	if (!(r->least > 0 && isfinite(r->most) && r->least <= r->most))
-		return yk_fail(YOKE_EINVAL, "scaler_new: the scale stays within %g .. %g; give 0 < least <= most",
-			       r->least, r->most);
-	if (!(r->scale >= r->least && r->scale <= r->most))
-		return yk_fail(YOKE_EINVAL, "scaler_new: scale %g is not in %g .. %g, its least and most", r->scale,
-			       r->least, r->most);
+	if (!(r->min > 0 && isfinite(r->max) && r->min <= r->max))
+		return yk_fail(YOKE_EINVAL, "scaler_new: the scale stays within %g .. %g; give 0 < min <= max",
+			       r->min, r->max);
+	if (!(r->scale >= r->min && r->scale <= r->max))
+		return yk_fail(YOKE_EINVAL, "scaler_new: scale %g is not in %g .. %g, its min and max", r->scale,
+			       r->min, r->max);
 	if (!(r->growth > 1 && isfinite(r->growth)))
 		return yk_fail(YOKE_EINVAL, "scaler_new: growth %g; it is above 1", r->growth);
 	if (!(r->backoff > 0 && r->backoff < 1))
@@ -71,8 +71,8 @@ yoke_scaler *yoke_scaler_new(const struct yoke_scaler_options *given)
 	r.scale = or_default(r.scale, 65536);
 	r.growth = or_default(r.growth, 2);
 	r.backoff = or_default(r.backoff, 0.5);
-	r.least = or_default(r.least, 1);
-	r.most = or_default(r.most, 8388608);
+	r.min = or_default(r.min, 1);
+	r.max = or_default(r.max, 8388608);
 	r.interval = r.interval ? r.interval : 2000;
 	r.hysteresis = r.hysteresis ? r.hysteresis : 1;
 	if (check_rule(&r))
@@ -119,9 +119,9 @@ int yoke_scaler_load(yoke_scaler *s, const struct yoke_scaler_state *from)
 		err = yk_sized_take(&now, sizeof now, from, "scaler_load", "yoke_scaler_state");
 	if (err)
 		return err;
-	if (!(now.scale >= s->rule.least && now.scale <= s->rule.most))
-		return yk_fail(YOKE_EINVAL, "scaler_load: scale %g is not in %g .. %g", now.scale, s->rule.least,
-			       s->rule.most);
+	if (!(now.scale >= s->rule.min && now.scale <= s->rule.max))
+		return yk_fail(YOKE_EINVAL, "scaler_load: scale %g is not in %g .. %g", now.scale, s->rule.min,
+			       s->rule.max);
 	if (now.clean < 0 || now.clean >= s->rule.interval || now.left < 0 || now.left > s->rule.hysteresis)
 		return yk_fail(YOKE_EINVAL, "scaler_load: %" PRId64 " steps without an overflow and %" PRId64
 			       " overflows left; the interval is %" PRId64 ", the hysteresis %" PRId64, now.clean,
@@ -267,7 +267,7 @@ static void grow(struct yoke_scaler *s)
 		return;
 	s->now.clean = 0;
 	s->now.left = s->rule.hysteresis;
-	s->now.scale = fmin(s->now.scale * s->rule.growth, s->rule.most);
+	s->now.scale = fmin(s->now.scale * s->rule.growth, s->rule.max);
 }
 
 static int fall(struct yoke_scaler *s)
@@ -276,19 +276,19 @@ static int fall(struct yoke_scaler *s)
 	if (err)
 		return err;
 	s->now.clean = 0;
-	if (s->now.scale <= s->rule.least) {
+	if (s->now.scale <= s->rule.min) {
 		char which[200] = "all tensors together";
 		if (s->first >= 0 && s->name[s->first])
 			snprintf(which, sizeof which, "%s", s->name[s->first]);
 		else if (s->first >= 0)
 			snprintf(which, sizeof which, "tensor %" PRId64, s->first);
-		return yk_fail(YOKE_ERANGE, "scaler_update: overflow at the least loss scale, %g: the gradient of %s "
-			       "is not finite; use a smaller lr, bf16, or keep more scopes in f32", s->rule.least,
+		return yk_fail(YOKE_ERANGE, "scaler_update: overflow at the min loss scale, %g: the gradient of %s "
+			       "is not finite; use a smaller lr, bf16, or keep more scopes in f32", s->rule.min,
 			       which);
 	}
 	s->now.left -= s->now.left > 0;
 	if (!s->now.left)
-		s->now.scale = fmax(s->now.scale * s->rule.backoff, s->rule.least);
+		s->now.scale = fmax(s->now.scale * s->rule.backoff, s->rule.min);
 	return 0;
 }
 

@@ -53,15 +53,15 @@ double yk_schedule_lr(const struct yk_lr_schedule *s, int64_t t)
 	case YK_SCHEDULE_INVERSE_SQRT: return s->peak * sqrt((double)begin / (double)t);
 	case YK_SCHEDULE_COSINE:
 		if (s->cycle > 0)
-			return half_cosine(s->peak, s->least, of_cycle(s, k));
+			return half_cosine(s->peak, s->min, of_cycle(s, k));
 		break;
 	default: break;
 	}
 	if (t >= s->steps)
-		return s->least;
+		return s->min;
 	if (s->kind == YK_SCHEDULE_LINEAR)
-		return s->peak + (s->least - s->peak) * (k / all);
-	return half_cosine(s->peak, s->least, k / all); // also for the second half of onecycle
+		return s->peak + (s->min - s->peak) * (k / all);
+	return half_cosine(s->peak, s->min, k / all); // also for the second half of onecycle
 }
 
 int yk_schedule_ends(enum yk_schedule_kind kind)

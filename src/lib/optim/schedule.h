@@ -14,7 +14,7 @@ extern const char *const yk_schedule_names[YK_SCHEDULES];
 
 struct yk_lr_schedule {
 	enum yk_schedule_kind kind;
-	double peak, least;    // learning rate after warm-up, and the final one of kinds that have
+	double peak, min;    // learning rate after warm-up, and the final one of kinds that have
 			       // one
 	int64_t warmup, steps; // steps of warm-up; total steps
 	double factor, grow;   // STEP, EXPONENTIAL: decay factor; COSINE: ratio of successive cycle
@@ -26,18 +26,18 @@ struct yk_lr_schedule {
 // The rate of step t = 1, 2, ..: peak t/warmup up to t = warmup; after it, with k = t - max(warmup,
 // 1):
 //   constant      the peak
-//   cosine        half a cosine from the peak to `least` at t = steps (Loshchilov and Hutter 2017),
-//                 then `least`; with cycles, one after the other, each starting at the peak
-//   linear        a line to `least` at t = steps
+//   cosine        half a cosine from the peak to `min` at t = steps (Loshchilov and Hutter 2017),
+//                 then `min`; with cycles, one after the other, each starting at the peak
+//   linear        a line to `min` at t = steps
 //   step          peak factor^floor(k/every)
 //   exponential   peak factor^k
 //   inverse_sqrt  peak sqrt(max(warmup, 1)/t) (Vaswani et al. 2017)
 //   onecycle      half a cosine from peak/25 up to the peak at t = warmup, then half a cosine down
-//                 to `least` at t = steps (Smith and Topin 2018)
+//                 to `min` at t = steps (Smith and Topin 2018)
 double yk_schedule_lr(const struct yk_lr_schedule *, int64_t t);
 // Does the kind depend on `steps`?
 int yk_schedule_ends(enum yk_schedule_kind);
-// Defaults of `least` and, for onecycle, of `warmup`.
+// Defaults of `min` and, for onecycle, of `warmup`.
 double yk_schedule_min(enum yk_schedule_kind, double peak);
 int64_t yk_schedule_rise(enum yk_schedule_kind, int64_t steps);
 

@@ -82,10 +82,10 @@ static int parse(const struct yk_optim_kind *k, const char *call, int option, co
 		return 0;
 	}
 	const bool whole = row->type == YK_OPTIM_INT;
-	if (!number(text, &x) || !(x >= row->least && x <= row->most) || (whole && x != floor(x)))
+	if (!number(text, &x) || !(x >= row->min && x <= row->max) || (whole && x != floor(x)))
 		return yk_fail(YOKE_EINVAL, "%s: %s: %s=%s: must be a %snumber from %g to %s%g", call, k->name,
-			       row->name, text, whole ? "whole " : "", row->least,
-			       row->most == YK_BELOW_1 ? "below " : "", row->most);
+			       row->name, text, whole ? "whole " : "", row->min,
+			       row->max == YK_BELOW_1 ? "below " : "", row->max);
 	*to = x;
 	return 0;
 }
@@ -203,7 +203,7 @@ struct yk_lr_schedule yk_optim_schedule(const double *o)
 	const double warmup = o[YK_O_warmup], min = o[YK_O_lr_min], cycle = o[YK_O_lr_cycle];
 	return (struct yk_lr_schedule){
 		.kind = kind, .peak = o[YK_O_lr], .steps = steps,
-		.least = min == YK_OPTIM_NOT_GIVEN ? yk_schedule_min(kind, o[YK_O_lr]) : min,
+		.min = min == YK_OPTIM_NOT_GIVEN ? yk_schedule_min(kind, o[YK_O_lr]) : min,
 		.warmup = warmup == YK_OPTIM_NOT_GIVEN ? yk_schedule_rise(kind, steps) : (int64_t)warmup,
 		.factor = o[YK_O_lr_factor], .grow = o[YK_O_lr_cycle_grow],
 		.every = (int64_t)o[YK_O_lr_every], .cycle = cycle > 0 ? (int64_t)cycle : 0,

@@ -193,12 +193,12 @@ static int add_row(struct yk_view *v, const char *stage, uint32_t line, const st
 		if (!set_value(v, c, at, row, p->value))
 			return yk_fail(YOKE_ENOMEM, "%s: no memory for its lines", v->folder);
 		if (!k->count++)
-			k->first = k->least = k->greatest = p->value, k->min_step = f->step;
+			k->first = k->min = k->max = p->value, k->min_step = f->step;
 		k->last = p->value;
-		if (p->value < k->least)
-			k->least = p->value, k->min_step = f->step;
-		if (p->value > k->greatest)
-			k->greatest = p->value;
+		if (p->value < k->min)
+			k->min = p->value, k->min_step = f->step;
+		if (p->value > k->max)
+			k->max = p->value;
 	}
 	t->rows++;
 	return 0;

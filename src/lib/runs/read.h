@@ -20,7 +20,7 @@ enum {
 struct yk_view_column {
 	char name[YK_VIEW_NAME];
 	uint64_t count; // of non-null values
-	double first, last, least, greatest;
+	double first, last, min, max;
 	int64_t min_step;
 };
 

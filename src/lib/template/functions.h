@@ -41,9 +41,9 @@ const struct yk_chars *yk_arg_chars(struct yk_render *, const struct yk_args *, 
 // str.format and the operator %.
 struct yk_value yk_format_braces(struct yk_render *, const struct yk_chars *, const struct yk_args *);
 struct yk_value yk_format_percent(struct yk_render *, const struct yk_chars *, struct yk_value);
-// Occurrences of `old` are replaced, up to `most` of them (negative: all).
+// Occurrences of `old` are replaced, up to `max` of them (negative: all).
 struct yk_value yk_v_replace(struct yk_render *, const struct yk_chars *, const struct yk_chars *old, const struct yk_chars *by,
-			     int64_t most);
+			     int64_t max);
 enum yk_letter_case { YK_LOWER, YK_UPPER, YK_CAPITAL, YK_TITLE, YK_SWAP };
 struct yk_value yk_v_case(struct yk_render *, const struct yk_chars *, enum yk_letter_case);
 bool yk_v_is_case(const struct yk_chars *, bool upper); // str.isupper, str.islower

@@ -280,18 +280,18 @@ static struct yk_value zfill(struct yk_render *r, struct yk_value v, const struc
 
 // ---- search ----
 
-struct yk_value yk_v_replace(struct yk_render *r, const struct yk_chars *c, const struct yk_chars *old, const struct yk_chars *by, int64_t most)
+struct yk_value yk_v_replace(struct yk_render *r, const struct yk_chars *c, const struct yk_chars *old, const struct yk_chars *by, int64_t max)
 {
 	struct yk_text to = { 0 };
 	const char *at = c->s, *end = c->s + c->n;
-	while (most != 0 && yk_render_charge(r, 1)) {
+	while (max != 0 && yk_render_charge(r, 1)) {
 		const char *hit = old->n ? memmem(at, (size_t)(end - at), old->s, old->n) : at;
 		if (!hit)
 			break;
 		yk_text_add(&to, c, at, (size_t)(hit - at));
 		yk_text_add(&to, by, by->s, by->n);
 		at = hit + old->n;
-		most--;
+		max--;
 		if (to.s.n > (size_t)YK_RENDER_MEMORY)
 			yk_render_fail(r, YOKE_ERANGE, "replace makes more than %lld MiB", (long long)(YK_RENDER_MEMORY >> 20));
 		if (old->n)
@@ -308,10 +308,10 @@ struct yk_value yk_v_replace(struct yk_render *r, const struct yk_chars *c, cons
 static struct yk_value replace(struct yk_render *r, struct yk_value v, const struct yk_args *a)
 {
 	const struct yk_chars *old = yk_arg_chars(r, a, 0), *by = yk_arg_chars(r, a, 1);
-	const int64_t most = yk_arg_int(r, a, 2, -1);
+	const int64_t max = yk_arg_int(r, a, 2, -1);
 	if (!r->failed && (!old || !by))
 		return yk_render_fail(r, YOKE_EFORMAT, "replace needs two strings");
-	return r->failed ? v : yk_v_replace(r, v.s, old, by, most);
+	return r->failed ? v : yk_v_replace(r, v.s, old, by, max);
 }
 
 static const char *last_hit(const char *from, const char *end, const struct yk_chars *what)
@@ -388,7 +388,7 @@ static void add_interval(struct yk_render *r, struct yk_value list, const struct
 	yk_v_append(r, list, yk_v_part(r, c, from, (size_t)(to - from)));
 }
 
-static void split_space(struct yk_render *r, const struct yk_chars *c, int64_t most, struct yk_value list)
+static void split_space(struct yk_render *r, const struct yk_chars *c, int64_t max, struct yk_value list)
 {
 	const char *at = c->s, *end = c->s + c->n;
 	while (!r->failed) {
@@ -401,7 +401,7 @@ static void split_space(struct yk_render *r, const struct yk_chars *c, int64_t m
 		const char *word = at, *next = at;
 		while (at < end && !yk_py_space(yk_char_next(&next)))
 			at = next;
-		if (most-- == 0) {
+		if (max-- == 0) {
 			const struct yk_chars tail = { word, (size_t)(end - word), 0, NULL };
 			yk_chars_strip(&tail, NULL, false, true, &from, &to);
 			return add_interval(r, list, c, word, word + to);
@@ -420,7 +420,7 @@ static void reverse_list(struct yk_value list)
 	}
 }
 
-static void rsplit_space(struct yk_render *r, const struct yk_chars *c, int64_t most, struct yk_value list)
+static void rsplit_space(struct yk_render *r, const struct yk_chars *c, int64_t max, struct yk_value list)
 {
 	struct yk_chars rest = *c;
 	while (!r->failed) {
@@ -429,7 +429,7 @@ static void rsplit_space(struct yk_render *r, const struct yk_chars *c, int64_t 
 		rest.n = to;
 		if (!to)
 			break;
-		if (most-- == 0) {
+		if (max-- == 0) {
 			add_interval(r, list, c, rest.s, rest.s + rest.n);
 			break;
 		}
@@ -449,17 +449,17 @@ static void rsplit_space(struct yk_render *r, const struct yk_chars *c, int64_t 
 	reverse_list(list);
 }
 
-static void split_by(struct yk_render *r, const struct yk_chars *c, const struct yk_chars *by, int64_t most, bool last, struct yk_value list)
+static void split_by(struct yk_render *r, const struct yk_chars *c, const struct yk_chars *by, int64_t max, bool last, struct yk_value list)
 {
 	const char *at = c->s, *end = c->s + c->n, *hit;
 	if (!last) {
-		while (most-- != 0 && !r->failed && (hit = memmem(at, (size_t)(end - at), by->s, by->n)) != NULL) {
+		while (max-- != 0 && !r->failed && (hit = memmem(at, (size_t)(end - at), by->s, by->n)) != NULL) {
 			add_interval(r, list, c, at, hit);
 			at = hit + by->n;
 		}
 		return add_interval(r, list, c, at, end);
 	}
-	while (most-- != 0 && !r->failed && (hit = last_hit(at, end, by)) != NULL && yk_render_charge(r, (size_t)(end - at) / 256)) {
+	while (max-- != 0 && !r->failed && (hit = last_hit(at, end, by)) != NULL && yk_render_charge(r, (size_t)(end - at) / 256)) {
 		add_interval(r, list, c, hit + by->n, end);
 		end = hit;
 	}
@@ -470,18 +470,18 @@ static void split_by(struct yk_render *r, const struct yk_chars *c, const struct
 static struct yk_value divide(struct yk_render *r, struct yk_value v, const struct yk_args *a, bool last)
 {
 	const struct yk_chars *by = yk_arg_chars(r, a, 0);
-	const int64_t most = yk_arg_int(r, a, 1, -1);
+	const int64_t max = yk_arg_int(r, a, 1, -1);
 	struct yk_value list = yk_v_list(r, YK_V_LIST, 0);
 	if (!yk_render_charge(r, v.s->n / 64))
 		return v;
 	if (by && !by->n)
 		return yk_render_fail(r, YOKE_EFORMAT, "split: the separator is empty");
 	if (by)
-		split_by(r, v.s, by, most, last, list);
+		split_by(r, v.s, by, max, last, list);
 	else if (last)
-		rsplit_space(r, v.s, most, list);
+		rsplit_space(r, v.s, max, list);
 	else
-		split_space(r, v.s, most, list);
+		split_space(r, v.s, max, list);
 	return list;
 }
 

@@ -168,7 +168,7 @@ static int unigram(yoke_tokenizer *t, const json_t *j)
 	const json_t *list = json_object_get(j, "vocab"), *x,
 		     *unknown = json_object_get(j, "unk_id");
 	struct yk_token_model *m = &t->model;
-	double least = 0;
+	double min = 0;
 	size_t i;
 
 	m->kind = YK_UNIGRAM;
@@ -189,12 +189,12 @@ static int unigram(yoke_tokenizer *t, const json_t *j)
 		if (e < 0)
 			return e;
 		m->score[i] = json_number_value(score);
-		least = i && least < m->score[i] ? least : m->score[i];
+		min = i && min < m->score[i] ? min : m->score[i];
 		if (json_string_length(s) && yk_trie_add(&m->trie, json_string_value(s),
 							 json_string_length(s), (int32_t)i) < 0)
 			return yk_fail(YOKE_ENOMEM, "%s: no memory for %zu tokens", t->name, n);
 	}
-	m->unknown_score = least - 10;
+	m->unknown_score = min - 10;
 	if (unknown && !json_is_null(unknown)) {
 		int64_t id;
 		if (yk_json_int(j, t->name, "unk_id", 0, (int64_t)n - 1, &id) < 0)
@@ -207,7 +207,7 @@ static int unigram(yoke_tokenizer *t, const json_t *j)
 static int wordpiece(yoke_tokenizer *t, const json_t *j)
 {
 	struct yk_token_model *m = &t->model;
-	int64_t most = 100;
+	int64_t max = 100;
 	int e = vocabulary(t, j);
 
 	m->kind = YK_WORDPIECE;
@@ -220,8 +220,8 @@ static int wordpiece(yoke_tokenizer *t, const json_t *j)
 		m->prefix_bytes = 2;
 	}
 	if (e == 0 && json_object_get(j, "max_input_chars_per_word"))
-		e = yk_json_int(j, t->name, "max_input_chars_per_word", 0, INT32_MAX, &most);
-	m->word_max = (size_t)most;
+		e = yk_json_int(j, t->name, "max_input_chars_per_word", 0, INT32_MAX, &max);
+	m->word_max = (size_t)max;
 	return e;
 }
 
@@ -267,13 +267,13 @@ static int added(yoke_tokenizer *t, const json_t *list)
 
 	if (list && !json_is_null(list) && !json_is_array(list))
 		return yk_fail(YOKE_EFORMAT, "%s: 'added_tokens' is not a list", t->name);
-	const int64_t most = 4 * (int64_t)t->vocab.count + 65536;
+	const int64_t max = 4 * (int64_t)t->vocab.count + 65536;
 	json_array_foreach (list, i, j) {
 		struct yk_added_token x = { 0 };
 		bool normalized;
 		int64_t id;
 		const char *s;
-		if (yk_json_int(j, t->name, "id", 0, most, &id) < 0 ||
+		if (yk_json_int(j, t->name, "id", 0, max, &id) < 0 ||
 		    yk_json_str(j, t->name, "content", &s) < 0 ||
 		    flag(t, j, "special", &x.special) < 0 ||
 		    flag(t, j, "single_word", &x.word) < 0 || flag(t, j, "lstrip", &x.left) < 0 ||

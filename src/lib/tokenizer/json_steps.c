@@ -73,12 +73,12 @@ static int string(yoke_tokenizer *t, const json_t *j, const char *key, const cha
 	return 0;
 }
 
-static int count(const yoke_tokenizer *t, const json_t *j, const char *key, size_t least,
+static int count(const yoke_tokenizer *t, const json_t *j, const char *key, size_t min,
 		 size_t *to)
 {
 	int64_t n;
 
-	if (yk_json_int(j, t->name, key, (int64_t)least, INT32_MAX, &n) < 0)
+	if (yk_json_int(j, t->name, key, (int64_t)min, INT32_MAX, &n) < 0)
 		return YOKE_EFORMAT;
 	*to = (size_t)n;
 	return 0;

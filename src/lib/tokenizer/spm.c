@@ -53,7 +53,7 @@ static int piece(yoke_tokenizer *t, size_t i, const struct yk_spm_piece *x)
 int yk_spm_build(yoke_tokenizer *t, enum yk_model_kind kind, const struct yk_spm_piece *p, size_t n)
 {
 	struct yk_token_model *m = &t->model;
-	float least = INFINITY, most = -INFINITY;
+	float min = INFINITY, max = -INFINITY;
 
 	t->spm.on = true;
 	m->kind = kind;
@@ -70,8 +70,8 @@ int yk_spm_build(yoke_tokenizer *t, enum yk_model_kind kind, const struct yk_spm
 		if (e < 0)
 			return e;
 		if (p[i].type == YK_PIECE_NORMAL) {
-			least = fminf(least, p[i].score);
-			most = fmaxf(most, p[i].score);
+			min = fminf(min, p[i].score);
+			max = fmaxf(max, p[i].score);
 		}
 	}
 	if (m->unknown < 0)
@@ -82,10 +82,10 @@ int yk_spm_build(yoke_tokenizer *t, enum yk_model_kind kind, const struct yk_spm
 			return yk_fail(YOKE_EFORMAT,
 				       "%s: byte fallback is on, but <0x%02X> is no piece", t->name,
 				       i);
-	m->unknown_score = (float)(least - 10);
+	m->unknown_score = (float)(min - 10);
 	for (size_t i = 0; kind == YK_UNIGRAM && i < n; i++) {
 		if (p[i].type == YK_PIECE_USER) // longer ones are preferred
-			m->score[i] = (double)((float)p[i].n * most) - 0.1;
+			m->score[i] = (double)((float)p[i].n * max) - 0.1;
 		if (!isnan(m->score[i]) && yk_trie_add(&m->trie, p[i].s, p[i].n, (int32_t)i) < 0)
 			return yk_fail(YOKE_ENOMEM, "%s: no memory for %zu pieces", t->name, n);
 	}
