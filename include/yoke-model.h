@@ -17,6 +17,8 @@
 #ifndef YOKE_MODEL_H
 #define YOKE_MODEL_H
 
+#include <yoke-data.h>
+#include <yoke-nn.h>
 #include <yoke-tokenizer.h>
 #include <yoke.h>
 
@@ -138,6 +140,75 @@ YOKE_API int yoke_generation_next(yoke_generation *, int32_t *ids);
 // Finishes text number `text`, counted from 0.
 YOKE_API int yoke_generation_end(yoke_generation *, int text);
 YOKE_API void yoke_generation_free(yoke_generation *); // NULL is fine
+
+// ---- Fine-tuning ----
+
+// Trains a model's low-rank adapters, or all of its weights, with yoke_fit or a loop of one's own:
+//
+//	struct yoke_lora_options lora = { .size = sizeof lora, .rank = 8, .alpha = 16, .targets = "q,v" };
+//	struct yoke_text_options text = { .size = sizeof text, .context = 256 };
+//	yoke_model_adapt(m, &lora);
+//	yoke_module *net = yoke_model_module(m);             // its parameters are the adapters
+//	yoke_dataset *set = yoke_model_dataset(m, "text.txt", &text);
+//	yoke_loader *loader = yoke_loader_new(set, "batch=8 seed=1");
+//	..                                                   // yoke_fit, whose loss is yoke_model_loss
+//	yoke_model_save_adapter(m, "adapter", 0);
+//
+// With the same settings the losses have the bits of those of `yoke train init= lora=`.
+
+// Low-rank adapters (LoRA, Hu et al. 2021): the weights W of chosen matrices are frozen, and may be
+// quantized; the model computes y = W x + alpha/rank B (A x).
+struct yoke_lora_options {
+	size_t size;         // sizeof, set by the caller
+	int64_t rank;        // 1 .. 65536
+	double alpha;
+	const char *targets; // comma-separated: q, k, v, o, gate, up, down, or all; NULL: q,v
+	uint64_t seed;       // of A's initial values, uniform in -1/sqrt(in) .. 1/sqrt(in); B is 0
+};
+// Adds adapters, which change no logits before they are trained.  EINVAL: the model has adapters, or
+// lacks one of the matrices, or an option is out of range; EUNSUPPORTED: an encoder; the model is
+// unchanged.
+YOKE_API int yoke_model_adapt(yoke_model *, const struct yoke_lora_options *);
+// Adds adapters with the values of a folder that PEFT or yoke_model_save_adapter wrote, or of a run of
+// `yoke train lora=` on the same model.  ENOENT; EFORMAT: damaged; EINVAL: for another model, or the
+// model has adapters; EUNSUPPORTED: of a kind that yoke does not compute, which is named.
+YOKE_API int yoke_model_load_adapter(yoke_model *, const char *folder);
+// Writes the adapters as PEFT does: adapter_config.json and adapter_model.safetensors.  EINVAL: the
+// model has none, or the folder exists; with overwrite, one that holds an adapter is replaced.
+YOKE_API int yoke_model_save_adapter(const yoke_model *, const char *folder, int overwrite);
+// Adds the adapters to the weights, which keep their format, and removes them.  EINVAL: the model has
+// none; EUNSUPPORTED: a quantized weight; the model is unchanged then.
+YOKE_API int yoke_model_merge_adapter(yoke_model *);
+// A module whose parameters are those that can be trained: the adapters' A and B, or, without
+// adapters, all weights of a model that was opened with dtype f32 (otherwise EINVAL).  It computes
+// logits, as yoke_model_logits.  The caller frees it; it is valid until the model is freed, adapted or
+// merged.
+YOKE_API yoke_module *yoke_model_module(yoke_model *);
+
+struct yoke_text_options {
+	size_t size;      // sizeof, set by the caller
+	int64_t context;  // tokens of a window; 0: the model's context
+	int separate;     // of conversations: 1: one per window, padded; 0: several, packed, which do not
+			  // see each other
+	// Data in memory instead of files: a text in UTF-8, or JSON lines if the name in `paths` ends with
+	// .jsonl; or ids.
+	const char *text;
+	size_t bytes;
+	const int32_t *ids;
+	int64_t count;
+};
+// Windows of text for yoke_model_loss, as `yoke train init=` reads them with valid=0: files of text,
+// token files, or folders, which are split into windows of context + 1 tokens; or .jsonl files of
+// conversations {"messages": [..]}, {"prompt": .., "completion": ..} or {"text": ..}, to which the
+// model's chat template is applied, and of which only the assistant's tokens are learned.  One field,
+// "ids" i32 [context + 1], or of conversations [3,context]: ids, targets (-1: none), positions in each
+// text.  `paths` is comma-separated; for data in memory it is a name for messages, or NULL.  ENOENT,
+// EIO; EFORMAT names file and line; ERANGE: less than one window, or an id that the model does not
+// have; EINVAL: context out of range; EUNSUPPORTED: an encoder.
+YOKE_API yoke_dataset *yoke_model_dataset(yoke_model *, const char *paths, const struct yoke_text_options *);
+// The mean loss of windows i32 [B,T + 1] or [B,3,T] of such a dataset over their targets: a scalar.
+// ESHAPE: another shape, or T exceeds the context; EUNSUPPORTED: an encoder.
+YOKE_API yoke_tensor *yoke_model_loss(yoke_model *, yoke_tensor *windows);
 
 // ---- ONNX ----
 

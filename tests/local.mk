@@ -168,6 +168,7 @@ test_programs = \
 	tests/chat.t \
 	tests/adapters.t \
 	tests/adapter_files.t \
+	tests/finetune.t \
 	tests/held.t \
 	tests/safetensors.t \
 	tests/scan_map.t \
@@ -468,6 +469,7 @@ tests_chat_t_SOURCES = tests/chat.c tests/models/recorded.h tests/models/recorde
 tests_chat_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
 tests_adapters_t_SOURCES = tests/adapters.c tests/models/recorded.h tests/models/recorded_files.h
 tests_onnx_t_SOURCES = tests/onnx.c tests/onnx_case.h
+tests_finetune_t_SOURCES = tests/finetune.c tests/models/recorded.h tests/models/recorded_files.h
 tests_adapter_files_t_SOURCES = tests/adapter_files.c tests/models/recorded.h tests/models/recorded_files.h \
 	tests/models/recorded_adapters.h
 tests_safetensors_t_SOURCES = tests/safetensors.c

@@ -629,6 +629,29 @@ static inline yoke_model *model_with_words(void)
 	fclose(f);
 	return model();
 }
+static inline struct yoke_lora_options *lora_options(void)
+{
+	static struct yoke_lora_options o;
+	o = (struct yoke_lora_options){ .size = sizeof o, .rank = 1, .alpha = 1, .targets = "q" };
+	return &o;
+}
+static inline struct yoke_text_options *text_options(void)
+{
+	static struct yoke_text_options o;
+	o = (struct yoke_text_options){ .size = sizeof o, .context = 1, .text = "a b a b", .bytes = 7 };
+	return &o;
+}
+static inline yoke_model *adapted(void)
+{
+	yoke_model *m = model();
+	yoke_model_adapt(m, lora_options());
+	return m;
+}
+static inline const char *adapter_folder(void)
+{
+	yoke_model_save_adapter(adapted(), "adapter", 1);
+	return "adapter";
+}
 STRUCT(embed_options, yoke_embed_options)
 STRUCT(onnx_options, yoke_onnx_options)
 STRUCT(generation_options, yoke_generation_options)

@@ -40,6 +40,9 @@ ARGS = {
     "generation_next": "generation(), (int32_t *)numbers64()",
     "model_embed_texts": 'model_with_words(), 1, (const char *const[64]){ "a" }, embed_options(), floats()',
     "model_open": "model_folder(), model_options()", "model_logits": "model(), ids22()", "model_parameters": "model(), 2, room(), (const char **)pointers()",
+    "model_adapt": "model(), lora_options()", "model_load_adapter": "model(), adapter_folder()",
+    "model_save_adapter": 'adapted(), "new-adapter", 1', "model_merge_adapter": "adapted()", "model_module": "adapted()",
+    "model_dataset": 'model_with_words(), "text", text_options()', "model_loss": "adapted(), ids22()",
     "onnx_write": '"new.onnx", 2, list22(), 2, list22(), onnx_options()',
     "cube_open": "cube_path(), NULL", "cube_write": '"new.hdr", new_cube(), floats()',
     "dataset_cube_files": "cube_files()", "dataset_cubes": "1, cube_paths(), label_paths(), NULL",
@@ -155,7 +158,7 @@ STRUCTS = {
 # size of a struct that only the library makes.
 OPTIONAL = {
     "generation_again": "options",
-    "generation_new": "options", "generation_free": "generation", "model_embed": "options", "model_embed_texts": "options", "model_open": "options", "onnx_write": "options", "model_free": "model", "tokenizer_free": "tokenizer", "chat_template_free": "chat_template", "chat_template_render": "options options.tools options.variables",
+    "generation_new": "options", "generation_free": "generation", "model_embed": "options", "model_embed_texts": "options", "model_open": "options", "onnx_write": "options", "model_free": "model", "model_dataset": "paths", "tokenizer_free": "tokenizer", "chat_template_free": "chat_template", "chat_template_render": "options options.tools options.variables",
     "tokenizer_train": "bytes",
     "chat_template_render_spans": "options options.tools options.variables", "chat_template_encode": "options options.tools options.variables",
     "chat_template_encode_json": "options options.tools options.variables",

@@ -68,23 +68,9 @@ int yk_trained_adapt(const char *path, const struct yk_model_shape *s, const str
 	return e;
 }
 
-static int attach(struct yk_network *net, const char *path, const char *adapter)
-{
-	const struct yk_family *f = net->model == &yk_model_decoder ? yk_family_named(net->shape.decoder.family) : NULL;
-	struct yk_adapter x;
-	if (!f || net->adapters)
-		return yk_fail(YOKE_EINVAL, "adapter=%s: %s %s", adapter, path, f ? "has adapters already" : "is no pretrained model");
-	int e = yk_adapter_open(adapter, path, f, &net->shape, &x);
-	if (e < 0)
-		return e;
-	e = yk_adapter_apply(&x, net);
-	yk_adapter_close(&x);
-	return e;
-}
-
 int yk_trained_attach(struct yk_trained *t, const char *path, const char *adapter)
 {
-	return attach(t->net, path, adapter);
+	return yk_adapter_attach(adapter, path, t->net);
 }
 
 int yk_trained_adapt_as(const char *path, const struct yk_model_shape *s, const struct yoke_model_options *o, const char *adapter,
@@ -95,7 +81,7 @@ int yk_trained_adapt_as(const char *path, const struct yk_model_shape *s, const 
 	if (e < 0)
 		return e;
 	net->shape.context = s->context;
-	e = attach(net, path, adapter);
+	e = yk_adapter_attach(adapter, path, net);
 	if (e < 0)
 		yk_network_free(net);
 	else

@@ -118,6 +118,43 @@ static int read_file(void *arg, const char *path, bool named)
 	return e < 0 ? e : d->files > before;
 }
 
+// ---- memory ----
+
+static bool in_memory(const struct yk_data_spec *spec)
+{
+	return spec->text || spec->ids;
+}
+
+static int take_ids(struct yk_data *d, const char *name, const struct yk_data_spec *spec)
+{
+	const int32_t size = yk_tokenizer_size(d->tokenizer);
+	const int e = yk_tokens_reserve(&d->tokens, size, (size_t)spec->id_count);
+	for (int64_t i = 0; i < spec->id_count && e == 0; i++) {
+		if (spec->ids[i] < 0 || spec->ids[i] >= size)
+			return yk_fail(YOKE_ERANGE, "%s: id %d at %lld is not in 0 .. %d", name, (int)spec->ids[i], (long long)i,
+				       (int)size - 1);
+		yk_tokens_add(&d->tokens, spec->ids[i]);
+	}
+	if (e == 0)
+		d->fingerprint = yk_hash(spec->ids, (size_t)spec->id_count * sizeof *spec->ids, d->fingerprint);
+	return e;
+}
+
+static int take_memory(struct yk_data *d, const char *name, const struct yk_data_spec *spec)
+{
+	if (spec->ids)
+		return take_ids(d, name, spec);
+	if (memchr(spec->text, 0, spec->text_bytes))
+		return yk_fail(YOKE_EFORMAT, "%s: has a NUL byte, and is no text", name);
+	return take_text(d, name, (char *)(uintptr_t)spec->text, spec->text_bytes, true);
+}
+
+// Reads all of the data.
+static int take_all(struct yk_data *d, const char *paths, const struct yk_data_spec *spec)
+{
+	return in_memory(spec) ? take_memory(d, paths, spec) : yk_walk(paths, read_file, d);
+}
+
 // ---- windows ----
 
 int yk_data_split(const char *what, int64_t n, const struct yk_data_spec *spec, int64_t *start)
@@ -179,7 +216,7 @@ static void report_skipped(const struct yk_data *d, const char *paths)
 static int read_text(struct yk_data *d, const char *paths, const struct yk_data_spec *spec)
 {
 	int64_t start = 0;
-	int e = yk_walk(paths, read_file, d);
+	int e = take_all(d, paths, spec);
 	if (e == 0 && spec->limit && (int64_t)d->tokens.count > spec->limit) {
 		d->tokens.count = (size_t)spec->limit;
 		d->fingerprint = yk_hash(&spec->limit, sizeof spec->limit, d->fingerprint);
@@ -212,7 +249,11 @@ static int find_lines(void *arg, const char *path, bool named)
 static bool are_chats(const char *paths, const struct yk_tokenizer *t, const struct yk_data_spec *spec)
 {
 	bool found = false;
-	if (!spec->chats || !yk_tokenizer_pretrained(t) || (spec->field && *spec->field) || yk_data_piped(paths))
+	if (!spec->chats || !yk_tokenizer_pretrained(t) || (spec->field && *spec->field))
+		return false;
+	if (in_memory(spec))
+		return spec->text && yk_jsonl_is(paths);
+	if (yk_data_piped(paths))
 		return false;
 	struct yk_error_aside *aside = yk_error_aside();
 	if (yk_walk(paths, find_lines, &found) < 0) // the error is reported when the files are read
@@ -226,7 +267,7 @@ static int read_chats(struct yk_data *d, const char *paths, const struct yk_data
 	if (spec->limit)
 		return yk_fail(YOKE_EINVAL, "%s: limit is of text, and these are conversations; give less of them", paths);
 	d->chats = yk_chats_new(d->tokenizer, d->context);
-	int e = d->chats ? yk_walk(paths, read_file, d) : yoke_error_code();
+	int e = d->chats ? take_all(d, paths, spec) : yoke_error_code();
 	if (e == 0)
 		e = yk_chats_windows(d->chats, paths, spec->valid, spec->pack, &d->train, &d->valid);
 	if (e < 0)
@@ -274,7 +315,7 @@ struct yk_data *yk_data_new(const char *paths, struct yk_tokenizer *tokenizer,
 	d->arg = d;
 	d->field = spec->field;
 	d->share = spec->valid;
-	const bool prepared = yk_data_prepared(paths, spec), chats = !prepared && are_chats(paths, tokenizer, spec);
+	const bool prepared = !in_memory(spec) && yk_data_prepared(paths, spec), chats = !prepared && are_chats(paths, tokenizer, spec);
 	if ((prepared ? open_tokens : chats ? read_chats : read_text)(d, paths, spec) < 0) {
 		yk_data_free(d);
 		return NULL;

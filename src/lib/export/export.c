@@ -263,18 +263,6 @@ int yk_export_target(const char *path, const char *to, bool overwrite)
 
 // ---- values ----
 
-// Adds alpha/rank B A.
-static void add_rows(const struct yk_adapter_layer *l, int64_t from, int64_t rows, float *to)
-{
-	const double scale = l->is.alpha / (double)l->is.rank;
-	for (int64_t r = 0; r < rows; r++)
-		for (int64_t k = 0; k < l->is.rank; k++) {
-			const float b = (float)(scale * (double)l->b[(from + r) * l->is.rank + k]);
-			for (int64_t c = 0; c < l->in; c++)
-				to[r * l->in + c] += b * l->a[k * l->in + c];
-		}
-}
-
 // Rows of the segments' own order, in the decoder's layout.
 static int decoder_rows(const struct yk_export_tensor *t, int64_t from, int64_t rows, float *to)
 {
@@ -288,7 +276,7 @@ static int decoder_rows(const struct yk_export_tensor *t, int64_t from, int64_t 
 		if (first < last)
 			e = yk_weight_source_rows(s, first - before, last - first, to + (first - from) * columns);
 		if (first < last && e == 0 && t->added[i])
-			add_rows(t->added[i], first - before, last - first, to + (first - from) * columns);
+			yk_adapter_add_rows(t->added[i], first - before, last - first, to + (first - from) * columns);
 		before = end;
 	}
 	return e;

@@ -51,6 +51,17 @@ const struct yk_adapter_layer *yk_adapter_find(const struct yk_adapter *x, const
 	return NULL;
 }
 
+void yk_adapter_add_rows(const struct yk_adapter_layer *l, int64_t from, int64_t rows, float *to)
+{
+	const double scale = l->is.alpha / (double)l->is.rank;
+	for (int64_t r = 0; r < rows; r++)
+		for (int64_t k = 0; k < l->is.rank; k++) {
+			const float b = (float)(scale * (double)l->b[(from + r) * l->is.rank + k]);
+			for (int64_t c = 0; c < l->in; c++)
+				to[r * l->in + c] += b * l->a[k * l->in + c];
+		}
+}
+
 // ---- networks ----
 
 int yk_adapter_apply(const struct yk_adapter *x, struct yk_network *n)
@@ -308,4 +319,20 @@ int yk_adapter_open(const char *path, const char *model, const struct yk_family 
 		return yk_fail(YOKE_ENOENT, "%s: is no folder with an adapter", path);
 	return yk_checkpoint_exists(path) ? open_run(path, model, s, to) :
 					    open_peft(path, f, s, to);
+}
+
+int yk_adapter_attach(const char *adapter, const char *model, struct yk_network *n)
+{
+	const struct yk_family *f =
+		n->model == &yk_model_decoder ? yk_family_named(n->shape.decoder.family) : NULL;
+	struct yk_adapter x;
+	if (!f || n->adapters)
+		return yk_fail(YOKE_EINVAL, "adapter=%s: %s %s", adapter, model,
+			       f ? "has adapters already" : "is no pretrained language model");
+	int e = yk_adapter_open(adapter, model, f, &n->shape, &x);
+	if (e < 0)
+		return e;
+	e = yk_adapter_apply(&x, n);
+	yk_adapter_close(&x);
+	return e;
 }

@@ -36,6 +36,11 @@ const struct yk_adapter_layer *yk_adapter_find(const struct yk_adapter *, const 
 // Adds a layer, with room for its values; NULL: ENOMEM.
 struct yk_adapter_layer *yk_adapter_add(struct yk_adapter *, const struct yk_lora_layer *,
 					int64_t in, int64_t out);
+// Opens an adapter and applies it to the network of a model with that path.  EINVAL: the network has
+// adapters, or is no decoder; otherwise as yk_adapter_open.
+int yk_adapter_attach(const char *adapter, const char *model, struct yk_network *);
+// Adds alpha/rank B A to rows from .. from + rows - 1 of a weight [out,in].
+void yk_adapter_add_rows(const struct yk_adapter_layer *, int64_t from, int64_t rows, float *to);
 // Copies the adapters of a network.
 int yk_adapter_take(const struct yk_network *, struct yk_adapter *);
 // Writes a folder of PEFT, or into an existing one.  base: path of the frozen model.

@@ -12,6 +12,8 @@ libyokecore_la_SOURCES += \
 	src/lib/models/family.h \
 	src/lib/models/family_gguf.c \
 	src/lib/models/family_hf.c \
+	src/lib/models/finetune.c \
+	src/lib/models/finetune_data.c \
 	src/lib/models/generate.c \
 	src/lib/models/generate.h \
 	src/lib/models/held.c \

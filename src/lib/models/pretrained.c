@@ -220,7 +220,7 @@ int yk_pretrained_open(const char *path, const struct yoke_model_options *option
 	struct yk_pretrained p = { 0 };
 	struct yk_model_shape shape;
 	struct yk_weights *w = NULL;
-	int format;
+	int format = YK_WEIGHTS_AS_PUBLISHED;
 	if (options && yk_sized_take(&o, sizeof o, options, "model_open", "yoke_model_options") < 0)
 		return yoke_error_code();
 	if (!path)
@@ -235,6 +235,7 @@ int yk_pretrained_open(const char *path, const struct yoke_model_options *option
 	if (e == 0)
 		e = set_cache(path, o.kv, p.net);
 	yk_weights_release(w);
+	p.variables = format == YOKE_QUANT_F32;
 	if (e < 0)
 		yk_pretrained_close(&p);
 	else
@@ -298,7 +299,7 @@ int yoke_model_info(const yoke_model *m, struct yoke_model_info *to)
 	const struct yoke_model_info info = {
 		.family = m->is.family->name, .vocabulary = s->vocab, .context = s->context, .layers = s->layers, .width = s->embed,
 		.heads = s->heads, .kv_heads = s->decoder.kv_heads, .head_dim = s->decoder.head_dim, .hidden = s->decoder.hidden,
-		.parameters = m->is.net->params.elements,
+		.parameters = yk_network_base(m->is.net)->elements,
 	};
 	return yk_sized_give(to, sizeof info, &info, "model_info", "yoke_model_info");
 }
@@ -324,7 +325,7 @@ int yoke_model_parameters(yoke_model *m, int max, yoke_tensor **to, const char *
 	const int e = given(m, "model_parameters");
 	if (e < 0)
 		return e;
-	const struct yk_parameters *p = &m->is.net->params;
+	const struct yk_parameters *p = yk_network_base(m->is.net);
 	for (int i = 0; i < p->count && i < max; i++) {
 		to[i] = p->var[i];
 		if (names)

@@ -12,6 +12,7 @@ struct yk_gguf_tokenizer;
 struct yk_pretrained {
 	const struct yk_family *family;
 	struct yk_network *net;
+	bool variables; // the weights are f32 variables, which can be trained
 };
 
 struct yoke_model {

@@ -6,6 +6,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -77,6 +78,99 @@ int yk_network_adapt(struct yk_network *n, size_t count, const struct yk_lora_la
 	for (size_t i = 0; i < count && e == 0; i++)
 		e = add_layer(n, &l[i], &n->adapter[i]);
 	return e;
+}
+
+void yk_network_unadapt(struct yk_network *n)
+{
+	if (!n->adapter)
+		return;
+	for (size_t i = 0; i < n->adapters; i++)
+		if (n->adapter[i].module)
+			n->adapter[i].module->lora = NULL;
+	yk_parameters_fini(&n->params);
+	n->params = n->frozen;
+	n->frozen = (struct yk_parameters){ 0 };
+	free(n->adapter);
+	n->adapter = NULL;
+	n->adapters = 0;
+}
+
+// ---- lists of layers ----
+
+static const struct {
+	const char *word, *layer;
+} targets[] = {
+	{ "q", "attn.q" },      { "k", "attn.k" },  { "v", "attn.v" },      { "o", "attn.out" },
+	{ "gate", "mlp.gate" }, { "up", "mlp.up" }, { "down", "mlp.down" },
+};
+enum { TARGETS = sizeof targets / sizeof *targets, MAX_LAYERS = 1 << 20 };
+
+// Parses a comma-separated list; *all: the word all is in it.
+static int targets_of(const char *list, bool to[TARGETS], bool *all)
+{
+	const char *at = list;
+	memset(to, 0, TARGETS * sizeof *to);
+	*all = false;
+	do {
+		const size_t n = strcspn(at, ",");
+		bool known = n == 3 && !strncmp(at, "all", n);
+		*all |= known;
+		for (int i = 0; i < TARGETS; i++) {
+			const bool here =
+				strlen(targets[i].word) == n && !strncmp(at, targets[i].word, n);
+			to[i] |= here || *all;
+			known |= here;
+		}
+		if (!known)
+			return yk_fail(
+				YOKE_EINVAL,
+				"lora_targets=%.200s: '%.*s' is none of q, k, v, o, gate, up, "
+				"down, all",
+				list, n < 40 ? (int)n : 40, at);
+		at += n;
+	} while (*at++ == ',');
+	return 0;
+}
+
+int yk_lora_targets_check(const char *list)
+{
+	bool which[TARGETS], all;
+	return targets_of(list, which, &all);
+}
+
+int yk_lora_layers(const struct yk_model_shape *s, const char *list, int64_t rank, double alpha,
+		   struct yk_lora_layer **to, size_t *n)
+{
+	bool which[TARGETS], all;
+	const int e = targets_of(list, which, &all);
+	if (e < 0)
+		return e;
+	struct yk_lora_layer *l =
+		s->layers < MAX_LAYERS ? calloc((size_t)s->layers * TARGETS + 1, sizeof *l) : NULL;
+	size_t count = 0;
+	if (!l)
+		return yk_fail(YOKE_ENOMEM, "lora: no memory for %" PRId64 " layers", s->layers);
+	for (int64_t i = 0; i < s->layers; i++)
+		for (int t = 0; t < TARGETS; t++) {
+			const bool lacks = !s->decoder.gated && !strcmp(targets[t].word, "gate");
+			if (!which[t] || (lacks && all))
+				continue;
+			if (lacks) {
+				free(l);
+				return yk_fail(YOKE_EINVAL,
+					       "lora_targets=%.200s: the model's mlp has no gate; "
+					       "drop it",
+					       list);
+			}
+			l[count].rank = rank;
+			l[count].alpha = alpha;
+			snprintf(l[count].name, sizeof l->name, "layer%" PRId64 ".%s", i,
+				 targets[t].layer);
+			count++;
+		}
+	*to = l;
+	*n = count;
+	return 0;
 }
 
 // ---- counting ----

@@ -18,6 +18,15 @@ enum { YK_LORA_MAX_RANK = 65536 };
 // EINVAL: there is no linear layer of that name, it is listed twice, or its rank or alpha is out of
 // bounds; the network can then only be freed.
 int yk_network_adapt(struct yk_network *, size_t n, const struct yk_lora_layer *);
+// Removes the adapters: the weights are the network's parameters again.
+void yk_network_unadapt(struct yk_network *);
+// Lists the layers of all blocks that `targets` names, of one rank and alpha; the caller frees them.
+// targets: a comma-separated list of q, k, v, o, gate, up, down, all.  EINVAL: another word, or a layer
+// that the model lacks.
+int yk_lora_layers(const struct yk_model_shape *, const char *targets, int64_t rank, double alpha,
+		   struct yk_lora_layer **to, size_t *n);
+// EINVAL: not such a list.
+int yk_lora_targets_check(const char *targets);
 // The number of elements of the adapters' matrices in a network of that shape.
 int64_t yk_lora_elements(const struct yk_model *, const struct yk_model_shape *, size_t n,
 			 const struct yk_lora_layer *);

@@ -40,6 +40,7 @@ struct yk_tokenizer {
 	struct yk_published {
 		yoke_tokenizer *tokenizer;
 		bool bare; // prompts get no special tokens
+		bool lent; // another object frees the tokenizer
 		struct yk_decoded {
 			char *text; // NULL: not decoded yet
 			size_t at, bytes;
@@ -264,19 +265,31 @@ static const struct yk_kind published_kind = {
 	YK_TOKENIZER_PUBLISHED, "", -1, true, NULL, ids_size, published_encode, published_decode, NULL, NULL, NULL,
 };
 
-struct yk_tokenizer *yk_tokenizer_published(yoke_tokenizer *of, int32_t size)
+static struct yk_tokenizer *published_new(yoke_tokenizer *of, int32_t size, bool lent)
 {
 	struct yk_tokenizer *t = calloc(1, sizeof *t);
 	struct yk_decoded *decoded = calloc((size_t)size + 1, sizeof *decoded);
 	if (t && decoded) {
-		*t = (struct yk_tokenizer){ .kind = &published_kind, .ids = size, .published = { .tokenizer = of, .decoded = decoded } };
+		*t = (struct yk_tokenizer){ .kind = &published_kind, .ids = size, .published = { .tokenizer = of, .lent = lent, .decoded = decoded } };
 		return t;
 	}
 	yk_fail(YOKE_ENOMEM, "out of memory for a tokenizer of %d ids", (int)size);
-	yoke_tokenizer_free(of);
 	free(decoded);
 	free(t);
 	return NULL;
+}
+
+struct yk_tokenizer *yk_tokenizer_published(yoke_tokenizer *of, int32_t size)
+{
+	struct yk_tokenizer *t = published_new(of, size, false);
+	if (!t)
+		yoke_tokenizer_free(of);
+	return t;
+}
+
+struct yk_tokenizer *yk_tokenizer_over(const yoke_tokenizer *of, int32_t size)
+{
+	return published_new((yoke_tokenizer *)(uintptr_t)of, size, true);
 }
 
 void yk_tokenizer_bare(struct yk_tokenizer *t)
@@ -336,7 +349,8 @@ void yk_tokenizer_free(struct yk_tokenizer *t)
 	for (int32_t i = 0; t->published.decoded && i < t->ids; i++)
 		free(t->published.decoded[i].text);
 	free(t->published.decoded);
-	yoke_tokenizer_free(t->published.tokenizer);
+	if (!t->published.lent)
+		yoke_tokenizer_free(t->published.tokenizer);
 	free(t->id);
 	free(t);
 }
