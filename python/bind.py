@@ -29,15 +29,10 @@ ABSENT = {
     "pipeline_fit_as": "pipeline_fit; what it has more are checkpoints and a C function that hears of progress",
     "generation_again": "of C programs; Model.generate begins anew",
     "generation_computed": "of C programs; Model.generate begins anew",
-    "chat_template_parse": "of C programs; Python has jinja2",
-    "chat_template_of": "of C programs; Python has jinja2",
-    "chat_template_free": "of C programs; Python has jinja2",
-    "chat_template_render": "of C programs; Python has jinja2",
-    "chat_template_render_json": "of C programs; Python has jinja2",
-    "chat_template_render_spans": "of C programs; Python has jinja2",
-    "chat_template_encode": "of C programs; Python has jinja2",
-    "chat_template_encode_json": "of C programs; Python has jinja2",
-    "tokenizer_encode_spans": "of C programs; Python has jinja2",
+    "chat_template_render": "messages are chat_template_render_json's",
+    "chat_template_render_spans": "of C programs; chat_template_encode_json encodes with it",
+    "chat_template_encode": "messages are chat_template_encode_json's",
+    "tokenizer_encode_spans": "of C programs; chat_template_encode_json encodes with it",
     "op_fail": "an exception is it",
     "loader_errors": "a C function hears of each sample; loader_stats counts them",
 }
@@ -53,7 +48,8 @@ op_register op_find op_call op_check pipeline_state pipeline_context module_free
 run_open run_close recorder_new loader_new fit autocast device_of is_variable
 generation_new generation_next generation_end generation_free model_tokenizer model_embed_texts onnx_write quantize
 tokenizer_parse tokenizer_encode tokenizer_decode tokenizer_piece tokenizer_id tokenizer_is_special tokenizer_bos tokenizer_pad
-tokenizer_unknown tokenizer_eos tokenizer_train
+tokenizer_unknown tokenizer_eos tokenizer_train model_dataset
+chat_template_parse chat_template_render_json chat_template_encode_json
 """.split()
 
 # Operands that may be None, by function.
@@ -75,7 +71,7 @@ DEFAULTS = {
     "axes": "None", "flags": "0", "correction": "1", "reverse": "False", "descending": "False", "largest": "True",
     "causal": "False", "scale": "0.0", "dropout": "0.0", "bias": "True", "ignore": "-1", "smooth": "0.0",
     "smooth_": "False", "eps": "1e-5", "momentum": "0.1", "diagonal": "False", "side": "0", "keep_f32": "None",
-    "settings": "None", "kind": None, "step": None, "stride": None, "dilation": None,
+    "settings": "None", "overwrite": "False", "kind": None, "step": None, "stride": None, "dilation": None,
     "text": "None", "mask": "None",
 }
 DEFAULTS_OF = {
@@ -116,7 +112,7 @@ SAID = {
 }
 # Integers that are yes or no.
 YES_NO = set("reverse descending largest causal bias diagonal on training smooth tensorboard plain nesterov partial exact "
-             "skip_first_wait resume".split())
+             "skip_first_wait resume overwrite".split())
 # Members of structs whose default is not 0.
 MEMBERS = {
     "resolvent": {"half": "yoke_f16", "sweeps": "YOKE_SWEEPS", "tolerance": "1e-4", "blend": "0.5", "adaptive": "1e-2"},
@@ -128,7 +124,7 @@ VALUES = set("""dtype_size rank dim count bytes group_rank group_size module_tra
 dataset_fingerprint tokenizer_size optim_steps optim_lr statistic_channels dataset_cubes_skipped pipeline_resume sampler sampler_count item_uniform""".split())
 
 # They may take long, and let other threads of Python run meanwhile.
-WAITS = set("""model_open module_save module_save_split module_fold module_cast optim_check optim_save optim_load dataset_open dataset_concat
+WAITS = set("""model_open model_adapt model_load_adapter model_save_adapter model_merge_adapter module_save module_save_split module_fold module_cast optim_check optim_save optim_load dataset_open dataset_concat
 statistic_add statistic_save pipeline_fit pipeline_resume pipeline_save pipeline_load limits group_barrier group_split
 loader_seek cube_open tokenizer_open place pack scaler_update group_world host_telemetry telemetry loader_free group_free
 profile_trace memory_snapshot""".split())
@@ -137,7 +133,7 @@ CLASSES = {
     "dataset": "Dataset", "loader": "Loader", "module": "ModuleHandle", "optim": "Optim", "statistic": "Statistic",
     "pipeline": "Pipeline", "run": "Run", "profile": "Profile", "leaks": "Leaks", "recorder": "Recorder",
     "scaler": "Scaler", "cube": "Cube", "group": "Group", "context": "Context", "scope": "Scope", "model": "Model",
-    "tokenizer": "TokenizerHandle",
+    "tokenizer": "TokenizerHandle", "chat_template": "ChatTemplate",
 }
 BY_HAND_CLASSES = {"context", "scope", "module"}
 

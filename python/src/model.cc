@@ -11,6 +11,7 @@ namespace py {
 template <> void free_of(yoke_model *p) { unlocked([p] { yoke_model_free(p); return 0; }); }
 template <> void free_of(yoke_generation *p) { unlocked([p] { yoke_generation_free(p); return 0; }); }
 template <> void free_of(yoke_tokenizer *p) { yoke_tokenizer_free(p); }
+template <> void free_of(yoke_chat_template *p) { yoke_chat_template_free(p); }
 
 using Ids = std::vector<int32_t>;
 
@@ -61,6 +62,35 @@ static nb::object model_embed_texts(nb::object self, const std::vector<std::stri
 	nb::object all = nb::module_::import_("numpy").attr("frombuffer")(
 		nb::bytes(to.data(), (to.size() - 1) * sizeof to[0]), "float32");
 	return all.attr("reshape")(static_cast<int64_t>(text.size()), info.width).attr("copy")();
+}
+
+// ---- fine-tuning ----
+
+static Made<Handle<yoke_dataset>> model_dataset(Handle<yoke_model> &model, Text paths, int64_t context, bool separate,
+						const std::optional<std::string> &text, nb::object ids)
+{
+	enter();
+	yoke_model *m = model.get("model_dataset");
+	OwnText name(paths.o, "model_dataset");
+	struct yoke_text_options o = {};
+	o.size = sizeof o;
+	o.context = context;
+	o.separate = separate;
+	o.text = text ? text->data() : nullptr;
+	o.bytes = text ? text->size() : 0;
+	nb::object array;
+	Py_buffer b = {};
+	if (!ids.is_none()) {
+		array = nb::module_::import_("numpy").attr("ascontiguousarray")(ids, "int32");
+		if (PyObject_GetBuffer(array.ptr(), &b, PyBUF_C_CONTIGUOUS) < 0)
+			throw nb::python_error();
+		o.ids = static_cast<const int32_t *>(b.buf);
+		o.count = static_cast<int64_t>(b.len / 4);
+	}
+	yoke_dataset *set = unlocked([&] { return yoke_model_dataset(m, name.c(), &o); });
+	if (b.obj)
+		PyBuffer_Release(&b);
+	return made(set);
 }
 
 // ---- ONNX ----
@@ -207,6 +237,60 @@ static nb::object tokenizer_decode(Handle<yoke_tokenizer> &t, const Ids &ids, un
 	return all;
 }
 
+// ---- chat templates ----
+
+static Made<Handle<yoke_chat_template>> chat_template_parse(const std::string &source, const std::string &name)
+{
+	enter();
+	return made(yoke_chat_template_parse(source.data(), source.size(), name.c_str()));
+}
+
+struct ChatOptions {
+	struct yoke_chat_options o = {};
+	OwnText tools, variables;
+	ChatOptions(bool prompt, Text t, Text v, int64_t now, const char *call) : tools(t.o, call), variables(v.o, call)
+	{
+		o.size = sizeof o;
+		o.add_generation_prompt = prompt;
+		o.tools = tools.c();
+		o.variables = variables.c();
+		o.now = now;
+	}
+};
+
+static nb::str chat_template_render(Handle<yoke_chat_template> &t, const std::string &messages, bool prompt, Text tools, Text variables,
+				    int64_t now)
+{
+	enter();
+	const yoke_chat_template *p = t.get("chat_template_render_json");
+	const ChatOptions options(prompt, tools, variables, now, "chat_template_render_json");
+	char *text = nullptr;
+	size_t n = 0;
+	check(unlocked([&] { return yoke_chat_template_render_json(p, messages.data(), messages.size(), &options.o, &text, &n); }));
+	nb::object all = nb::steal(PyUnicode_DecodeUTF8(text, static_cast<Py_ssize_t>(n), "replace"));
+	free(text);
+	if (!all.is_valid())
+		throw nb::python_error();
+	return nb::str(all);
+}
+
+static Ids chat_template_encode(Handle<yoke_chat_template> &t, Handle<yoke_tokenizer> &tokenizer, const std::string &messages, bool prompt,
+				Text tools, Text variables, int64_t now)
+{
+	enter();
+	const yoke_chat_template *p = t.get("chat_template_encode_json");
+	const yoke_tokenizer *words = tokenizer.get("chat_template_encode_json");
+	const ChatOptions options(prompt, tools, variables, now, "chat_template_encode_json");
+	int32_t *ids = nullptr;
+	size_t n = 0;
+	check(unlocked([&] {
+		return yoke_chat_template_encode_json(p, words, messages.data(), messages.size(), &options.o, &ids, &n);
+	}));
+	Ids all(ids, ids + n);
+	free(ids);
+	return all;
+}
+
 static std::optional<int> id_or_none(int64_t id)
 {
 	return id < 0 ? std::nullopt : std::optional<int>(static_cast<int>(id));
@@ -215,6 +299,15 @@ static std::optional<int> id_or_none(int64_t id)
 static void tokenizer_setup(nb::module_ &m)
 {
 	nb::class_<Handle<yoke_tokenizer>>(m, "TokenizerHandle", "A tokenizer of a published model.");
+	nb::class_<Handle<yoke_chat_template>>(m, "ChatTemplate", "A template that writes the messages of a conversation as text.");
+	m.def("chat_template_parse", chat_template_parse, "source"_a, "name"_a = "chat template", DOC_chat_template_parse);
+	m.def("chat_template_render_json", chat_template_render, "chat_template"_a, "messages"_a, nb::kw_only(),
+	      "add_generation_prompt"_a = false, "tools"_a = nb::none(), "variables"_a = nb::none(), "now"_a = 0,
+	      DOC_chat_template_render_json);
+	m.def("chat_template_encode_json", chat_template_encode, "chat_template"_a, "tokenizer"_a, "messages"_a, nb::kw_only(),
+	      "add_generation_prompt"_a = false, "tools"_a = nb::none(), "variables"_a = nb::none(), "now"_a = 0,
+	      "Renders messages, a JSON array of objects, and encodes the text: a list of ids.  Special tokens come from the template "
+	      "only; one that a message has is text.");
 	m.def("tokenizer_parse", tokenizer_parse, "data"_a, "name"_a = "tokenizer", DOC_tokenizer_parse);
 	m.def("tokenizer_train", tokenizer_train, "texts"_a, "vocab"_a,
 	      "Trains a byte-level BPE of at most `vocab` ids on a list of texts, with the merges of BpeTrainer of `tokenizers`.");
@@ -292,6 +385,11 @@ void model_setup(nb::module_ &m)
 	      nb::sig("def model_embed_texts(model: Model, texts: collections.abc.Sequence[str], *, pooling: str | None = None, "
 		      "normalize: int = 0) -> numpy.ndarray[typing.Any, typing.Any]"),
 	      "A vector for each text, an array [n,width], with the model's tokenizer and its special tokens.");
+	m.def("model_dataset", model_dataset, "model"_a, "paths"_a.none(), nb::kw_only(), "context"_a = 0, "separate"_a = false,
+	      "text"_a = nb::none(), "ids"_a = nb::none(),
+	      nb::sig("def model_dataset(model: Model, paths: str | None, *, context: int = 0, separate: bool = False, "
+		      "text: str | None = None, ids: typing.Any = None) -> Dataset"),
+	      DOC_model_dataset);
 	m.def("onnx_write", onnx_write, "path"_a, "inputs"_a, "outputs"_a, nb::kw_only(), "name"_a = nb::none(),
 	      "input_names"_a = nb::none(), "output_names"_a = nb::none(), "weights"_a = nb::none(), "external"_a = 0,
 	      nb::sig("def onnx_write(path: str, inputs: collections.abc.Sequence[Tensor], outputs: collections.abc.Sequence[Tensor], *, "

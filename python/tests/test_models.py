@@ -23,19 +23,19 @@ def write_safetensors(path, tensors):
     path.write_bytes(struct.pack("<Q", len(text)) + text + b"".join(x.tobytes() for x in tensors.values()))
 
 
-def write_model(folder, end=1):
+def write_model(folder, end=1, width=WIDTH, hidden=HIDDEN, size=1.0):
     """A llama with random weights, whose tokens are w0, w1, ..; `end` ends a text."""
     r = np.random.default_rng(5)
-    sizes = {"model.embed_tokens.weight": (VOCAB, WIDTH), "model.norm.weight": (WIDTH,), "lm_head.weight": (VOCAB, WIDTH)}
+    sizes = {"model.embed_tokens.weight": (VOCAB, width), "model.norm.weight": (width,), "lm_head.weight": (VOCAB, width)}
     for i in range(LAYERS):
         sizes |= {f"model.layers.{i}.{name}.weight": shape for name, shape in {
-            "self_attn.q_proj": (WIDTH, WIDTH), "self_attn.k_proj": (WIDTH, WIDTH), "self_attn.v_proj": (WIDTH, WIDTH),
-            "self_attn.o_proj": (WIDTH, WIDTH), "mlp.gate_proj": (HIDDEN, WIDTH), "mlp.up_proj": (HIDDEN, WIDTH),
-            "mlp.down_proj": (WIDTH, HIDDEN), "input_layernorm": (WIDTH,), "post_attention_layernorm": (WIDTH,)}.items()}
+            "self_attn.q_proj": (width, width), "self_attn.k_proj": (width, width), "self_attn.v_proj": (width, width),
+            "self_attn.o_proj": (width, width), "mlp.gate_proj": (hidden, width), "mlp.up_proj": (hidden, width),
+            "mlp.down_proj": (width, hidden), "input_layernorm": (width,), "post_attention_layernorm": (width,)}.items()}
     folder.mkdir(exist_ok=True)
-    write_safetensors(folder / "model.safetensors", {n: r.normal(size=s).astype("f4") for n, s in sizes.items()})
+    write_safetensors(folder / "model.safetensors", {n: (size * r.normal(size=s)).astype("f4") for n, s in sizes.items()})
     (folder / "config.json").write_text(json.dumps({
-        "model_type": "llama", "vocab_size": VOCAB, "hidden_size": WIDTH, "intermediate_size": HIDDEN, "num_hidden_layers": LAYERS,
+        "model_type": "llama", "vocab_size": VOCAB, "hidden_size": width, "intermediate_size": hidden, "num_hidden_layers": LAYERS,
         "num_attention_heads": HEADS, "num_key_value_heads": HEADS, "max_position_embeddings": 64, "rms_norm_eps": 1e-5,
         "tie_word_embeddings": False}))
     (folder / "tokenizer.json").write_text(json.dumps({

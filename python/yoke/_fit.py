@@ -10,6 +10,7 @@ from typing import Any, Callable, Iterable
 from . import _core
 from ._arrays import tensor
 from ._record import Record
+from ._model import LanguageModel
 from .nn import Module
 from .optim import AdamW, Optimizer
 
@@ -108,12 +109,28 @@ class _Progress:
             print(file=sys.stderr)
 
 
-def fit(model: Module, data: Data, loss: Loss, optimizer: Optimizer | None = None, *, epochs: int = 1, steps: int = 0,
+def _loader(data: _core.Dataset, batch: int, seed: int, epochs: int = 0) -> _core.Loader:
+    order = "last=keep shuffle=0" if epochs else "shuffle=1"
+    return _core.loader_new(data, f"batch={batch} seed={seed} epochs={epochs} {order}")
+
+
+def _optimizer(model: LanguageModel, lr: float | None, steps: int) -> Optimizer:
+    """The one of `yoke train`: matrices alone decay."""
+    rate: dict[str, Any] = {} if lr is None else {"lr": lr}
+    o = AdamW(model, beta2=0.99, weight_decay=0.1, clip=1.0, schedule="cosine", steps=steps, warmup=100, **rate)
+    for name, p in o.parameters.items():
+        if p.ndim < 2:
+            o.set(name, weight_decay=0.0)
+    return o
+
+
+def fit(model: Module | LanguageModel, data: Any, loss: Loss | None = None, optimizer: Optimizer | None = None, *, epochs: int = 1, steps: int = 0,
         valid: Data | None = None, accumulate: int = 1, seed: int = 0, log: Callable[[Record], object] | None = None,
         valid_every: int = 0, out: str | os.PathLike[str] | None = None, resume: bool = False, save_every: int = 0,
         precision: str | None = None, keep_f32: str | None = None, allow_emulated: bool = False,
         progress: bool | None = None, ranks: int = 0, zero: int = 0,
-        accumulate_order: str | None = None) -> list[float]:
+        accumulate_order: str | None = None, lora: int = 0, lora_alpha: float = 16.0, lora_targets: str = "q,v",
+        context: int = 0, batch: int = 16, pack: bool = True, lr: float | None = None) -> list[float]:
     """Trains by the loop of `yoke train`, which is yoke_fit of C.
 
     data is anything that gives batches, once an epoch: an iterable, or a function that gives one; or a loader of
@@ -136,12 +153,47 @@ def fit(model: Module, data: Data, loss: Loss, optimizer: Optimizer | None = Non
     has `accumulate` batches of each rank.  zero: 1, the optimizer's states are divided among the ranks; 2, gradients,
     too; 3 is of `yoke train` alone.  Rank 0 writes `out`.
 
+    A model of yoke.load: lora: the rank of low-rank adapters to add first, as model.adapt does; without it, the adapters that it has
+    are trained, or all weights if it was loaded with dtype="f32".  data, and valid: the path of a text, of a .jsonl file
+    of conversations, or of a folder or token file; an array or list of ids; a list of conversations, each a list of
+    messages {"role": .., "content": ..}; or a list of texts.  It is divided into windows of `context` tokens (0: 128, or the model's
+    maximum), `batch` of which are a batch, in random order by the seed.  Of conversations only the assistant's tokens are learned; several are packed into
+    a window, and do not see each other, unless pack=False.  Batches and a loss of one's own are possible, too.  By default the
+    optimizer is that of `yoke train`, with its learning rate or lr, and losses have the bits of `yoke train init= lora= valid=0`.
+
     Gives the loss of each step, and with `valid` the mean loss of the last validation behind them.  A step is a scope, "step", and
     its random numbers follow from the seed and its number."""
-    o = optimizer or AdamW(model)
     losses: list[float] = []
+    if lr is not None and optimizer is not None:
+        raise TypeError("fit: lr is the optimizer's own setting; give one of them")
+    if batch < 1 or accumulate < 1 or epochs < 0 or steps < 0:
+        raise ValueError(f"fit: batch={batch} accumulate={accumulate} epochs={epochs} steps={steps}: the first two are at least 1, the others at least 0")
+    if isinstance(model, LanguageModel):
+        context = context or min(128, model.config.context)
+        windows = model._windows(data, context, pack)
+        if windows is not None and loss is not None:
+            raise TypeError("fit: the loss of a text is the model's own; give batches with a loss")
+        held_out = None if valid is None or windows is None else model._windows(valid, context, pack)
+        if lora:
+            model.adapt(lora, lora_alpha, lora_targets, seed=seed)
+        if windows is not None:
+            steps = steps or -(-epochs * _core.dataset_count(windows) // (batch * accumulate))
+            optimizer = optimizer or _optimizer(model, lr, steps)
+            data = _loader(windows, batch, seed)
+            lr = None
+        if held_out is not None:
+            valid = _loader(held_out, batch, seed, 1)
+    elif lora or isinstance(data, (str, os.PathLike)):
+        raise TypeError("fit: adapters and texts are for a model of yoke.load")
+    elif loss is None:
+        raise TypeError("fit: loss is missing")
+    rate: dict[str, Any] = {} if lr is None else {"lr": lr}
+    o = optimizer or AdamW(model, **rate)
 
     def loss_of(parts: list[_core.Tensor]) -> _core.Tensor:
+        if loss is None:
+            assert isinstance(model, LanguageModel)
+            return model.loss(parts[0])
         return loss(model(*parts[:-1]), parts[-1]) if len(parts) > 1 else loss(model(parts[0]))
 
     batches = data if isinstance(data, _core.Loader) else _Batches(data, epochs)

@@ -11,6 +11,7 @@ import os
 from typing import Any, Iterable, Mapping, Sequence
 
 from . import _core
+from ._model import LanguageModel
 from .nn import Module
 
 Tensor = _core.Tensor
@@ -36,10 +37,12 @@ class Optimizer:
         super().__init_subclass__(**more)
         cls.kind = kind or cls.kind
 
-    def __init__(self, target: Module | Mapping[str, Tensor] | Iterable[Tensor], kind: str | None = None,
+    def __init__(self, target: Module | LanguageModel | Mapping[str, Tensor] | Iterable[Tensor], kind: str | None = None,
                  **settings: Any) -> None:
-        if isinstance(target, Module):
-            params: Mapping[str, Tensor] = target.parameters()
+        if isinstance(target, LanguageModel):
+            params: Mapping[str, Tensor] = target.trainable_parameters()
+        elif isinstance(target, Module):
+            params = target.parameters()
         elif isinstance(target, Mapping):
             params = target
         else:
