@@ -344,6 +344,50 @@ static void test_gradient(int f)
 	yoke_error_clear();
 }
 
+// The gradient of a matrix that is dequantized by tiles; its rows repeat.
+static void test_large_gradient(int f, int64_t rows, int64_t k)
+{
+	enum { M = 2, DISTINCT = 61 };
+	const int64_t bytes = k / formats[f].block * formats[f].bytes;
+	uint8_t *all = malloc((size_t)(rows * bytes));
+	float *g = malloc((size_t)(M * rows) * sizeof *g);
+	double sums[M][DISTINCT] = { 0 }, scale = 0;
+	struct yoke_stats stats = { .size = sizeof stats };
+	yoke_tensor *dx;
+	draw(f, DISTINCT, k, false);
+	for (int64_t r = 0; r < rows; r++)
+		memcpy(all + r * bytes, w + r % DISTINCT * bytes, (size_t)bytes);
+	for (int64_t i = 0; i < M * rows; i++) {
+		g[i] = (float)rnd_real(-1, 1);
+		sums[i / rows][i % rows % DISTINCT] += (double)g[i];
+	}
+	for (int64_t i = 0; i < M * k; i++) {
+		want[i] = 0;
+		for (int r = 0; r < DISTINCT; r++)
+			want[i] += sums[i / k][r] * number[r * k + i % k];
+		scale = fmax(scale, fabs(want[i]));
+		x[i] = 0;
+	}
+	yoke_stats(&stats);
+	const int64_t before = (int64_t)stats.pool_allocated;
+	yoke_scope *s = yoke_scope_begin("large");
+	yoke_tensor *at = yoke_from(yoke_f32, 2, (int64_t[]){ M, k }, x),
+		    *q = yoke_from(yoke_u8, 2, (int64_t[]){ rows, bytes }, all),
+		    *cot = yoke_from(yoke_f32, 2, (int64_t[]){ M, rows }, g);
+	yoke_tensor *y = yoke_qlinear(at, q, formats[f].format);
+	if (yoke_grad(yoke_sum(yoke_mul(y, cot), YOKE_ALL), 1, &at, &dx) == 0)
+		compare(dx, M * k, 1e-4, scale, "gradient of a large matrix", f);
+	yoke_stats(&stats);
+	const int64_t taken = (int64_t)stats.predicted_peak - before - rows * bytes;
+	ok(taken > 0 && taken < rows * k * 5 / 2,
+	   "%s: it takes %lld bytes, less than 2.5 for each of %lld elements", formats[f].name,
+	   (long long)taken, (long long)(rows * k));
+	yoke_scope_end(s);
+	free(all);
+	free(g);
+	yoke_error_clear();
+}
+
 static void test_gather(int f)
 {
 	const int64_t rows = 11, k = 2 * formats[f].block;
@@ -461,6 +505,8 @@ int main(int argc, char **argv)
 		test_gradient(f);
 		test_gather(f);
 	}
+	test_large_gradient(4, 90001, 160);
+	test_large_gradient(5, 30011, 512);
 	if (argc == 1)
 		test_bytes();
 	test_errors();

@@ -307,10 +307,42 @@ static void grad_none(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_i
 	(void)g, (void)node, (void)gout, (void)gin;
 }
 
+enum { MAX_TILES = 64 };
+
+// Columns of a matrix [rows,k] whose numbers are in memory at once: whole blocks; all if they are few.
+static int64_t tile_of(int64_t rows, int64_t k, const struct format *f)
+{
+	enum { ELEMENTS = 8 << 20 };
+	const int64_t block = INT64_C(1) << f->elements_log2;
+	if (rows <= ELEMENTS / k)
+		return k;
+	const int64_t fit = ELEMENTS / rows / block * block;
+	const int64_t min = (k / MAX_TILES / block + 1) * block; // at most MAX_TILES
+	return fit > min ? fit : min;
+}
+
+// A large matrix is dequantized by tiles of columns: each element of the gradient is one sum over all rows,
+// so tiles do not change its bits.
 static void grad_qlinear(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gin)
 {
 	const struct yk_node_copy n = yk_node_copy(g, node);
-	gin[0] = times(g, gout[0], dequant_f32(g, n.in[1], n.attr), 0);
+	const struct format *f = format_of(n.attr[FORMAT].i);
+	const int64_t k = n.attr[LENGTH].i, tile = tile_of(g->value[n.in[1]].dims[0], k, f);
+	yk_id part[MAX_TILES];
+	uint32_t parts = 0;
+	for (int64_t at = 0; at < k; at += tile) {
+		const int64_t columns = k - at < tile ? k - at : tile;
+		const union yoke_attr attr[] = { n.attr[FORMAT], { .i = columns } };
+		const yk_id w = columns == k ?
+					n.in[1] :
+					yk_slice_axis(g, n.in[1], 1,
+						      at / (1 << f->elements_log2) * f->bytes,
+						      yoke_quant_bytes(f->number, columns));
+		part[parts++] = times(g, gout[0], dequant_f32(g, w, attr), 0);
+	}
+	gin[0] = parts == 1 ? part[0] :
+			      yk_record(g, YK_CONCAT, parts, part, 1,
+					&(union yoke_attr){ .i = g->value[gout[0]].rank - 1 });
 }
 
 YK_OP(DEQUANT) = { .name = "dequant", .code = YOKE_OP_DEQUANT, .min_in = 1, .max_in = 1, .nout = 1, .shape = shape_dequant,
