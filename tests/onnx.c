@@ -964,6 +964,224 @@ static void replaced(void)
 	yk_network_free(n);
 }
 
+// Saves results of which yoke refuses some.
+static void save_some(const char *what, int dtype, double tol, int m, yoke_tensor *const *all)
+{
+	char name[80];
+	yoke_tensor *out[32];
+	int n = 0;
+	yoke_error_clear();
+	for (int k = 0; k < m; k++)
+		if (all[k])
+			out[n++] = shown(all[k]);
+	snprintf(name, sizeof name, "%s_%s", what, yoke_dtype_name(dtype));
+	save_with(name, tol, n, out, NULL);
+}
+
+// Without elements, and without axes.
+static void none(int dtype)
+{
+	const bool real = dtype <= yoke_bf16;
+	yoke_tensor *out[32], *at;
+	for (int first = 0; first < 2; first++) {
+		int m = 0;
+		begin();
+		yoke_tensor *a = first ? of(dtype, TAME, DIMS(0, 3)) : of(dtype, TAME, DIMS(3, 0)),
+			    *b = of(dtype, TAME, DIMS(2, 0, 3)), *c = of(dtype, TAME, DIMS(3, 3));
+		yoke_tensor *i = index_of(yoke_i64, 3, DIMS(0));
+		out[m++] = yoke_neg(a);
+		out[m++] = yoke_add(b, yoke_slice(c, 0, 0, 1, 1));
+		out[m++] = yoke_sum(b, YOKE_AXIS(1) | YOKE_KEEP);
+		out[m++] = yoke_sum(b, YOKE_AXIS(2));
+		out[m++] = yoke_prod(a, YOKE_AXIS(1));
+		out[m++] = yoke_reduce_max(b, YOKE_AXIS(2));
+		out[m++] = yoke_argmax(b, 2);
+		out[m++] = yoke_sort(a, 0, 0, &at);
+		out[m++] = at;
+		out[m++] = yoke_topk(c, 0, 1, 1, &at);
+		out[m++] = yoke_cumsum(a, 0, 0);
+		out[m++] = yoke_gather(c, i, 0);
+		out[m++] = yoke_scatter_add(c, i, of(dtype, TAME, DIMS(0, 3)));
+		out[m++] = yoke_slice(c, 0, 1, 1, 1);
+		out[m++] = yoke_concat(2, (yoke_tensor *[]){ a, a }, 1 - first);
+		out[m++] = yoke_pad(a, (int64_t[]){ 1, 1 }, (int64_t[]){ 0, 0 }, 1);
+		out[m++] = yoke_broadcast_to(a, 3, (int64_t[]){ 2, first ? 0 : 3, first ? 3 : 0 });
+		out[m++] = yoke_reshape(a, 3, (int64_t[]){ 0, 7, 2 });
+		out[m++] = yoke_permute(b, (int[]){ 2, 0, 1 });
+		out[m++] = yoke_matmul(a, c, first ? 0 : YOKE_TA);
+		out[m++] =
+			yoke_matmul(yoke_slice(c, 1, 0, 0, 1), yoke_slice(c, 1, 0, 0, 1), YOKE_TB);
+		out[m++] = yoke_cast(a, yoke_i32);
+		out[m++] = yoke_select(yoke_eq(a, a), a, a);
+		if (real) {
+			out[m++] = yoke_softmax(a, 1);
+			out[m++] = yoke_rms_norm(b, YOKE_NONE, 1e-5);
+			out[m++] = yoke_layer_norm(b, YOKE_NONE, YOKE_NONE, 1e-5);
+			out[m++] = yoke_conv(of(dtype, TAME, DIMS(0, 3, 5)),
+					     of(dtype, TAME, DIMS(2, 3, 2)), NULL);
+		}
+		save_some(first ? "no_rows" : "no_columns", dtype, tolerance(dtype), m, out);
+	}
+	begin();
+	int m = 0;
+	yoke_tensor *s = yoke_reshape(of(dtype, TAME, DIMS(1)), 0, NULL),
+		    *one = of(dtype, TAME, DIMS(1));
+	out[m++] = yoke_neg(s);
+	out[m++] = yoke_add(s, s);
+	out[m++] = yoke_sum(s, YOKE_ALL);
+	out[m++] = yoke_reduce_max(s, YOKE_ALL);
+	out[m++] = yoke_reshape(s, 2, (int64_t[]){ 1, 1 });
+	out[m++] = yoke_broadcast_to(s, 2, (int64_t[]){ 2, 3 });
+	out[m++] = yoke_sort(one, 0, 1, &at);
+	out[m++] = at;
+	out[m++] = yoke_argmin(one, 0);
+	out[m++] = yoke_cumsum(one, 0, 1);
+	out[m++] = yoke_gather(one, yoke_reshape(index_of(yoke_i32, 1, DIMS(1)), 0, NULL), 0);
+	out[m++] = yoke_slice_update(one, (int64_t[]){ 0 }, one);
+	out[m++] = yoke_cast(s, yoke_f64);
+	out[m++] = yoke_cast(s, yoke_bool);
+	save_some("no_axes", dtype, tolerance(dtype), m, out);
+}
+
+// Gradients of each op with one, by all floating-point operands.
+static void backwards(int dtype)
+{
+	enum { KINDS = 22 };
+	for (int kind = 0; kind < KINDS; kind++) {
+		char name[40];
+		yoke_tensor *p[4], *g[4], *y = NULL, *more = NULL, *most = NULL;
+		int n = 0;
+		begin();
+		yoke_tensor *a = p[n++] = of(dtype, TAME, DIMS(4, 6)),
+			    *b = of(dtype, POSITIVE, DIMS(4, 6)), *w = of(dtype, TAME, DIMS(6)),
+			    *q = of(dtype, TAME, DIMS(1, 3, 2, 4)),
+			    *k = of(dtype, TAME, DIMS(1, 5, 1, 4)),
+			    *image = of(dtype, TAME, DIMS(1, 4, 5, 6));
+		yoke_tensor *i = index_of(yoke_i64, 4, DIMS(3)),
+			    *j = index_of(yoke_i32, 4, DIMS(4, 6));
+		switch (kind) {
+		case 0: y = yoke_softmax(a, 1); break;
+		case 1: y = yoke_log_softmax(a, 0); break;
+		case 2: y = yoke_layer_norm(a, p[n++] = w, YOKE_NONE, 1e-5); break;
+		case 3: y = yoke_rms_norm(a, p[n++] = w, 1e-5); break;
+		case 4: y = yoke_cross_entropy(a, index_of(yoke_i64, 6, DIMS(4)), 2, 0.1); break;
+		case 5:
+			p[0] = q;
+			p[n++] = k;
+			y = yoke_attention(q, k, yoke_neg(k), YOKE_NONE, 1, 0, 0);
+			break;
+		case 6:
+			y = yoke_attention(p[0] = q, k, k,
+					   p[n++] = of(dtype, TAME, DIMS(1, 2, 3, 5)), 0, 0, 0);
+			break;
+		case 7:
+			y = yoke_rope(p[0] = q, of(dtype, TAME, DIMS(3, 2)),
+				      of(dtype, TAME, DIMS(3, 2)));
+			break;
+		case 8:
+			y = yoke_conv(p[0] = image, p[n++] = of(dtype, TAME, DIMS(2, 4, 2, 3)),
+				      NULL);
+			break;
+		case 9:
+			y = yoke_conv_transposed(p[0] = image,
+						 p[n++] = of(dtype, TAME, DIMS(4, 2, 2, 3)), NULL);
+			break;
+		case 10:
+			y = yoke_max_pool(p[0] = image,
+					  &(struct yoke_pool_options){
+						  .size = sizeof(struct yoke_pool_options),
+						  .window = { 2, 3 },
+						  .stride = { 1, 2 } });
+			break;
+		case 11: y = yoke_adaptive_mean_pool(p[0] = image, (int64_t[]){ 2, 4 }); break;
+		case 12: y = yoke_resize(p[0] = image, (int64_t[]){ 7, 4 }, 1); break;
+		case 13:
+			y = yoke_batch_norm(p[0] = image, YOKE_NONE, YOKE_NONE, 1e-5, &more, &most);
+			break;
+		case 14: y = yoke_gather(a, i, 0); break;
+		case 15: y = yoke_take_along(a, j, 0); break;
+		case 16: y = yoke_sort(a, 1, 1, NULL); break;
+		case 17: y = yoke_cumprod(a, 1, 0); break;
+		case 18: y = yoke_atan2(a, p[n++] = b); break;
+		case 19: y = yoke_pow(p[0] = b, p[n++] = a); break;
+		case 20: y = yoke_lgamma(p[0] = b); break;
+		case 21: y = yoke_window(a, 1, 3, 2, 1); break;
+		}
+		const bool has = y && yoke_grad(yoke_sum(yoke_square(y), YOKE_ALL), n, p, g) == 0;
+		snprintf(name, sizeof name, "backward%d", kind);
+		if (has)
+			save_some(name, dtype, 8 * tolerance(dtype), n, g);
+		else
+			yoke_scope_end(scope);
+		yoke_error_clear();
+	}
+}
+
+// Variables that are assigned to, as a whole, in part and by an optimizer; views of them before and after.
+static void assigned(void)
+{
+	yoke_tensor *out[16], *p = yoke_variable("p", yoke_f32, DIMS(3, 4)),
+			      *mean = yoke_variable("mean", yoke_f32, DIMS(3, 4)),
+			      *square = yoke_variable("square", yoke_f32, DIMS(3, 4));
+	yoke_assign(p, numbers(yoke_f32, TAME, DIMS(3, 4)));
+	yoke_assign(mean, numbers(yoke_f32, TAME, DIMS(3, 4)));
+	yoke_assign(square, numbers(yoke_f32, POSITIVE, DIMS(3, 4)));
+	yoke_eval(0, NULL);
+	int m = 0;
+	begin();
+	yoke_tensor *a = x(yoke_f32, TAME, DIMS(3, 4)), *g, *row = x(yoke_f32, TAME, DIMS(1, 4));
+	yoke_tensor *at = yoke_reshape(index_of(yoke_i64, 3, DIMS(1)), 0, NULL);
+	out[m++] = yoke_slice(p, 1, 1, 2, 1);
+	yoke_tensor *y = yoke_sum(yoke_square(yoke_mul(p, a)), YOKE_ALL);
+	yoke_grad(y, 1, &p, &g);
+	const struct yoke_adamw how = { .size = sizeof how,
+					.lr = yoke_const(0.1),
+					.c1 = yoke_const(0.1),
+					.c2 = yoke_const(0.01),
+					.scale = YOKE_NONE,
+					.beta1 = 0.9,
+					.beta2 = 0.99,
+					.eps = 1e-8,
+					.weight_decay = 0.1,
+					.skip = YOKE_NONE };
+	ok(yoke_adamw_step(1, &p, &g, &mean, &square, &how) == 0, "a step is recorded %s",
+	   yoke_error());
+	out[m++] = yoke_add(p, yoke_const(0));
+	yoke_assign_at(p, (yoke_tensor *[]){ at, YOKE_NONE }, row);
+	out[m++] = yoke_flip(p, YOKE_AXIS(0));
+	yoke_assign(p, yoke_mul(p, p));
+	out[m++] = yoke_reshape(p, 1, (int64_t[]){ 12 });
+	out[m++] = mean;
+	out[m++] = square;
+	out[m++] = y;
+	out[m++] = y;
+	save_with("assigned", 1e-5, m, out, NULL);
+	yoke_free(p);
+	yoke_free(mean);
+	yoke_free(square);
+}
+
+// Constants that are not finite.
+static void infinite(int dtype)
+{
+	const double values[] = {
+		INFINITY, -INFINITY, NAN, -0.0, 5e-324, 1.7e308, 1e-40, 6e-8, 0.1
+	};
+	const int64_t n = sizeof values / sizeof *values;
+	yoke_tensor *out[16];
+	int m = 0;
+	begin();
+	yoke_tensor *a = of(dtype, TAME, DIMS(9)),
+		    *c = yoke_cast(yoke_from(yoke_f64, 1, &n, values), dtype);
+	out[m++] = yoke_add(a, c);
+	out[m++] = yoke_select(yoke_isfinite(c), a, c);
+	out[m++] = yoke_pad(a, (int64_t[]){ 1 }, (int64_t[]){ 1 }, -INFINITY);
+	out[m++] = yoke_max(a, yoke_const(-INFINITY));
+	out[m++] = yoke_full(dtype, 1, &n, NAN);
+	out[m++] = c;
+	save_some("infinite", dtype, tolerance(dtype), m, out);
+}
+
 // Names that are no UTF-8, long, empty or equal.
 static void strange_names(void)
 {
@@ -1188,11 +1406,14 @@ int main(void)
 	for (int i = 0; i < DTYPES; i++) {
 		maps(dtypes[i]);
 		moves(dtypes[i]);
+		none(dtypes[i]);
 		if (dtypes[i] != yoke_bool)
 			sums(dtypes[i]);
 		if (dtypes[i] <= yoke_bf16) {
 			layers(dtypes[i]);
 			sweep(dtypes[i]);
+			backwards(dtypes[i]);
+			infinite(dtypes[i]);
 		}
 	}
 	edges();
@@ -1202,6 +1423,7 @@ int main(void)
 	composed();
 	strange_names();
 	passed();
+	assigned();
 	networks();
 	replaced();
 	ok(structure,
