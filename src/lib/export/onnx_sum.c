@@ -231,17 +231,25 @@ static void layer_norm(struct yk_onnx *e, const struct yk_node *n)
 {
 	const yk_id *in = yk_ins(&e->g, n);
 	const struct yk_value *v = value_of(e, in[0]);
-	const char *one = yk_onnx_number(e, YK_ONNX_F32, 1);
+	const int64_t *width = &v->dims[v->rank - 1];
+	const char *one = yk_onnx_number(e, YK_ONNX_F32, 1),
+		   *zero = yk_onnx_number(e, YK_ONNX_F32, 0);
 	const struct yk_onnx_attr attr[] = { YK_ONNX_I("axis", -1),
 					     YK_ONNX_F("epsilon", (float)yk_attrs(&e->g, n)[0].f) };
 	const char *x[3] = { yk_onnx_wide(e, in[0]), NULL, NULL }, *out[3] = { NULL, "", "" };
-	x[1] = in[1] == YK_NIL ? yk_onnx_full(e, yoke_f32, 1, &v->dims[v->rank - 1], one) :
+	uint32_t results = 1;
+	for (uint32_t i = 1; i < 3; i++)
+		if (e->value[n->out + i].live) {
+			out[i] = NULL;
+			results = i + 1;
+		}
+	x[1] = in[1] == YK_NIL ? yk_onnx_full(e, yoke_f32, 1, width, one) :
 				 as_type(e, in[1], YK_ONNX_F32);
 	if (in[2] != YK_NIL)
 		x[2] = as_type(e, in[2], YK_ONNX_F32);
-	for (uint32_t i = 1; i < 3; i++)
-		out[i] = e->value[n->out + i].live ? NULL : "";
-	yk_onnx_node_many(e, "LayerNormalization", x[2] ? 3 : 2, x, 2, attr, 3, out);
+	else if (results > 1) // without a bias and with statistics, onnxruntime 1.17 crashes
+		x[2] = yk_onnx_full(e, yoke_f32, 1, width, zero);
+	yk_onnx_node_many(e, "LayerNormalization", x[2] ? 3 : 2, x, 2, attr, results, out);
 	yk_onnx_set_wide(e, n->out, out[0]);
 	for (uint32_t i = 1; i < 3; i++) {
 		const struct yk_value *y = value_of(e, n->out + i);
