@@ -67,7 +67,7 @@ says 'no platform' 'no devices: the OpenCL loader found no driver'
 for flaw in crash:SIGSEGV abort:SIGABRT; do
 	driver "${flaw%:*}"
 	"$yoke" info >out 2>&1
-	says "${flaw%:*}" "died of ${flaw#*:} when it was tried; left alone"
+	says "${flaw%:*}" "died of ${flaw#*:} when it was tried; not loaded"
 	says "${flaw%:*}" '^  chosen: cpu:0$'
 	verdict "${flaw%:*}: one warning" "$([ "$(grep -c 'warn' out)" -eq 1 ] || cat out)"
 	"$yoke" info >out 2>&1
@@ -80,11 +80,11 @@ YOKE_BACKEND=cpu YOKE_LOG=debug "$yoke" info >out 2>&1
 verdict "YOKE_BACKEND=cpu meets no driver" "$(grep -n 'died\|opencl' out)"
 cp "$fake" vendors/libfake_abort.so.new && mv vendors/libfake_abort.so.new vendors/libfake_abort.so
 "$yoke" info >out 2>&1
-says 'a driver of that name that was installed anew' 'died of SIGABRT when it was tried; left alone'
+says 'a driver of that name that was installed anew' 'died of SIGABRT when it was tried; not loaded'
 driver moody
 export YOKE_TEST_MOOD=1
 "$yoke" info >out 2>&1
-says moody 'died of SIGABRT when it was tried; left alone for [1-9][0-9]* minutes'
+says moody 'died of SIGABRT when it was tried; not loaded for [1-9][0-9]* minutes'
 unset YOKE_TEST_MOOD
 "$yoke" info >out 2>&1
 says 'a driver that behaves again is left alone for some time' 'died of SIGABRT when it was tried before'
@@ -94,7 +94,7 @@ verdict 'yoke doctor probes the driver again' "$(grep 'died of' out)"
 verdict '  and yoke info agrees from then on' "$(grep 'warn: plugin' out)"
 YOKE_TEST_MOOD=1 "$yoke" info >out 2>&1
 verdict 'a driver that worked before and aborts costs only its backend' "$([ $? -eq 0 ] &&
-	grep -q 'died of SIGABRT when it was tried; left alone' out && grep -q '^  chosen: cpu:0$' out || cat out)"
+	grep -q 'died of SIGABRT when it was tried; not loaded' out && grep -q '^  chosen: cpu:0$' out || cat out)"
 
 driver good
 mkfifo vendors/wait.icd

@@ -759,12 +759,12 @@ static void bad_tensors(void)
 	refused(yoke_optim_add(o, 2, s.p, (const char *const[]){ "a", "a" }, NULL), YOKE_EINVAL,
 		"a: is there twice");
 	refused(yoke_optim_add(o, 3, (yoke_tensor *[]){ s.p[0], s.p[1], s.p[0] }, (const char *const[]){ "emb", "body", "head" }, NULL),
-		YOKE_EINVAL, "emb and head are one variable");
+		YOKE_EINVAL, "emb and head are the same variable");
 	refused(yoke_optim_add(o, N, s.p, names, "restart=none"), YOKE_EINVAL, "restart is one for all parameters");
 	ok(!yoke_optim_add(o, N, s.p, names, NULL), "parameters are added %s", yoke_error());
 	refused(yoke_optim_add(o, 1, &shape, names, NULL), YOKE_EINVAL, "head.weight: was added already");
 	refused(yoke_optim_add(o, 1, &s.p[1], (const char *const[]){ "again" }, NULL), YOKE_EINVAL,
-		"body.weight and again are one variable");
+		"body.weight and again are the same variable");
 	refused(yoke_optim_step(o, 2, s.g, NULL), YOKE_EINVAL, "2 gradients for 3 parameters");
 	refused(yoke_optim_step(o, N, s.g, NULL), YOKE_EINVAL, "restart=function needs the loss");
 	memcpy(g, s.g, sizeof g);

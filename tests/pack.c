@@ -693,7 +693,8 @@ static void sized(void)
 	struct var v[3];
 	for (int i = 0; i < 3; i++)
 		fresh(&v[i], yoke_u8, 1, DIMS(600000));
-	refused(pack(v, 3), YOKE_ERANGE, "3 variables of 1800192 bytes are no block of fault:0, whose largest "
+	refused(pack(v, 3), YOKE_ERANGE, "3 variables of 1800192 bytes do not fit one block of "
+		"fault:0, whose largest "
 		"allocation has 1572864");
 	good(!torn(v, 3), "all stay");
 	good(!pack(v, 2) && !torn(v, 3) && in_order(v, 2), "two of them fit");

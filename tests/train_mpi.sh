@@ -95,7 +95,7 @@ version=$("$yoke" --version | sed -n 's/^yoke //p')
 dots=$(echo "$version" | sed 's/\./\\./g')
 LC_ALL=C sed "s/$dots\x00/${version%?}x\x00/" "$yoke" >other
 chmod +x other
-unlike="ranks are of unlike versions of yoke: rank 0 has $version, rank 1 ${version%?}x"
+unlike="ranks run different versions of yoke: rank 0 has $version, rank 1 ${version%?}x"
 two_torches()
 {
 	# shellcheck disable=SC2086 # words

@@ -41,7 +41,7 @@ static int add_chunk(struct yk_arena *a, size_t min)
 void *yk_arena_alloc(struct yk_arena *a, size_t bytes)
 {
 	if (bytes > SIZE_MAX - ALIGN) {
-		yk_fail(YOKE_ENOMEM, "no memory for a piece of %zu bytes", bytes);
+		yk_fail(YOKE_ENOMEM, "no memory for a block of %zu bytes", bytes);
 		return NULL;
 	}
 	bytes += !bytes; // allocations of 0 bytes are distinct

@@ -43,7 +43,8 @@ static int depth(const char *text, size_t bytes)
 json_t *yk_json_parse(const char *text, size_t bytes, const char *what)
 {
 	if (bytes > MAX_BYTES) {
-		yk_fail(YOKE_EFORMAT, "%s: %zu bytes of JSON are too many", what, bytes);
+		yk_fail(YOKE_EFORMAT, "%s: the JSON has %zu bytes, which is too "
+			"large", what, bytes);
 		return NULL;
 	}
 	if (bytes >= 3 && !memcmp(text, "\xef\xbb\xbf", 3)) { // byte order mark, from Windows
@@ -57,7 +58,7 @@ json_t *yk_json_parse(const char *text, size_t bytes, const char *what)
 		return NULL;
 	}
 	if (memchr(text, 0, bytes)) { // jansson would skip it
-		yk_file_refused(what, text, bytes, "JSON", "it has a NUL byte");
+		yk_file_refused(what, text, bytes, "JSON", "it contains a NUL byte");
 		return NULL;
 	}
 	json_error_t e;

@@ -15,8 +15,8 @@ static const char pointer[] = "a Git LFS pointer, not the file: fetch the file w
 		  annex[] = "a git-annex pointer, not the file: fetch the file with `git annex get`",
 		  pickle[] = "a Python pickle, which is never loaded, since it runs code; save the tensors as .safetensors or .npy",
 		  wide[] = "UTF-16 text; save it as UTF-8", wider[] = "UTF-32 text; save it as UTF-8",
-		  page[] = "an HTML page, as a failed download leaves one; download the file anew",
-		  hub[] = "the text of a failed download; download the file anew";
+		  page[] = "an HTML page, probably from a failed download; download the file again",
+		  hub[] = "the error text of a failed download; download the file again";
 
 static const struct {
 	const char *begin; // magic bytes at offset 0
@@ -27,7 +27,8 @@ static const struct {
 	KIND("version https://git-lfs.github.com/spec/", pointer)
 	KIND("version https://hawser.github.com/spec/", pointer)
 	KIND("/annex/objects/", annex)
-	KIND("PK\3\4", "a zip archive; unpack it, or, of a PyTorch checkpoint, save the tensors as .safetensors")
+	KIND("PK\3\4", "a zip archive; unpack it, or, if it is a PyTorch checkpoint, save the "
+		"tensors as .safetensors")
 	KIND("PK\5\6", "an empty zip archive")
 	KIND("\x1f\x8b", "a gzip file; unpack it")
 	KIND("BZh", "a bzip2 file; unpack it")

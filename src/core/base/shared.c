@@ -48,7 +48,7 @@ static int write_once(int fd, const char *path, const char *text)
 		return 0;
 	int reason = got < 0 ? errno : ENOSPC;
 	if (got > 0 && ftruncate(fd, before.st_size) < 0)
-		yk_warn("file", "%s: a line was written in part: %s", path, strerror(errno));
+		yk_warn("file", "%s: a line was written only partially: %s", path, strerror(errno));
 	return yk_fail(YOKE_EIO, "cannot write '%s': %s", path, strerror(reason));
 }
 

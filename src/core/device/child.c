@@ -22,10 +22,9 @@
 #include "device/trusted.h"
 
 YK_PARAM(helper_setting, "plugin.probe", YK_STRING, "",
-	 "program that tries each plugin in a process of its own; 0: none; empty: the "
-	 "installed one");
+	 "program that tries each plugin in a separate process; 0: none; empty: the installed one");
 YK_PARAM(time_setting, "plugin.probe_time", YK_INT, "20",
-	 "seconds a plugin may take there to load and to list its devices",
+	 "seconds a plugin may take in that process to load and to list its devices",
 	 .min = 1, .max = 1000000);
 
 int64_t yk_child_limit(void)

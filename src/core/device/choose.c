@@ -326,7 +326,8 @@ static void warn_denied(const struct yk_device *d)
 	if (warned || !is_cpu(d) || !yk_node_denied("/dev", &node))
 		return;
 	warned = true;
-	yk_warn("device", "no GPU is used: %s may not be opened by this user%s%s; `yoke doctor` has details",
+	yk_warn("device", "no GPU is used: this user may not open %s%s%s; `yoke doctor` has "
+		"details",
 		node.path, *node.group ? ", but by group " : "", node.group);
 }
 
@@ -363,7 +364,7 @@ struct yk_device *yk_device_choose(const char *list)
 	else if (!n && allows)
 		fail_all(list);
 	else if (!n)
-		yk_fail(YOKE_ENODEV, "backend '%s' leaves no device to use", list);
+		yk_fail(YOKE_ENODEV, "backend '%s' excludes all devices", list);
 	else
 		d = *request ? pick(r, n, request, list) : r[0].device;
 	if (d && allows)

@@ -228,7 +228,7 @@ bool yk_pool_compact(struct yk_pool *p, uint64_t bytes, const struct yk_movable 
 	}
 	if (!good && !fits)
 		good = empty_segments(p, bytes, m->queue, m->group);
-	yk_info("pool", "%s: %llu of %llu reserved bytes are free, in pieces: compaction %s",
+	yk_info("pool", "%s: %llu of %llu reserved bytes are free but fragmented: compaction %s",
 		p->device->id, (unsigned long long)unused, (unsigned long long)reserved,
 		good ? "made room" : "made no room");
 	return good;

@@ -67,7 +67,7 @@ static bool sane(struct yoke_device_info *i, char *why, size_t cap)
 	}
 	for (int k = 0; k < 3 * YOKE_MAX_DTYPES; k++)
 		if (i->multiple[k / 3][k % 3] > MAX_MULTIPLE) {
-			snprintf(why, cap, "wants multiples of %d in products, more than %d",
+			snprintf(why, cap, "prefers multiples of %d in products, more than %d",
 				 i->multiple[k / 3][k % 3], MAX_MULTIPLE);
 			return false;
 		}
@@ -162,7 +162,8 @@ static void probe(struct yk_backend *b)
 	}
 	if (n > YK_MAX_DEVICES) {
 		blame(b, "claims %u devices", n);
-		yk_warn("device", "%s: claims %u devices, none is used", b->table.name, n);
+		yk_warn("device", "%s: reports %u devices, which is too many; none is "
+			"used", b->table.name, n);
 		return;
 	}
 	if (yk_grow(&devices, &cap_devices, ndevices + n, sizeof *devices) < 0) {

@@ -146,6 +146,6 @@ struct yk_device *yk_device_dry(struct yk_device *real)
 	}
 	pthread_mutex_unlock(&lock);
 	if (!real->dry)
-		yk_fail(YOKE_ENOMEM, "no memory for a dry %s", real->id);
+		yk_fail(YOKE_ENOMEM, "no memory for a dry copy of %s", real->id);
 	return real->dry;
 }

@@ -461,7 +461,7 @@ static void try_file(struct file *f, int level)
 	f->tried = true;
 	if (other) { // the first directory in search order wins
 		conclude(f->outcome, YOKE_EPLUGIN, "hidden by %s",
-			 *other->path ? other->path : "the backend of that name that is linked in");
+			 *other->path ? other->path : "a backend of that name is built in");
 		yk_info("plugin", "%s: %s", f->path, f->outcome->text);
 		return;
 	}

@@ -18,7 +18,8 @@
 
 YK_PARAM(pool_setting, "pool", YK_BOOL, "1", "reuse device memory; 0: every block is a segment",
 	 .debug = true);
-YK_PARAM(memory_setting, "memory", YK_BYTES, "0", "max bytes to reserve on a device; 0: no limit");
+YK_PARAM(memory_setting, "memory", YK_BYTES, "0", "maximum bytes to reserve on a device; 0: no "
+	"limit");
 
 #define MIB ((uint64_t)1 << 20)
 

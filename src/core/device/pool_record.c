@@ -18,11 +18,12 @@
 #include "device/pool_priv.h"
 
 YK_PARAM(history_setting, "memory.history", YK_BOOL, "0",
-	 "keep a history of what is allocated and freed on a device, with op, range and site");
-YK_PARAM(events_setting, "memory.events", YK_INT, "65536", "events that a history of memory holds, the last ones",
+	 "keep a history of allocations on a device, with op, range and call site");
+YK_PARAM(events_setting, "memory.events", YK_INT, "65536", "number of latest events that a memory "
+	"history holds",
 	 .min = 16, .max = 1 << 26);
 YK_PARAM(snapshot_setting, "memory.snapshot", YK_STRING, "",
-	 "file that a history of memory is written to when an allocation fails");
+	 "file to which the memory history is written when an allocation fails");
 
 bool yk_pool_is_recorded(struct yk_pool *p)
 {
@@ -153,7 +154,8 @@ static void write_history(const struct yk_history *h, const struct yk_pool_stats
 	struct writing *x = arg;
 	struct yk_file_writer *w = x->to;
 	if (!h || h->failed) {
-		x->code = yk_fail(h ? YOKE_ENOMEM : YOKE_EINVAL, "%s", h ? "there was no memory to keep a history" :
+		x->code = yk_fail(h ? YOKE_ENOMEM : YOKE_EINVAL, "%s", h ? "there was not enough "
+			"memory for a history" :
 				  "no history of memory is kept: YOKE_MEMORY_HISTORY=1, or yoke_memory_record");
 		return;
 	}
@@ -207,7 +209,8 @@ void yk_pool_failed(struct yk_pool *p)
 	if (yk_pool_snapshot(p, path, "oom") < 0)
 		yk_warn("pool", "%s", yoke_error());
 	else
-		yk_warn("pool", "%s: an allocation failed; what was alive is in %s (yoke info memory %s)", p->device->id,
+		yk_warn("pool", "%s: an allocation failed; the allocated blocks are listed in %s "
+			"(yoke info memory %s)", p->device->id,
 			path, path);
 	yk_error_back(was);
 }

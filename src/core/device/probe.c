@@ -20,7 +20,8 @@
 #include "device/verdict.h"
 
 YK_PARAM(remember, "plugin.remember", YK_BOOL, "1",
-	 "the outcome of a plugin's trial counts for later processes; 0: each process tries it anew");
+	 "later processes reuse the outcome of a plugin's trial; 0: each process tries the plugin "
+		"again");
 
 #define ANSWER_MAX 65536 // capacity of a pipe
 
@@ -96,7 +97,8 @@ int yk_probe(const char *file, char *why, size_t cap)
 	if (!*v.outcome)
 		return 0;
 	yk_counted(left, (v.tried + yk_verdict_patience(&v) - (int64_t)time(NULL) + 59) / 60, "minute");
-	snprintf(why, cap, "%s when it was tried%s; left alone%s%s%s (YOKE_PLUGIN_PROBE=0 loads it all the same)", v.outcome,
+	snprintf(why, cap, "%s when it was tried%s; not loaded%s%s%s (YOKE_PLUGIN_PROBE=0 loads "
+		"it anyway)", v.outcome,
 		 recalled ? " before" : "", kept ? " for " : " by this process", kept ? left : "",
 		 kept ? ", or until it or its driver changes, or `yoke doctor` tries it again" : "");
 	return YOKE_EPLUGIN;

@@ -163,7 +163,7 @@ int yk_queue_fill(struct yk_queue *q, void *segment, uint64_t offset, uint64_t b
 	uint64_t chunk = bytes < HOST_CHUNK ? bytes : HOST_CHUNK;
 	char *from = malloc(chunk);
 	if (!from)
-		return yk_fail(YOKE_ENOMEM, "no memory to fill from");
+		return yk_fail(YOKE_ENOMEM, "no host memory for a fill");
 	for (uint64_t i = 0; i < chunk; i += pattern_bytes)
 		memcpy(from + i, pattern, pattern_bytes);
 	code = 0;
@@ -183,7 +183,7 @@ static int copy_by_host(struct yk_queue *q, void *to, uint64_t to_offset, struct
 	const uint64_t chunk = bytes < HOST_CHUNK ? bytes : HOST_CHUNK;
 	char *host = malloc(chunk);
 	if (!host)
-		return yk_fail(YOKE_ENOMEM, "no memory to copy by");
+		return yk_fail(YOKE_ENOMEM, "no host memory for a copy");
 	int code = 0;
 	for (uint64_t at = 0; at < bytes && code >= 0; at += chunk) {
 		uint64_t n = bytes - at < chunk ? bytes - at : chunk;

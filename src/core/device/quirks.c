@@ -24,7 +24,8 @@
 #include "device/quirks.h"
 
 YK_PARAM(quirks_setting, "quirks", YK_STRING, "",
-	 "file of devices' quirks instead of the installed, the system's and the user's; 0: none");
+	 "file with quirks of devices, instead of the installed, the system's and the user's "
+		"file; 0: none");
 
 enum { FIELDS = 6, MAX_BYTES = 1 << 20, MAX_COMPLAINTS = 10 };
 

@@ -61,7 +61,8 @@ int yk_device_refuse(struct yk_device *d, const struct yoke_op *op, uint32_t imp
 		atomic_store_explicit(&d->refusals, r, memory_order_release);
 	}
 	pthread_mutex_unlock(&lock);
-	return r ? 0 : yk_fail(YOKE_ENOMEM, "no memory to note what does not build");
+	return r ? 0 : yk_fail(YOKE_ENOMEM, "no memory to record an implementation that does not "
+		"build");
 }
 
 uint64_t yk_refused_mask(const struct yk_device *d, const struct yoke_op *op, uint64_t impls)

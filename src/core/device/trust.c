@@ -216,7 +216,7 @@ void yk_trust_load(struct yk_device *d)
 
 	if (!force && strcmp(mode, "0") && strcmp(mode, "1") && !complained) {
 		complained = true;
-		yk_warn("selftest", "YOKE_SELFTEST=%s is neither 0, 1 nor force; 1 is taken", mode);
+		yk_warn("selftest", "YOKE_SELFTEST=%s must be 0, 1 or force; using 1", mode);
 	}
 	if (!strcmp(mode, "0") || (!force && !*d->backend->path))
 		return;

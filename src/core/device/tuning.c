@@ -23,7 +23,7 @@
 #include "kernel/cache.h"
 
 YK_PARAM(tune_setting, "tune", YK_BOOL, "1",
-	 "implementations are chosen by what `yoke tune` found, where it ran");
+	 "use the implementations that `yoke tune` found to be fastest");
 
 enum { MAX_BYTES = 1 << 20 };
 
@@ -150,7 +150,7 @@ void yk_tuning_open(const char *head, struct yk_tuning *t, char *why, size_t cap
 	if (lstat(t->path, &st) < 0)
 		return;
 	if (!S_ISREG(st.st_mode) || !yk_cache_ours(&st)) {
-		snprintf(why, cap, "%s: it is no file that only this user may write", t->path);
+		snprintf(why, cap, "%s: it must be a file that only this user may write", t->path);
 		return;
 	}
 	bool had = yoke_error_code() != 0;

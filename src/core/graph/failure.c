@@ -136,7 +136,7 @@ static int settle(struct yoke_context *ctx, int slot, const char *where)
 		snprintf(culprit, sizeof culprit, "a copy %s %s (%s)", slot == YK_SLOT_UP ? "to" : "from",
 			 ctx->device->id, ctx->device->info.name);
 	else if (slot == YK_SLOT_RANKS)
-		snprintf(culprit, sizeof culprit, "what ranks do together");
+		snprintf(culprit, sizeof culprit, "a collective");
 	else
 		blame(ctx, l.since[YK_SLOT_DEVICE], where, culprit, sizeof culprit);
 	yk_failure_set(ctx, f.code, "%s failed: %s: %s", culprit, yoke_error_name(f.code),
@@ -204,7 +204,7 @@ void yk_flight_wait(struct yoke_context *ctx)
 	for (int k = 0; k < YK_SLOTS; k++) // the queues keep the failures
 		good &= yk_event_sync(f->done[k]) >= 0;
 	if (!over)
-		yk_wait_end(ctx, began, "an evaluation, behind two others,");
+		yk_wait_end(ctx, began, "an evaluation, after two others,");
 	if (!yk_settle(ctx) && good)
 		ctx->flights.good_others = f->serial;
 	for (int k = 0; k < YK_SLOTS; k++)

@@ -89,7 +89,7 @@ static void describe(const yoke_tensor *t, const char *name, char *to, size_t ca
 	else if (field(t, KIND_AT, KIND_BITS) != YK_VALUE)
 		snprintf(to, cap, "a number on the host");
 	else if (op == YK_OPS)
-		snprintf(to, cap, "a result of an op of the application's");
+		snprintf(to, cap, "a result of a custom op");
 	else if (op == YK_LEAF || op > YK_OPS)
 		snprintf(to, cap, "a value from the host");
 	else

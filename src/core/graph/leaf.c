@@ -194,7 +194,7 @@ static int make_storage(struct yoke_context *ctx, uint64_t bytes, bool host, con
 		yk_storage_unref(s);
 		if (yk_settle(ctx))
 			ctx->failure.reported = true; // by the error of this call
-		return yk_fail(err, "%llu bytes could not be brought to %s: %s",
+		return yk_fail(err, "%llu bytes could not be copied to %s: %s",
 			       (unsigned long long)bytes, ctx->device->id, why);
 	}
 	if (q == ctx->queues.steps)

@@ -23,9 +23,10 @@ YK_PARAM(graph_max, "graph.max", YK_INT, "1048576", "pending operations allowed;
 YK_PARAM(graph_handles, "graph.handles", YK_INT, "10000", "handles outside of scopes, but for variables, that are warned "
 	 "about once; 0: never", .max = INT64_MAX);
 YK_PARAM(eager_setting, "eager", YK_BOOL, "0",
-	 "launch each operation as it is recorded, and wait: errors appear at the call");
+	 "launch each operation as it is recorded and wait for it, so that errors appear at the "
+		"call");
 YK_PARAM(trace_setting, "trace.ops", YK_BOOL, "0",
-	 "keep where each operation is recorded: errors name the calling functions");
+	 "record the call site of each operation, so that errors name the calling functions");
 
 int (*yk_eager_hook)(struct yoke_context *);
 
@@ -217,7 +218,7 @@ void yoke_context_free(yoke_context *ctx)
 	if (!ctx || yk_enter(ctx) < 0)
 		return;
 	if (ctx->access.callbacks) {
-		yk_fail(YOKE_EINVAL, "context_free: a function of an op is at work in it");
+		yk_fail(YOKE_EINVAL, "context_free: a callback of a custom op is running in it");
 		return;
 	}
 	yk_queue_drain(ctx->queues.up);

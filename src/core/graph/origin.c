@@ -302,9 +302,10 @@ static int refuse(const struct yoke_context *ctx, const struct yk_leaf *l)
 {
 	const char *scope = yk_path_name(&ctx->scopes.paths, l->path);
 	return yk_fail(YOKE_ERELEASED,
-		       "grad: it goes through a result of %s%s%s%s that was evaluated long ago, and how it was "
-		       "computed is forgotten; yoke_stop_grad what is carried from step to step, or take "
-		       "gradients sooner", yk_op_def(l->op)->name, *scope ? " in scope \"" : "", scope,
+		       "grad: it passes through a result of %s%s%s%s that was evaluated long ago "
+			"and whose history was dropped; apply yoke_stop_grad to values carried "
+			"from step to step, or take gradients "
+			"earlier", yk_op_def(l->op)->name, *scope ? " in scope \"" : "", scope,
 		       *scope ? "\"" : "");
 }
 

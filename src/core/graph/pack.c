@@ -138,8 +138,8 @@ static int check_size(const struct yoke_context *ctx, struct yk_tensor *const *v
 		fits = !__builtin_add_overflow(*bytes, aligned(var[i]->storage->bytes), bytes);
 	if (fits && *bytes <= yk_largest(ctx))
 		return 0;
-	return yk_fail(YOKE_ERANGE, "pack: %d variables of %s%llu bytes are no block of %s, whose largest "
-		       "allocation has %llu", n, fits ? "" : "more than ",
+	return yk_fail(YOKE_ERANGE, "pack: %d variables of %s%llu bytes do not fit one block of "
+		"%s, whose largest allocation has %llu", n, fits ? "" : "more than ",
 		       (unsigned long long)(fits ? *bytes : UINT64_MAX), ctx->device->id,
 		       (unsigned long long)yk_largest(ctx));
 }

@@ -44,8 +44,9 @@ uintptr_t yk_scope_open(struct yoke_context *ctx, const char *name)
 	s->depth = s->parent ? s->parent->depth + 1 : 1;
 	if (s->depth == DEEP && !ctx->warn.handles_logged) {
 		ctx->warn.handles_logged = true;
-		yk_warn("graph", "%d scopes are open inside each other, the innermost \"%s\": does a loop begin one and not end "
-			"it?  Handles are freed by yoke_scope_end", DEEP, name ? name : "");
+		yk_warn("graph", "%d nested scopes are open, the innermost \"%s\": does a loop "
+			"begin a scope without ending it?  yoke_scope_end frees "
+			"handles", DEEP, name ? name : "");
 	}
 	s->serial = serial_of(ctx);
 	if (!s->parent) {

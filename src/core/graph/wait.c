@@ -13,8 +13,8 @@
 #include "graph/context.h"
 
 YK_PARAM(sync_setting, "sync", YK_STRING, "0",
-	 "1: wait after every step, so that an error shows where it is made; warn: name each place where the "
-	 "host waits for a device");
+	 "1: wait after every step, so that an error appears at its cause; warn: log each call "
+		"site where the host waits for a device");
 
 int yk_sync_wanted(enum yk_sync *to)
 {
@@ -84,7 +84,8 @@ void yk_wait_end(struct yoke_context *ctx, uint64_t began, const char *why)
 	const char *scope = yk_path_name(&ctx->scopes.paths, g->scope),
 		   *range = yk_path_name(&ctx->observe.ranges, g->range);
 	yk_site_line(&ctx->observe.sites, at.site, site);
-	yk_warn("sync", "%s waits for %s%s%s%s%s%s%s%s%s (said once for this place)", why, ctx->device->id,
+	yk_warn("sync", "%s waits for %s%s%s%s%s%s%s%s%s (logged once for this call "
+		"site)", why, ctx->device->id,
 		*scope ? " in \"" : "", scope, *scope ? "\"" : "", *range ? ", range \"" : "", range,
 		*range ? "\"" : "", *site ? ", at " : "", site);
 }

@@ -171,7 +171,8 @@ static struct entry *file_get(const void *key, size_t key_bytes)
 		if (e) // marks it as used: the sweep removes entries in LRU order
 			futimens(fd, NULL);
 		else
-			yk_info("cache", "%s is damaged or not ours; built anew", name);
+			yk_info("cache", "%s is damaged or belongs to another user; "
+				"rebuilding", name);
 		close(fd);
 	}
 	close(dir);

@@ -21,7 +21,7 @@
 #include "kernel/cache.h"
 
 YK_PARAM(cache_max, "cache.max", YK_BYTES, "512M",
-	 "max bytes of compiled kernels kept in files; 0: no limit");
+	 "maximum bytes of compiled kernels kept in files; 0: no limit");
 
 enum { HASH = 32 };                // hexadecimal digits in a name
 static const long LONGEST = 86400; // seconds until a writer counts as dead; its pid may be reused

@@ -280,7 +280,7 @@ static int whole(const struct yoke_op_def *d)
 	else if (d->text && strlen(d->text) > TEXT)
 		what = "has a text of more than 1 MiB";
 	else if (d->flags & ~(unsigned)YOKE_STRIDED)
-		what = "has flags that there are not";
+		what = "has unknown flags";
 	return what ? yk_fail(YOKE_EINVAL, "op_register: %s %s", d->name, what) : 0;
 }
 

@@ -23,8 +23,8 @@
 #include "plan/work.h"
 
 YK_PARAM(align, "align", YK_INT, "1",
-	 "1: big products are padded to the multiples that the device's matrix units gain from; 0: none; "
-	 "2: all (for tests)", .max = 2);
+	 "1: pad large products to multiples that suit the device's matrix units; 0: none; 2: all "
+		"(for tests)", .max = 2);
 
 // The cost that padding may have, in arithmetic: half of the product's, because a matrix unit runs
 // at less than half of its rate on unaligned rows.  A byte of additional memory traffic counts as

@@ -16,7 +16,8 @@
 #include "plan/planner.h"
 
 YK_PARAM(plan_max, "plan.max", YK_INT, "64",
-	 "plans kept, least recently used go first; 0 keeps none", .max = INT64_MAX);
+	 "maximum number of cached plans; the least recently used is evicted; 0: none is "
+		"cached", .max = INT64_MAX);
 YK_PARAM(plan_hash, "plan.hash", YK_BOOL, "1", "0 gives all keys the hash 0 (for tests)", .debug = true);
 
 static void planner_free(struct yk_planner *pl)

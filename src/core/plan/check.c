@@ -219,8 +219,8 @@ static void blame_leaf(struct yk_planner *pl, const struct yk_plan *p, const str
 		return;
 	pl->check.leaf_logged = true;
 	yk_step_text(pl, s, text, sizeof text);
-	yk_warn("check", "operand %u of %s holds nan that no op made: it was put there, or "
-		"computed before (said once)", operand, text);
+	yk_warn("check", "operand %u of %s contains a NaN that no op of this plan produced: it "
+		"was written by the host, or computed earlier (logged once)", operand, text);
 }
 
 int yk_check_step(struct yk_planner *pl, const struct yk_plan *p, const struct yk_step *s,

@@ -124,7 +124,7 @@ static int add_run(struct yk_work *w, uint32_t node, const struct yk_built *b)
 	}
 	if (!takes)
 		return yk_op_fail(&w->g, w->g.node[node].op, YOKE_EUNSUPPORTED,
-				  "%s takes it no longer", d->id);
+				  "%s no longer supports it", d->id);
 	uint32_t nviews = b->op.nout + b->op.nin;
 	int err = yk_step_add(w, node, nviews, &s);
 	if (err)

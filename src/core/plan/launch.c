@@ -254,8 +254,8 @@ static void count_fallback(struct launch *l, const struct yk_step *s)
 	l->pl->fallbacks.kind[s->fallback - 1].count++;
 	if (!l->pl->fallbacks.logged)
 		yk_warn("plan",
-			"%s does not run %s; the CPU does, and what else it must (said once, "
-			"counted in the statistics)",
+			"%s does not run %s; the CPU runs it and other unsupported ops (logged "
+				"once, counted in the statistics)",
 			l->ctx->device->id, yk_op_def(s->opcode)->name);
 	l->pl->fallbacks.logged = true;
 }
@@ -386,9 +386,10 @@ static void settle_nodes(struct launch *l)
 		const struct yk_node *n = &ctx->graph.node[m->repeats];
 		const char *scope = yk_path_name(&ctx->scopes.paths, n->scope);
 		if (!ctx->stats.repeated)
-			yk_warn("eval", "%zu operations, the last %s%s%s%s, are computed again, since their "
-				"results were not kept; yoke_keep what is read or differentiated later (said "
-				"once, counted in the statistics)", m->repeated, yk_op_def(n->op)->name,
+			yk_warn("eval", "%zu operations, the last %s%s%s%s, are computed again "
+				"because their results were not kept; apply yoke_keep to values "
+				"that are read or differentiated later (logged once, counted in "
+				"the statistics)", m->repeated, yk_op_def(n->op)->name,
 				*scope ? " in scope \"" : "", scope, *scope ? "\"" : "");
 		ctx->stats.repeated += m->repeated;
 	}

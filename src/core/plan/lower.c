@@ -27,7 +27,7 @@
 YK_PARAM(strict, "strict", YK_BOOL, "0",
 	 "an op that the device cannot run is an error, never run on the CPU");
 YK_PARAM(named, "plan.named", YK_BOOL, "1",
-	 "give backends named ops whole; 0 decomposes all (for tests)", .debug = true);
+	 "pass named ops to backends undecomposed; 0: decompose all (for tests)", .debug = true);
 YK_PARAM(cse, "plan.cse", YK_BOOL, "1", "merge equal nodes", .debug = true);
 
 bool yk_strict(void)

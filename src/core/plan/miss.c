@@ -233,9 +233,9 @@ static void node_difference(const uint32_t *a, const uint32_t *b, size_t i, char
 static void root_difference(size_t i, char *to, size_t cap)
 {
 	static const char *const what[] = {
-		"another value is wanted",
+		"another value is requested",
 		"a variable or a kept value",
-		"whether, and from which leaf, a variable's old version is at hand",
+		"whether a variable's old version exists, and in which leaf",
 		"whether a variable's old version may be overwritten",
 	};
 	snprintf(to, cap, "result %zu: %s", i / YK_ROOT_WORDS, what[i % YK_ROOT_WORDS]);

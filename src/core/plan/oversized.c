@@ -258,7 +258,8 @@ int yk_lower_large(struct yk_work *w, const struct yk_call *c, uint32_t nout,
 	struct cut cut;
 	char text[160];
 	if (find_cut(w, c, nout, outs, &cut)) {
-		yk_log(YOKE_LOG_DEBUG, "plan", "%s of %s: by pieces of %lld rows", yk_op_def(c->op)->name,
+		yk_log(YOKE_LOG_DEBUG, "plan", "%s of %s: in slices of %lld "
+			"rows", yk_op_def(c->op)->name,
 			 yk_describe(outs, text), (long long)cut.step);
 		return in_slices(w, c, nout, outs, &cut, out);
 	}
@@ -268,8 +269,9 @@ int yk_lower_large(struct yk_work *w, const struct yk_call *c, uint32_t nout,
 				  "(%llu bytes), and YOKE_STRICT forbids the CPU",
 				  yk_describe(outs, text), id, (unsigned long long)yk_largest(w->ctx));
 	if (!pl->attempt.large_logged)
-		yk_warn("plan", "%s of %s, or its operand, is larger than the largest allocation of %s (%llu "
-			"bytes): the CPU computes it (said once)", yk_op_def(c->op)->name,
+		yk_warn("plan", "%s of %s, or its operand, is larger than the largest allocation "
+			"of %s (%llu bytes): the CPU computes it (logged "
+			"once)", yk_op_def(c->op)->name,
 			yk_describe(outs, text), id, (unsigned long long)yk_largest(w->ctx));
 	pl->attempt.large_logged = true;
 	return yk_lower_on(w, c, nout, outs, 1, yk_too_large, out);

@@ -22,7 +22,8 @@
 #include "plan/work.h"
 
 YK_PARAM(spill, "spill", YK_INT, "0",
-	 "1: where a plan does not fit the device, values wait in the host's memory; 2: whenever they can (for tests)",
+	 "1: if a plan does not fit the device, keep values in host memory until they are read; "
+		"2: whenever possible (for tests)",
 	 .max = 2);
 
 void yk_plan_free(struct yk_plan *p)

@@ -82,5 +82,5 @@ int yk_emit_ranks(struct yk_work *w, uint32_t node, struct yk_built *b)
 	s->op.in = s->op.out + n->nout;
 	s->ops = yk_work_device(w, YK_SLOT_RANKS)->ops;
 	err = s->ops->prepare(0, &s->op, 0, w->plan->serial, &s->handle, &s->work_bytes);
-	return err ? yk_op_fail(&w->g, n->op, err, "the ranks cannot do it") : 0;
+	return err ? yk_op_fail(&w->g, n->op, err, "the ranks do not support it") : 0;
 }

@@ -22,8 +22,8 @@
 #include "plan/work.h"
 
 YK_PARAM(recompute, "recompute", YK_STRING, "none",
-	 "activations that are made again for gradients, to save memory: none; block: all that pays; auto: as few "
-	 "as make a plan fit");
+	 "activations recomputed for gradients, to save memory: none; block: all for which it "
+		"pays; auto: as few as needed for a plan to fit");
 
 enum {
 	PLACES = 2048, // maximum number of candidate borders

@@ -17,7 +17,7 @@
 #include "plan/work.h"
 
 YK_PARAM(replay, "replay", YK_BOOL, "1",
-	 "record plans that repeat as graphs of the driver's, where a device has those");
+	 "record repeated plans as driver graphs, where the device supports them");
 
 // Is every step a launch, a copy or a fill on the device?  Collectives have a separate queue,
 // wherever their memory is.

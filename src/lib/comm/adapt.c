@@ -20,7 +20,8 @@ enum { SEEN = 32, APART = 50 };
 static const double BETTER = 1.2, TOO_SLOW = 2;
 
 YK_PARAM(adapt_setting, "dist.adapt", YK_BOOL, "0",
-	 "while training, ranks that send messages time the algorithms of sums over all and go on with the best one; bits stay the same");
+	 "during training, ranks that communicate by messages time the all_reduce algorithms and "
+		"continue with the fastest; results have the same bits");
 
 struct size { // per size class of jobs
 	uint8_t applied;             // 1 + the algorithm that ranks currently use; 0: the default

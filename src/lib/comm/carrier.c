@@ -106,11 +106,12 @@ static int meet(struct yk_carrier *c)
 	for (uint32_t i = 0; i < c->place.ranks && e == 0; i++) {
 		c->node[i] = all[i].first;
 		if (c->code == 0 && strncmp(all[i].version, all[0].version, sizeof mine.version))
-			refuse(c, YOKE_EINVAL, "ranks are of unlike versions of yoke: rank 0 has %.59s, rank %u %.59s", all[0].version, i,
+			refuse(c, YOKE_EINVAL, "ranks run different versions of yoke: rank 0 has %.59s, rank %u %.59s", all[0].version, i,
 			       all[i].version);
 	}
 	if (e < 0)
-		refuse(c, YOKE_ERANK, "ranks do not find each other: %s", all ? c->mpi->error() : "no memory");
+		refuse(c, YOKE_ERANK, "ranks cannot find each other: "
+			"%s", all ? c->mpi->error() : "no memory");
 	free(all);
 	return c->code;
 }
@@ -120,7 +121,7 @@ void yk_carrier_open(struct yk_carrier *c)
 	const struct yk_started *p = &c->place;
 	uint32_t rank = 0, ranks = 0;
 	if (c->mpi->begin(&rank, &ranks) < 0)
-		refuse(c, YOKE_ERANK, "MPI does not begin: %s", c->mpi->error());
+		refuse(c, YOKE_ERANK, "MPI cannot be initialized: %s", c->mpi->error());
 	else if (ranks != p->ranks)
 		refuse(c, YOKE_ERANK, "%s started %u ranks, MPI says %u: it is the launcher of another MPI; dist.mpi names the one to use",
 		       p->launcher, p->ranks, ranks);
@@ -313,7 +314,8 @@ static bool receive_on(struct yk_route *r, int kind, uint32_t member)
 		return false;
 	}
 	if (l->bytes > ring / 2 || l->bytes > end) {
-		yk_rendezvous_break(r->rendezvous, YOKE_ERANK, "rank %u got %zu bytes of MPI that rank %u cannot have sent", r->rank, l->bytes,
+		yk_rendezvous_break(r->rendezvous, YOKE_ERANK, "rank %u received %zu bytes over "
+			"MPI that rank %u cannot have sent", r->rank, l->bytes,
 			     member);
 		return false;
 	}

@@ -16,7 +16,8 @@
 #include "comm/ranks.h"
 
 YK_PARAM(pretend_setting, "dist.pretend", YK_INT, "0",
-	 "under a launcher: so many ranks each count as a machine, between which data goes by MPI; 0: machines are as they are",
+	 "under a launcher: each group of this many ranks is treated as a machine, between which "
+		"data is sent over MPI; 0: the actual machines",
 	 .min = 0, .max = YK_MAX_RANKS, .debug = true);
 
 const char yk_world_variable[] = "YOKE_RANKS_WORLD";

@@ -17,7 +17,7 @@
 #include "device/trusted.h"
 
 YK_PARAM(mpi_setting, "dist.mpi", YK_STRING, "",
-	 "MPI by whose module ranks on several machines talk, openmpi or mpich; empty: that of the launcher");
+	 "MPI that ranks on several machines use, openmpi or mpich; empty: that of the launcher");
 
 const char *const yk_mpi_names[YK_MPIS] = { "openmpi", "mpich" };
 
@@ -57,8 +57,10 @@ const struct yk_mpi *yk_mpi_open(const struct yk_started *p, const char **name)
 			return open_file(path);
 		}
 	if (!p->ranks) {
-		yk_fail(YOKE_EPLUGIN, "%s says that this is rank %u, but not of how many: MPI is asked for that, and there is no module "
-			"yoke_mpi_%s.so; build yoke with --with-mpi, or name its folder in YOKE_PLUGIN_PATH", p->launcher, p->rank,
+		yk_fail(YOKE_EPLUGIN, "%s reports that this is rank %u, but not the number of "
+			"ranks, which only MPI knows; there is no module yoke_mpi_%s.so: build "
+			"yoke with --with-mpi, or name its folder in "
+			"YOKE_PLUGIN_PATH", p->launcher, p->rank,
 			*requested ? requested : "NAME");
 		return NULL;
 	}
@@ -92,7 +94,8 @@ static int query(struct yk_started *p)
 	if (!m)
 		return yoke_error_code();
 	if (m->begin(&rank, &p->ranks) < 0 || m->near(&p->local, &p->locals) < 0)
-		return yk_fail(YOKE_ERANK, "%s says that this is rank %u; MPI, which is asked of how many, does not begin: %s",
+		return yk_fail(YOKE_ERANK, "%s reports that this is rank %u; MPI, which knows the "
+			"number of ranks, cannot be initialized: %s",
 			       p->launcher, p->rank, m->error());
 	if (p->ranks > 1)
 		p->mpi = name;

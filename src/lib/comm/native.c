@@ -15,8 +15,8 @@
 #include "comm/native.h"
 
 YK_PARAM(order_setting, "dist.order", YK_STRING, "fixed",
-	 "fixed: sums have one order, and the same bits on any number of ranks; fast: on GPUs the vendor's library adds as it "
-	 "likes");
+	 "fixed: sums have a fixed order and the same bits on any number of ranks; fast: on GPUs "
+		"the vendor's library chooses the order");
 
 // A sum of `count` elements, prepared for operands with this alignment.
 struct yk_native_sum {

@@ -15,8 +15,8 @@
 #include "comm/native.h"
 
 YK_PARAM(native_setting, "dist.native", YK_BOOL, "1",
-	 "ranks on GPUs of one vendor and one machine use its library of collectives (NCCL, RCCL); else all goes through the "
-	 "host's memory");
+	 "ranks on GPUs of one vendor on one machine use its collectives library (NCCL, RCCL); "
+		"otherwise data is copied through host memory");
 
 // ---- capability ----
 
@@ -37,7 +37,7 @@ static bool make_id(const struct yoke_collectives_ext *x, char *id)
 	if (!err)
 		return true;
 	yk_backend_detail(had, err, why, sizeof why);
-	yk_warn("dist", "ranks talk through the host's memory: %s", why);
+	yk_warn("dist", "ranks communicate through host memory: %s", why);
 	return false;
 }
 

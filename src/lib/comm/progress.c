@@ -35,13 +35,13 @@ enum {
 };
 
 YK_PARAM(algorithm_setting, "dist.algorithm", YK_STRING, "",
-	 "how ranks do things together: tree, doubling, halving, pairwise, ring (sums of 3 ranks or more have other bits) or 2d, "
-	 "where there is such a way; "
-	 "empty: by size");
+	 "algorithm of collectives: tree, doubling, halving, pairwise, ring (sums of 3 or more "
+		"ranks have other bits) or 2d, where it exists; empty: chosen by size");
 
 YK_PARAM(link_setting, "dist.link", YK_STRING, "",
-	 "ALPHA,BETA: messages between ranks take so many seconds, and so many a byte, one after the other; to see what a slow "
-	 "link does. Empty: as long as they take", .debug = true);
+	 "ALPHA,BETA: delays each message between ranks by ALPHA seconds plus BETA seconds per "
+		"byte, one after the other, to simulate a slow link. Empty: no "
+		"delay", .debug = true);
 
 bool yk_ranks_link(double *alpha, double *beta)
 {

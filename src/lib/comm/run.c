@@ -76,7 +76,8 @@ static int rank_main(struct member *m)
 	if (err < 0) {
 		note(m, !world || yk_current() == ctx ? ctx : NULL, err);
 		if (!world)
-			yk_rendezvous_break(r->rendezvous, YOKE_ERANK, "rank %u has not begun: %s", m->rank, yoke_error());
+			yk_rendezvous_break(r->rendezvous, YOKE_ERANK, "rank %u was not started: "
+				"%s", m->rank, yoke_error());
 		else if (yk_current() == ctx) // otherwise fn has freed the context
 			yk_ranks_break(world->queue, YOKE_ERANK, yoke_error());
 		yoke_error_clear();

@@ -205,7 +205,8 @@ int yk_answer_error(const struct yk_answer *a)
 		return 0;
 	if (a->host.rank != YK_STARTER)
 		snprintf(who, sizeof who, "rank %u", a->host.rank);
-	return yk_fail(YOKE_EINVAL, "ranks are of unlike versions of yoke: %s has %.*s, rank %u %.*s", who, (int)sizeof a->host.version,
+	return yk_fail(YOKE_EINVAL, "ranks run different versions of yoke: %s has %.*s, rank %u "
+		"%.*s", who, (int)sizeof a->host.version,
 		       a->host.version, a->unlike.rank, (int)sizeof a->unlike.version, a->unlike.version);
 }
 

@@ -18,9 +18,11 @@
 #include "comm/ranks.h"
 #include "comm/sums.h"
 
-YK_PARAM(warn_setting, "dist.warn", YK_INT, "5", "seconds until ranks that others wait for are named", .min = 1,
+YK_PARAM(warn_setting, "dist.warn", YK_INT, "5", "seconds until ranks that others wait for are "
+	"logged", .min = 1,
 	 .max = 1000000);
-YK_PARAM(timeout_setting, "dist.timeout", YK_INT, "300", "seconds until ranks give up waiting for another", .min = 1,
+YK_PARAM(timeout_setting, "dist.timeout", YK_INT, "300", "seconds until a rank stops waiting for "
+	"another and fails", .min = 1,
 	 .max = 1000000);
 
 uint64_t yk_ranks_warn(void)

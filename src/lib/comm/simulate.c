@@ -164,7 +164,8 @@ static int finish(const struct world *x, double *seconds)
 	*seconds = 0;
 	for (uint32_t i = 0; i < x->run; i++) {
 		if (x->r[i].at < x->r[i].s.n)
-			return yk_fail(YOKE_EINVAL, "%s of %u ranks waits for itself", yk_algorithm_name[x->w->how], x->w->ranks);
+			return yk_fail(YOKE_EINVAL, "%s of %u ranks "
+				"deadlocks", yk_algorithm_name[x->w->how], x->w->ranks);
 		*seconds = max(*seconds, max(x->r[i].clock, x->r[i].port));
 	}
 	return 0;

@@ -60,8 +60,9 @@ static int over_machines(struct yk_ranks *q, const struct yk_started *p, struct 
 {
 	uint32_t first = p->rank, all[YK_MAX_RANKS];
 	if (!p->mpi)
-		return yk_fail(YOKE_EUNSUPPORTED, "%s started %u ranks, %u of them on this machine: between machines yoke talks "
-			       "by MPI; start it with mpirun or srun", p->launcher, p->ranks, p->locals);
+		return yk_fail(YOKE_EUNSUPPORTED, "%s started %u ranks, %u of them on this "
+			"machine: yoke needs MPI between machines; start it with mpirun or "
+			"srun", p->launcher, p->ranks, p->locals);
 	for (uint32_t i = 0; i < p->ranks; i++)
 		all[i] = i;
 	first = yk_segment_first(s);

@@ -423,7 +423,7 @@ static void *record(struct yk_runner *r, int (*work)(struct yk_runner *, void *)
 	for (int s = 0; s < 2 && !code; s++)
 		if (memcmp(r->before[s], r->after[s], r->used[s]))
 			{
-			blame(v, "what was recorded in a graph was done at once");
+			blame(v, "work recorded in a graph was executed immediately");
 			code = YOKE_EFAILED;
 		}
 	if (code && graph) {
@@ -553,7 +553,7 @@ void yk_runner_part(struct yk_runner *r, struct yk_case *c, struct yk_verdict *v
 
 	yk_case_describe(c->part, views, sizeof views);
 	if (!impls)
-		blame(v, "is not taken in part: %s", views);
+		blame(v, "is not supported for a part of the case: %s", views);
 	for (uint32_t i = 0; i < 64 && v->good; i++) {
 		if (!(impls >> i & 1))
 			continue;

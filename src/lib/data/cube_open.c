@@ -266,8 +266,9 @@ static int open_data(yoke_cube *c)
 		there = find_data(c);
 	if (there)
 		return there < 0 ? there : 0;
-	return yk_fail(YOKE_ENOENT, "%s: its data are not there: no file of that name without .hdr, or with .img, .dat, .raw, .bin, "
-		       ".bsq, .bil or .bip, nor one of another suffix that is large enough", c->path);
+	return yk_fail(YOKE_ENOENT, "%s: its data file was not found: no file of that name "
+		"without .hdr, or with .img, .dat, .raw, .bin, .bsq, .bil or .bip, or with "
+		"another suffix and large enough", c->path);
 }
 
 static int open_envi(yoke_cube *c)

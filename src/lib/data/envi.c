@@ -452,8 +452,8 @@ static int take_lists(struct scan *s, struct yk_envi *to)
 	drop_list(&to->shift, to->bands, 0);
 	// no specification defines which of the two is applied first
 	if (!err && to->scale != 1 && (to->gain || to->shift))
-		return yk_fail(YOKE_EUNSUPPORTED, "%s: has both a reflectance scale factor and data gain or offset values; take out what "
-			       "does not count", s->path);
+		return yk_fail(YOKE_EUNSUPPORTED, "%s: has both a reflectance scale factor and "
+			"data gain or offset values; remove one of them", s->path);
 	return err;
 }
 

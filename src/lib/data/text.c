@@ -265,7 +265,8 @@ static bool are_chats(const char *paths, const struct yk_tokenizer *t, const str
 static int read_chats(struct yk_data *d, const char *paths, const struct yk_data_spec *spec)
 {
 	if (spec->limit)
-		return yk_fail(YOKE_EINVAL, "%s: limit is of text, and these are conversations; give less of them", paths);
+		return yk_fail(YOKE_EINVAL, "%s: limit applies to text, and these are "
+			"conversations; give fewer of them", paths);
 	d->chats = yk_chats_new(d->tokenizer, d->context);
 	int e = d->chats ? take_all(d, paths, spec) : yoke_error_code();
 	if (e == 0)
@@ -284,7 +285,8 @@ static int open_tokens(struct yk_data *d, const char *paths, const struct yk_dat
 {
 	struct yk_token_sets sets;
 	if (spec->limit)
-		return yk_fail(YOKE_EINVAL, "%s: limit is of text, and this holds tokens; prepare less of it", paths);
+		return yk_fail(YOKE_EINVAL, "%s: limit applies to text, and this file contains "
+			"tokens; prepare less text", paths);
 	const int e = yk_token_sets_open(paths, d->tokenizer, spec, &d->sources, &sets);
 	if (e < 0)
 		return e;

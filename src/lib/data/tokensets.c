@@ -298,7 +298,8 @@ static int take_file(void *arg, const char *path)
 	if (e == 0)
 		e = check_tokenizer(x, &f);
 	if (e == 0 && (x->to->endless || (f.stream && x->to->files > 0)))
-		e = yk_fail(YOKE_EINVAL, "%s: stands beside a pipe, which has no end that is known; give either alone", path);
+		e = yk_fail(YOKE_EINVAL, "%s: cannot be combined with a pipe, whose length is "
+			"unknown; give either one alone", path);
 	if (e == 0)
 		e = make_room(x);
 	if (e == 0)

@@ -69,7 +69,8 @@ static int apply_pattern(yoke_pipeline *p, const char *key, const json_t *patter
 	}
 	if (!found)
 		return yk_fail(YOKE_EINVAL, "%s: %s: no node, and no state as pca.w, has a name like '%s'", what, key, text);
-	return may || !train ? 0 : yk_fail(YOKE_EINVAL, "%s: %s: there is nothing to train in '%s'", what, key, text);
+	return may || !train ? 0 : yk_fail(YOKE_EINVAL, "%s: %s: '%s' has no state to "
+		"train", what, key, text);
 }
 
 static int take_patterns(yoke_pipeline *p, json_t *root, const char *key, bool train)
@@ -214,7 +215,7 @@ int yk_parse_trainer(json_t *root, struct yk_trainer_keys *t)
 	int err = yk_fit_keys(o, "pipeline: trainer", trainer_keys, sizeof trainer_keys / sizeof *trainer_keys, t);
 	if (!err && t->deterministic && (t->benchmark || !strcmp(t->accelerator, "auto")))
 		err = yk_fail(YOKE_EINVAL, "pipeline: trainer: deterministic does not go with %s", t->benchmark ?
-			      "benchmark: what is fastest is another kernel on another day" :
+			      "benchmark: the fastest kernel may differ between runs" :
 			      "accelerator \"auto\": name the device");
 	return err;
 }

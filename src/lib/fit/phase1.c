@@ -22,7 +22,8 @@
 
 YK_PARAM(save_setting, "fit.save", YK_INT, "10", "seconds between checkpoints of the statistics of a pass over a stream", .min = 0,
 	 .max = 1000000);
-YK_PARAM(chunk_setting, "fit.piece", YK_INT, "1048576", "numbers of a batch of which nodes' values are computed at a time, on the CPU",
+YK_PARAM(chunk_setting, "fit.piece", YK_INT, "1048576", "numbers of a batch for which nodes' "
+	"values are computed at a time, on the CPU",
 	 .min = 1, .max = INT32_MAX, .debug = true);
 
 struct phase {

@@ -231,7 +231,8 @@ int yk_collected_load(struct yk_collected *c, int max, const char *folder)
 	if (stored && !strcmp(stored, of))
 		err = load_all(c, max, folder, path, j);
 	else
-		yk_warn("fit", "%s: is of another pipeline or of other data: its statistics are collected anew", path);
+		yk_warn("fit", "%s: belongs to another pipeline or other data: statistics are "
+			"collected again", path);
 	json_decref(j);
 	return err;
 }

@@ -194,7 +194,8 @@ int yoke_pipeline_load(yoke_pipeline *p, const char *path)
 		return err;
 	const int64_t its = channels_of(p, &f), channels = p->channels ? p->channels : its;
 	if (channels < 1)
-		err = yk_fail(YOKE_EFORMAT, "%s: does not say how many channels the stream has", path);
+		err = yk_fail(YOKE_EFORMAT, "%s: does not contain the number of the stream's "
+			"channels", path);
 	else if (its > 0 && its != channels)
 		err = yk_fail(YOKE_ESHAPE, "%s: is of %lld channels, not %lld", path, (long long)its, (long long)channels);
 	if (!err)

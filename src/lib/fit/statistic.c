@@ -229,11 +229,11 @@ static int plausible(const yoke_statistic *s, const char *path)
 	for (int64_t i = 0; i < s->channels; i++) {
 		const double square = s->square[s->diagonal ? i : i * (s->channels + 1)];
 		if (!isfinite(s->mean[i]) || !isfinite(square) || square < 0 || isnan(s->min[i]) || isnan(s->max[i]))
-			return bad(path, "its numbers are no moments");
+			return bad(path, "its numbers are not moments");
 	}
 	for (int64_t i = 0; i < yk_statistic_squares(s); i++)
 		if (!isfinite(s->square[i]))
-			return bad(path, "its numbers are no moments");
+			return bad(path, "its numbers are not moments");
 	return 0;
 }
 

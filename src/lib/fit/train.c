@@ -298,7 +298,8 @@ static void log_none(struct run *r, const struct yk_meter_values *v)
 {
 	for (int i = 0; i < v->n && !r->logged_none; i++)
 		if (isnan(v->value[i])) {
-			yk_warn("fit", "%s: n/a: the split has no pixels of one kind, with or without an anomaly", v->name[i]);
+			yk_warn("fit", "%s: n/a: the split lacks pixels with an anomaly, or "
+				"pixels without one", v->name[i]);
 			r->logged_none = true;
 		}
 }

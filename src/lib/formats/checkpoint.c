@@ -467,7 +467,7 @@ int yk_checkpoint_save_by(const char *folder, struct yk_checkpoint *c,
 		return e;
 	if (largest >= MAX_GENERATION)
 		return yk_fail(YOKE_ERANGE,
-			       "%s: generation %lld is the last there can be", folder,
+			       "%s: generation %lld is the largest possible", folder,
 			       (long long)largest);
 	next.generation = largest + 1;
 	for (int part = 0; part < YK_CHECKPOINT_PARTS && e == 0; part++)

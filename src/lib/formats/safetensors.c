@@ -118,7 +118,7 @@ const void *yk_safetensors_data(struct yk_safetensors *s, const struct yk_safete
 	void *map = (void *)s->map;
 	if (!map) {
 		if (fstat(s->fd, &st) < 0 || (uint64_t)st.st_size < s->bytes) {
-			yk_fail(YOKE_EIO, "%s: was cut while it was read", s->path);
+			yk_fail(YOKE_EIO, "%s: was truncated while it was read", s->path);
 			return NULL;
 		}
 		map = mmap(NULL, s->bytes, PROT_READ, MAP_PRIVATE, s->fd, 0);

@@ -93,7 +93,8 @@ static int open_files(struct yk_safetensors_set *s, const json_t *files)
 	json_object_foreach((json_t *)files, name, number) {
 		char *path = err ? NULL : beside(s->path, name);
 		if (path && access(path, F_OK) < 0)
-			err = yk_fail(YOKE_ENOENT, "%s: its file '%s' is not beside it; all files of a set are needed", s->path, name);
+			err = yk_fail(YOKE_ENOENT, "%s: its file '%s' is not in its directory; "
+				"all files of a set are needed", s->path, name);
 		else if (!path || (err = yk_safetensors_open(&s->file[s->files], path)) < 0)
 			err = yoke_error_code();
 		else
@@ -124,7 +125,8 @@ static int take_files(struct yk_safetensors_set *s, const json_t *map, uint64_t 
 			if (!says)
 				return yk_fail(YOKE_EFORMAT, "%s: says nothing of '%.80s', which is in %s", s->path, e->name, in);
 			if (strcmp(says, in))
-				return yk_fail(YOKE_EFORMAT, "%s: '%.80s' is in %s, which it says, and in %s", s->path, e->name, says, in);
+				return yk_fail(YOKE_EFORMAT, "%s: '%.80s' is in %s, as listed, "
+					"and also in %s", s->path, e->name, says, in);
 			s->part[s->count++] = (struct yk_safetensors_part){ &s->file[i], e };
 			*bytes += e->bytes; // cannot overflow: bounded by the file sizes
 		}
@@ -139,13 +141,15 @@ static int judge(const struct yk_safetensors_set *s, const json_t *index, const 
 	json_object_foreach((json_t *)map, name, file) {
 		const int i = (int)json_integer_value(json_object_get(files, json_string_value(file)));
 		if (!yk_safetensors_find(&s->file[i], name))
-			return yk_fail(YOKE_EFORMAT, "%s: '%.80s' is not in %s, which it names for it", s->path, name,
+			return yk_fail(YOKE_EFORMAT, "%s: '%.80s' is not in %s, where it is "
+				"listed", s->path, name,
 				       json_string_value(file));
 	}
 	const json_t *total = json_object_get(json_object_get(index, "metadata"), "total_size");
 	// only a warning: tools that modify tensors do not update it
 	if (total && (!json_is_number(total) || json_number_value(total) != (double)bytes))
-		yk_warn("load", "%s: its total_size is not the %llu bytes of tensors that its files have", s->path,
+		yk_warn("load", "%s: its total_size differs from the %llu bytes of tensors in its "
+			"files", s->path,
 			(unsigned long long)bytes);
 	return 0;
 }

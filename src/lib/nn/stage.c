@@ -78,7 +78,8 @@ int yk_stage_split(const struct yk_model *m, const struct yk_model_shape *s, con
 	const bool evenly = !strcmp(split, "auto");
 	int e = 0;
 	if (stages > 1 && !m->width)
-		return yk_fail(YOKE_EINVAL, "stages=%lld: ranks do not have blocks of model=%s one behind another; give stages=1",
+		return yk_fail(YOKE_EINVAL, "stages=%lld: model=%s does not support pipeline "
+			"parallelism; give stages=1",
 			       (long long)stages, m->name);
 	if (stages > 1 && stages > s->layers)
 		return yk_fail(YOKE_EINVAL, "stages=%lld are more than layers=%lld: each stage has one at least", (long long)stages,

@@ -182,8 +182,8 @@ static void resolve(struct yk_profile *p, size_t keep)
 		} else {
 			if (p->timed[lane])
 				yk_warn("profile",
-					"%s keeps no times of its work: its steps are only "
-					"counted",
+					"%s does not report times of its work: its steps are only "
+						"counted",
 					p->ctx->device->id);
 			p->timed[lane] = false;
 			p->observer.times = p->timed[0];

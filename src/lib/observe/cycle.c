@@ -23,8 +23,8 @@ static int check(const char *call, const struct yoke_profile_schedule *s)
 	if (s->skip_first < 0 || s->wait < 0 || s->warmup < 0 || s->active < 0 || s->repeat < 0)
 		return yk_fail(YOKE_EINVAL, "%s: a number of steps below 0", call);
 	if (!s->active)
-		return yk_fail(YOKE_EINVAL, "%s: a schedule without active steps watches nothing; set active to 1 or "
-			       "more", call);
+		return yk_fail(YOKE_EINVAL, "%s: a schedule without active steps records nothing; "
+			"set active to 1 or more", call);
 	return 0;
 }
 
@@ -169,7 +169,8 @@ static int hand_over(yoke_profile *p, bool partial)
 		snprintf(path, sizeof path, "%s/cycle%lld.json", p->folder, (long long)p->cycle);
 		e = yk_profile_trace_max(core, path, yk_profile_max_bytes(p), 0, NULL);
 		if (e == 0 && core->dropped)
-			yk_warn("profile", "%s: %llu events are left out, since the file would be larger than %llu bytes",
+			yk_warn("profile", "%s: %llu events are left out, because the file would "
+				"exceed %llu bytes",
 				path, (unsigned long long)core->dropped, (unsigned long long)yk_profile_max_bytes(p));
 	}
 	if (e == 0 && p->options.cycle)

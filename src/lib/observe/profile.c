@@ -19,7 +19,7 @@
 #include "observe/activity.h"
 #include "plan/eval.h"
 
-YK_PARAM(trace_bytes, "profile.trace", YK_BYTES, "256000000", "bytes that the file of a trace may have");
+YK_PARAM(trace_bytes, "profile.trace", YK_BYTES, "256000000", "maximum bytes of a trace file");
 
 // ---- watching ----
 

@@ -15,7 +15,7 @@
 #include "graph/context.h"
 
 YK_PARAM(limits_setting, "profile.limits", YK_BOOL, "1",
-	 "measure what a device reaches at most, for the roofline of a profile");
+	 "measure the peak rates of a device, for the roofline of a profile");
 
 enum { SIDE = 2048, TRIES = 5 };
 #define COPY_MAX (UINT64_C(256) << 20)

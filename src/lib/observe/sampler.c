@@ -30,7 +30,7 @@
 // Keeps a long run's file small: lines come every `seconds` at first, then as often as the budget
 // allows.
 YK_PARAM(day_setting, "telemetry.day", YK_BYTES, "5000000",
-	 "bytes that a day of telemetry.jsonl may take, a fifth of them at the beginning; 0: no limit");
+	 "maximum bytes of telemetry.jsonl per day, a fifth of them at the beginning; 0: no limit");
 
 enum { DAY_S = 86400 };
 

@@ -17,7 +17,7 @@
 #include "base/param.h"
 
 YK_PARAM(root, "telemetry.root", YK_STRING, "",
-	 "what stands before /proc and /sys, for tests with recorded trees",
+	 "path prefix of /proc and /sys, for tests with recorded trees",
 	 .debug = true);
 
 static bool whole_path(const char *path, char *to, size_t cap)

@@ -126,13 +126,13 @@ const char *yk_telemetry_lie(const struct yoke_sample *s, const struct yoke_samp
 	if ((s->known & YOKE_SAMPLE_UTIL && !is_share(s->util)) ||
 	    (s->known & YOKE_SAMPLE_MEM_UTIL && !is_share(s->mem_util)) ||
 	    (s->known & YOKE_SAMPLE_FAN && !is_share(s->fan)))
-		return "a share is not in 0..1";
+		return "a fraction is not in 0..1";
 	if (s->known & YOKE_SAMPLE_MEM_USED && s->known & YOKE_SAMPLE_MEM_TOTAL && s->mem_used > s->mem_total)
 		return "more memory is used than there is";
 	if ((s->known & YOKE_SAMPLE_POWER && s->power_w < 0) || (s->known & YOKE_SAMPLE_ENERGY && s->energy_j < 0))
 		return "power or energy is below 0";
 	if (before && s->known & before->known & YOKE_SAMPLE_ENERGY && s->energy_j < before->energy_j)
-		return "its counter of energy runs back";
+		return "its energy counter decreases";
 	return NULL;
 }
 
@@ -168,7 +168,8 @@ static bool by_backend(struct yk_device *d, struct yoke_sample *to)
 		why = yk_telemetry_lie(to, t->seen ? &t->before : NULL);
 	if (why) {
 		t->off = true;
-		yk_warn("telemetry", "%s: %s; its backend is not asked for telemetry any more", d->id, why);
+		yk_warn("telemetry", "%s: %s; its backend is no longer queried for "
+			"telemetry", d->id, why);
 	} else if (how == KNOWN) {
 		t->before = *to;
 		t->seen = true;
@@ -302,7 +303,7 @@ int yoke_telemetry(const char *id, struct yoke_sample *to)
 		d = ctx->device;
 	}
 	if (id && !(d = yk_device_known(has_id, id)))
-		return yk_fail(YOKE_ENODEV, "telemetry: no device %s among those that this process has looked for", id);
+		return yk_fail(YOKE_ENODEV, "telemetry: this process has found no device %s", id);
 	const int size = yk_sized_check(to, sizeof to->size, "telemetry", "yoke_sample");
 	if (size < 0)
 		return size;

@@ -62,7 +62,8 @@ void yoke_optim_free(yoke_optim *o)
 // A variable added twice would get two gradients, of which only the last would count.
 static int same_variable(const char *first, const char *name)
 {
-	return yk_fail(YOKE_EINVAL, "optim_add: %s and %s are one variable; add it once: its gradient is that of all its uses",
+	return yk_fail(YOKE_EINVAL, "optim_add: %s and %s are the same variable; add it once: its "
+		"gradient includes all its uses",
 		       first, name);
 }
 

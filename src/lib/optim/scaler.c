@@ -43,7 +43,8 @@ static int check_rule(const struct yoke_scaler_options *r)
 		return yk_fail(YOKE_EINVAL, "scaler_new: the scale stays within %g .. %g; give 0 < min <= max",
 			       r->min, r->max);
 	if (!(r->scale >= r->min && r->scale <= r->max))
-		return yk_fail(YOKE_EINVAL, "scaler_new: scale %g is not in %g .. %g, its min and max", r->scale,
+		return yk_fail(YOKE_EINVAL, "scaler_new: scale %g is not in %g .. %g, its "
+			"limits", r->scale,
 			       r->min, r->max);
 	if (!(r->growth > 1 && isfinite(r->growth)))
 		return yk_fail(YOKE_EINVAL, "scaler_new: growth %g; it is above 1", r->growth);

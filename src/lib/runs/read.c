@@ -503,8 +503,8 @@ static bool is_run(const char *folder)
 int yk_view_open(const char *folder, bool exact, struct yk_view **to)
 {
 	if (!is_run(folder))
-		return yk_fail(YOKE_ENOENT, "'%s' is no run: it has neither run.json nor metrics.jsonl; name the "
-			       "folder that `out` was", folder);
+		return yk_fail(YOKE_ENOENT, "'%s' is not a run: it has neither run.json nor "
+			"metrics.jsonl; give the folder that was named by `out`", folder);
 	struct view *x = calloc(1, sizeof *x);
 	struct yk_view *v = &x->v;
 	if (!x)

@@ -49,7 +49,7 @@ struct yoke_run {
 static void lose(bool *lost, const char *path, struct yk_error_aside *aside)
 {
 	if (!*lost)
-		yk_warn("run", "%s; the run goes on without what is missing there",
+		yk_warn("run", "%s; the run continues without these records",
 			*yoke_error() ? yoke_error() : path);
 	*lost = true;
 	yoke_error_clear();
