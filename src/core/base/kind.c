@@ -16,7 +16,7 @@ static const char pointer[] = "a Git LFS pointer, not the file: fetch the file w
 		  pickle[] = "a Python pickle, which is never loaded, since it runs code; save the tensors as .safetensors or .npy",
 		  wide[] = "UTF-16 text; save it as UTF-8", wider[] = "UTF-32 text; save it as UTF-8",
 		  page[] = "an HTML page, probably from a failed download; download the file again",
-		  hub[] = "the error text of a failed download; download the file again";
+		  download_error[] = "the error text of a failed download; download the file again";
 
 static const struct {
 	const char *begin; // magic bytes at offset 0
@@ -58,11 +58,11 @@ static const struct {
 	KIND("MMIDIDX\0\0", "the index of a Megatron data set; its tokens are in the .bin file beside it")
 	KIND("\x88\xd8\x34\x01", "a token file of llm.c, of GPT-2's tokens; give format=u16:1024 vocab=50257")
 	KIND("\xa1\xd9\x34\x01", "a token file of llm.c, of Llama 3's tokens; give format=u32:1024 vocab=128256")
-	KIND("Entry not found", hub)
-	KIND("Invalid username or password", hub)
-	KIND("Repository not found", hub)
-	KIND("Access to model ", hub)
-	KIND("404: Not Found", hub)
+	KIND("Entry not found", download_error)
+	KIND("Invalid username or password", download_error)
+	KIND("Repository not found", download_error)
+	KIND("Access to model ", download_error)
+	KIND("404: Not Found", download_error)
 };
 
 // Protocol 2 or later: the protocol number, then an opcode that can begin a pickle.

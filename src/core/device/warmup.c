@@ -14,7 +14,7 @@ static _Thread_local struct {
 	struct yk_warmup now;
 	char what[160];
 	bool planning;
-	double began, spent;
+	double began, total;
 } mine;
 
 static bool is_warming(void)
@@ -38,7 +38,7 @@ void yk_warmup_to(yk_warmup_fn *fn, void *arg)
 
 double yk_warmup_seconds(void)
 {
-	return mine.spent;
+	return mine.total;
 }
 
 void yk_warmup_begin(const char *device)
@@ -78,7 +78,7 @@ void yk_warmup_end(void)
 	if (is_warming()) {
 		mine.now.over = true;
 		notify();
-		mine.spent += yk_seconds() - mine.began;
+		mine.total += yk_seconds() - mine.began;
 	}
 	mine.planning = false;
 }

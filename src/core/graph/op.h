@@ -13,7 +13,7 @@ enum yk_op_flag {
 	YK_F_VIEW = 2,     // result shares the operand's elements
 	YK_F_LEAF = 4,     // takes no operands
 	YK_F_REDUCE = 8,
-	YK_F_PARTIAL = 16, // a backend may be asked to leave out some results
+	YK_F_PARTIAL = 16, // a backend may be requested to omit some results
 	YK_F_COMPARE = 32, // result is bool
 	YK_F_FLOAT = 64,   // floating-point operands only
 	YK_F_BOOL = 128,   // bool operands too

@@ -328,7 +328,7 @@ static void assignment(struct compiler *c)
 		bad(c, YOKE_EINVAL);
 }
 
-// The bool instruction that says whether to keep the lists: the name skip, compared with 0 unless
+// The bool instruction that is true if the lists are kept: the name skip, compared with 0 unless
 // it is a bool.
 static uint16_t skipped(struct compiler *c, struct name *name)
 {

@@ -96,21 +96,21 @@ static struct yk_queue *queue_of(struct yoke_context *ctx)
 // Whether the setting dist.algorithm names an existing algorithm.
 static int check_algorithm(void)
 {
-	const char *request = yk_ranks_algorithm();
+	const char *algorithm = yk_ranks_algorithm();
 	char hint[200];
 	for (int how = 0; how < YK_BY_SHARED; how++)
-		if (!*request || !strcmp(request, yk_algorithm_name[how]))
+		if (!*algorithm || !strcmp(algorithm, yk_algorithm_name[how]))
 			return 0;
-	return yk_fail(YOKE_EINVAL, "dist.algorithm '%s': %s", request,
-		       yk_hint(request, yk_algorithm_name, YK_BY_SHARED, hint, sizeof hint));
+	return yk_fail(YOKE_EINVAL, "dist.algorithm '%s': %s", algorithm,
+		       yk_hint(algorithm, yk_algorithm_name, YK_BY_SHARED, hint, sizeof hint));
 }
 
 static int check_link(void)
 {
-	const char *request = yk_param_str(yk_param_find("dist.link"));
+	const char *link = yk_param_str(yk_param_find("dist.link"));
 	double alpha, beta;
-	return !*request || yk_ranks_link(&alpha, &beta) ? 0 :
-		       yk_fail(YOKE_EINVAL, "dist.link '%s' must be ALPHA,BETA (seconds, and seconds per byte), as 1e-4,1e-9", request);
+	return !*link || yk_ranks_link(&alpha, &beta) ? 0 :
+		       yk_fail(YOKE_EINVAL, "dist.link '%s' must be ALPHA,BETA (seconds, and seconds per byte), as 1e-4,1e-9", link);
 }
 
 int yk_group_join(struct yoke_context *ctx, struct yk_rendezvous *h, uint32_t rank, const char *name, struct yoke_group **to)
@@ -320,14 +320,14 @@ int yk_group_broadcast(struct yoke_group *g, uint32_t root, void *data, size_t b
 
 // ---- splits ----
 
-struct request {
+struct split_request {
 	int64_t color, key;
 	uint64_t rank;
 };
 
 static int by_key(const void *a, const void *b)
 {
-	const struct request *x = a, *y = b;
+	const struct split_request *x = a, *y = b;
 	if (x->color != y->color)
 		return x->color < y->color ? -1 : 1;
 	if (x->key != y->key)
@@ -345,7 +345,7 @@ struct offer {
 
 // The index in request[0 .. n - 1] of the member that creates the rendezvous: the first one on this
 // machine.
-static uint32_t maker(const yoke_group *g, const struct request *request)
+static uint32_t maker(const yoke_group *g, const struct split_request *request)
 {
 	uint32_t k = 0;
 	while (g->rendezvous->route && yk_route_away(g->rendezvous->route, (uint32_t)request[k].rank))
@@ -354,7 +354,7 @@ static uint32_t maker(const yoke_group *g, const struct request *request)
 }
 
 // For processes: the rendezvous whose area is at offset `at` of the shared segment.
-static struct yk_rendezvous *rendezvous_apart(yoke_group *g, uint64_t at, const struct request *request, uint32_t n, uint32_t me,
+static struct yk_rendezvous *rendezvous_apart(yoke_group *g, uint64_t at, const struct split_request *request, uint32_t n, uint32_t me,
 				uint32_t tag)
 {
 	struct yk_wakeup *wakeup[YK_MAX_RANKS];
@@ -382,7 +382,7 @@ static struct yk_rendezvous *rendezvous_apart(yoke_group *g, uint64_t at, const 
 
 // Creates or receives the rendezvous of the ranks with the same color, request[0 .. n - 1]; this rank
 // has index `me`. in: its color is not negative.
-static int share_rendezvous(yoke_group *g, const struct request *request, uint32_t n, uint32_t me, bool in, struct yk_rendezvous **to)
+static int share_rendezvous(yoke_group *g, const struct split_request *request, uint32_t n, uint32_t me, bool in, struct yk_rendezvous **to)
 {
 	struct offer *all = calloc(g->ranks, sizeof *all), mine = { 0, 0 };
 	const bool first = in && maker(g, request) == me, apart = g->rendezvous->apart;
@@ -433,7 +433,7 @@ yoke_group *yoke_group_split(yoke_group *g, int color, int key)
 {
 	if (yk_given(g, "group"))
 		return NULL;
-	struct request mine = { color, key, g->rank }, *all = calloc(g->ranks, sizeof *all);
+	struct split_request mine = { color, key, g->rank }, *all = calloc(g->ranks, sizeof *all);
 	struct yk_rendezvous *h = NULL;
 	struct yoke_group *to = NULL;
 	char name[48]; // truncated to the size of a group's name

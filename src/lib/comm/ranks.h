@@ -335,7 +335,7 @@ void yk_ranks_quit(struct yk_ranks *); // ends the queue's thread
 void yk_ranks_break(struct yk_ranks *, int code, const char *why);
 // Collectives that host code runs itself; returns the job's error.
 int yk_task_do(struct yk_task *, void *in, void *out); // at most one tensor; sets the task's name
-// Sends host memory to one rank, which must receive the same number of bytes; tell: broadcasts from
+// Sends host memory to one rank, which must receive the same number of bytes; broadcasts it from
 // `root`.
 int yk_group_send(struct yoke_group *, uint32_t to, const void *data, size_t bytes);
 int yk_group_recv(struct yoke_group *, uint32_t from, void *data, size_t bytes);

@@ -161,7 +161,7 @@ struct run {
 	uint32_t flags; // of the device
 };
 
-static void tell(struct run *r, bool good, const char *what)
+static void print_result(struct run *r, bool good, const char *what)
 {
 	fprintf(r->to, "%sok %d - %s\n", good ? "" : "not ", ++r->count, what);
 	r->failed += !good;
@@ -182,7 +182,7 @@ static void skip(struct run *r, const char *what, const char *why)
 	if (!r->options->skipped)
 		return;
 	snprintf(line, sizeof line, "%s # SKIP %s", what, why);
-	tell(r, true, line);
+	print_result(r, true, line);
 }
 
 static void note_wrong(struct tally *t, const struct yk_case *c, const char *name,
@@ -248,7 +248,7 @@ static void conclude(struct run *r, const struct yk_case_row *row, int dtype,
 	if (r->options->bits)
 		snprintf(what + n, sizeof what - (size_t)n, ", bits %016llx",
 			 (unsigned long long)t->bits);
-	tell(r, !t->wrong, what);
+	print_result(r, !t->wrong, what);
 	if (t->lines && !fclose(t->lines))
 		fputs(t->shown, r->to);
 	free(t->shown);
@@ -299,7 +299,7 @@ static int run_group(struct run *r, const struct yk_case_row *row, int dtype)
 static void run_memory(struct run *r)
 {
 	struct yk_verdict v = yk_runner_memory(&r->runner, r->options->seed);
-	tell(r, v.good, "memory: put, get, copy and fill");
+	print_result(r, v.good, "memory: put, get, copy and fill");
 	if (!v.good)
 		fprintf(r->to, "# %s\n", v.why);
 }
@@ -309,7 +309,7 @@ static void run_graph(struct run *r)
 	struct yk_verdict v;
 	bool offered = yk_runner_graph(&r->runner, r->options->seed, &v);
 	if (offered)
-		tell(r, v.good, "graph: a fill and a copy replayed");
+		print_result(r, v.good, "graph: a fill and a copy replayed");
 	else
 		skip(r, "graph", "not offered");
 	if (!v.good)

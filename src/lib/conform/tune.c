@@ -317,10 +317,10 @@ static double time_of(struct problem *p, uint32_t impl, int runs)
 
 	for (int i = 0; i < runs && !err; i++)
 		err = ops->run(p->queue->handle, handle, &p->op);
-	double spent = settle(p, err) ? -1 : (now() - start) / runs;
+	double elapsed = settle(p, err) ? -1 : (now() - start) / runs;
 	if (handle)
 		ops->release(handle);
-	return spent;
+	return elapsed;
 }
 
 // Runs it once at these extents and checks the result.
@@ -345,19 +345,19 @@ static void check_here(struct problem *p, uint32_t impl)
 
 static void compete(struct problem *p)
 {
-	double min = INFINITY, spent = 0;
+	double min = INFINITY, elapsed = 0;
 
 	for (uint32_t i = 0; i < IMPLS; i++)
 		if (p->name[i] && !p->wrong[i])
 			min = fmin(min, p->best[i]);
-	for (int turn = 0; turn < TURNS && spent < SECONDS; turn++)
+	for (int turn = 0; turn < TURNS && elapsed < SECONDS; turn++)
 		for (uint32_t i = 0; i < IMPLS; i++) {
 			if (!p->name[i] || p->wrong[i] || p->best[i] > TOO_SLOW * min)
 				continue;
 			int runs = (int)fmin(1 + ROUND / fmax(p->best[i], 1), 1000);
 			met(p, i);
 			double t = time_of(p, i, runs);
-			spent += t * runs;
+			elapsed += t * runs;
 			if (t < 0)
 				blame(p, i, "%s", yoke_error());
 			else if (t < p->best[i])

@@ -151,7 +151,7 @@ static void describe(struct prepare *p)
 		 o->field ? o->field : "");
 }
 
-static bool take_standing(struct prepare *p)
+static bool reuse_existing(struct prepare *p)
 {
 	struct yk_safetensors f;
 	struct yk_token_file t;
@@ -291,7 +291,7 @@ static int prepare(struct prepare *p)
 	if (e < 0)
 		return e;
 	describe(p);
-	if (take_standing(p))
+	if (reuse_existing(p))
 		return 0;
 	yk_file_sweep(o->out);
 	e = yk_walk(o->paths, scan_file, p);

@@ -274,7 +274,7 @@ static int make_room(struct sets *x)
 }
 
 // A regular file.
-static int take_standing(struct sets *x, const struct file *f)
+static int take_regular(struct sets *x, const struct file *f)
 {
 	int64_t start = 0;
 	int e = split_file(x, f, &start, &x->to->fingerprint);
@@ -303,7 +303,7 @@ static int take_file(void *arg, const char *path)
 	if (e == 0)
 		e = make_room(x);
 	if (e == 0)
-		e = f.stream ? take_stream(x, &f) : take_standing(x, &f);
+		e = f.stream ? take_stream(x, &f) : take_regular(x, &f);
 	x->to->files++;
 	file_close(&f);
 	return e;

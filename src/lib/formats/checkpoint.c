@@ -397,7 +397,7 @@ static int save_part(const char *folder, struct yk_checkpoint *c, int part, cons
 
 // The generation of the checkpoint in the folder; 0 if there is none that can
 // be read.  Keeps the thread's error.
-static int64_t standing(const char *folder)
+static int64_t existing_generation(const char *folder)
 {
 	bool had = yoke_error_code() != 0;
 	struct yk_checkpoint c;
@@ -424,7 +424,7 @@ static int save_manifest(const char *folder, const struct yk_checkpoint *c, bool
 	int e = o ? yk_file_begin_here(&w, path) : YOKE_ENOMEM;
 	if (e == 0)
 		e = yk_json_write(&w, o);
-	int64_t generation = standing(folder);
+	int64_t generation = existing_generation(folder);
 
 	*stands = generation ? generation == c->generation : yk_checkpoint_exists(folder);
 	json_decref(o);
@@ -462,7 +462,7 @@ int yk_checkpoint_save_by(const char *folder, struct yk_checkpoint *c,
 
 	memset(next.file, 0, sizeof next.file);
 	if (e == 0) // files of interrupted saves are removed first, to free their space
-		e = sweep(folder, standing(folder), &largest);
+		e = sweep(folder, existing_generation(folder), &largest);
 	if (e < 0)
 		return e;
 	if (largest >= MAX_GENERATION)

@@ -43,7 +43,7 @@ static int one_context(const struct yoke_module *m, const yoke_context *other, c
 		m = m->parent;
 	const yoke_context *ctx = other ? context_of(m) : NULL;
 	return !ctx || ctx == other ? 0 : yk_fail(YOKE_ECONTEXT, "%s: %s '%s' is of another context than the module's "
-		"parameters; make it in the thread, or behind yoke_use of the context, that has them", m->class->name, what, name);
+		"parameters; make it in the thread, or after yoke_use of the context, that has them", m->class->name, what, name);
 }
 
 // ---- construction ----
@@ -727,7 +727,7 @@ int yoke_forward(yoke_module *m, int n, yoke_tensor *const *in, int k, yoke_tens
 		return yoke_error_code();
 	if (own && own->ctx != ctx)
 		return yk_fail(YOKE_ECONTEXT, "%s: its parameters are of another context than the current one; call it in the "
-			       "thread, or behind yoke_use of the context, that has them", m->class->name);
+			       "thread, or after yoke_use of the context, that has them", m->class->name);
 	int err = yk_enter(ctx);
 	if (err)
 		return err;

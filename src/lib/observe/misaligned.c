@@ -107,13 +107,13 @@ static double seconds_of(const struct yk_misaligned *m, const struct yk_device *
 	yoke_context *ctx = yoke_context_new(NULL), *former = ctx ? yoke_use(ctx) : NULL;
 	yoke_tensor *a = ctx && ctx->device == device ? factor(m, 0) : NULL, *b = a ? factor(m, 1) : NULL;
 	struct yk_planner *pl = b && !yoke_eval(2, (yoke_tensor *[]){ a, b }) ? yk_planner_of(ctx) : NULL;
-	double min = INFINITY, spent = 0, t;
+	double min = INFINITY, elapsed = 0, t;
 	int err = pl ? 0 : YOKE_ENOMEM;
 	if (pl)
 		pl->plain = plain;
-	for (int i = 0; (i <= RUNS || spent < RUNNING) && !err; i++) {
+	for (int i = 0; (i <= RUNS || elapsed < RUNNING) && !err; i++) {
 		err = run(m, a, b, &t);
-		spent += t;
+		elapsed += t;
 		if (i && t < min) // the first run plans
 			min = t;
 	}
@@ -170,7 +170,7 @@ void yk_layers_measure(const struct yoke_context *ctx, struct yk_layers *to)
 					      0;
 	}
 	for (int l = 0; l < to->n && l < YK_LAYERS && seconds; l++) {
-		double flops = 0, spent[2] = { 0 };
+		double flops = 0, elapsed[2] = { 0 };
 		bool all = to->layer[l].padded > 0;
 		for (size_t i = 0; i < n; i++) {
 			const struct yk_misaligned *m = &pl->misaligned.product[i];
@@ -178,11 +178,11 @@ void yk_layers_measure(const struct yoke_context *ctx, struct yk_layers *to)
 				continue;
 			all &= seconds[i][0] > 0 && seconds[i][1] > 0;
 			flops += flops_of(m);
-			spent[0] += seconds[i][0];
-			spent[1] += seconds[i][1];
+			elapsed[0] += seconds[i][0];
+			elapsed[1] += seconds[i][1];
 		}
-		to->layer[l].before = all ? flops / spent[0] : 0;
-		to->layer[l].after = all ? flops / spent[1] : 0;
+		to->layer[l].before = all ? flops / elapsed[0] : 0;
+		to->layer[l].after = all ? flops / elapsed[1] : 0;
 	}
 	free(seconds);
 }
