@@ -35,7 +35,7 @@ static int fail(const char *verb, const char *path, int reason)
 static int read_all(int fd, const char *path, uint64_t guess, uint64_t max, char **data,
 		    size_t *bytes)
 {
-	size_t cap = guess + 2, n = 0; // a NUL, and one byte more to see the end
+	size_t cap = guess + 2, n = 0; // a NUL, and one more byte to detect the end
 	char *to = malloc(cap);
 	if (!to)
 		return fail("read", path, ENOMEM);
@@ -353,8 +353,8 @@ int yk_file_commit(struct yk_file_writer *w)
 	return e;
 }
 
-// Gives the file at the writer's path another name too; *kept is NULL if there is no file.  File systems
-// without hard links have it under the other name only.
+// Gives the file at the writer's path another name too; *kept is NULL if there is no file. File
+// systems without hard links have it under the other name only.
 static int keep(const struct yk_file_writer *w, char **kept)
 {
 	if (asprintf(kept, "%s.old", w->temporary) < 0) {

@@ -20,8 +20,8 @@ char *yk_json_text(const json_t *, size_t flags);
 int yk_json_save(const char *path, const json_t *);
 // The same into a file already begun; commits or aborts it.
 int yk_json_write(struct yk_file_writer *, const json_t *);
-// The object with a member whose name has n bytes; the value's reference is taken.  NULL, and the object
-// is released: no memory, or the name is not UTF-8 or has a NUL.
+// The object with a member whose name has n bytes; the value's reference is taken. NULL, and the
+// object is released: no memory, or the name is not UTF-8 or has a NUL.
 json_t *yk_json_with(json_t *, const char *name, size_t n, json_t *value);
 // Reads a member of an object and checks its type; errors name `what` and the key.
 int yk_json_int(const json_t *, const char *what, const char *key, int64_t min, int64_t max,

@@ -7,7 +7,7 @@
 
 struct yk_pool;
 
-struct yk_who { // who a block is for, in the history; strings are copied, NULL counts as ""
+struct yk_who { // the requester of a block, for the history; strings are copied, NULL counts as ""
 	const char *op, *range, *site;
 };
 

@@ -21,7 +21,7 @@ struct yk_pool_segment {
 
 // An interval of a segment; the chunks of a segment cover it without gaps.
 struct yk_chunk {
-	struct yk_block block; // what the user holds; first member, so that the two can be cast
+	struct yk_block block; // the part that the user holds; first member, for casts
 	struct yk_pool_segment *segment;
 	struct yk_chunk *prev, *next;  // neighbours by address
 	struct yk_chunk *left, *right; // in a tree, while free

@@ -84,7 +84,7 @@ const char *yk_backend_trouble(const char *name);
 int yk_device_leave(struct yk_device *);
 // The same without these checks, for one of several devices in use.
 void yk_device_lose(struct yk_device *);
-// The CPU backend's device, which runs what other devices cannot.
+// The CPU backend's device, which runs ops that other devices do not support.
 struct yk_device *yk_device_cpu(void);
 
 // ---- dry.c ----

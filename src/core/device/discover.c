@@ -41,7 +41,7 @@ static void clean(char *text, size_t cap)
 	}
 }
 
-// Sanitizes what a backend reports; false: it is unusable, and why.
+// Sanitizes a backend's description of a device; false: it is unusable, and why.
 static bool sane(struct yoke_device_info *i, char *why, size_t cap)
 {
 	clean(i->name, sizeof i->name);

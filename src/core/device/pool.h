@@ -60,7 +60,7 @@ void yk_pool_stats(struct yk_pool *, struct yk_pool_stats *);
 void yk_pool_reset_peaks(struct yk_pool *);
 // The most bytes it may reserve: the device's memory, or the limit.
 uint64_t yk_pool_capacity(const struct yk_pool *);
-// The bytes it could reserve now, given what other programs use.
+// The bytes it could reserve now, given the memory that other programs use.
 uint64_t yk_pool_could(struct yk_pool *);
 // Limits the reserved bytes from now on; returns the previous limit.
 uint64_t yk_pool_limit(struct yk_pool *, uint64_t bytes);

@@ -144,7 +144,7 @@ bool yk_held_copy(struct yk_held_table *to, const struct yk_held_table *from)
 	return true;
 }
 
-// ---- who ----
+// ---- requesters ----
 
 static const char *text(const char *s)
 {
@@ -185,7 +185,7 @@ static bool index_grow(struct yk_history *h)
 	return true;
 }
 
-// The index of who; 0, "unknown", if there is no memory.
+// The index of a requester; 0, "unknown", if there is no memory.
 static uint32_t number_of(struct yk_history *h, const struct yk_who *w)
 {
 	if (!index_grow(h))

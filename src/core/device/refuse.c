@@ -21,11 +21,11 @@ struct yk_refusal {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // protects changes to any device's list
 
-// Hashes what the kernel source depends on, but only properties that are the same when a plan is
-// lowered and when its step is built; otherwise the refused op would be requested again and again.
-// Between the two, strides and with them the number of merged axes change if a value is placed
-// inside another; and unused results of several are dropped, whose dtypes follow from the rest if
-// there is no map.
+// Hashes the op's properties on which the kernel source depends, but only properties that are the
+// same when a plan is lowered and when its step is built; otherwise the refused op would be
+// requested again and again. Between the two, strides and with them the number of merged axes
+// change if a value is placed inside another; and unused results of several are dropped, whose
+// dtypes follow from the rest if there is no map.
 static uint64_t form_of(const struct yoke_op *op)
 {
 	uint64_t h = yk_hash(op->attr, op->nattr * sizeof *op->attr, op->code);

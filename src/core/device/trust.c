@@ -58,7 +58,7 @@ const char *yk_trust_subject(int subject, char to[40])
 	return to;
 }
 
-// ---- what findings depend on ----
+// ---- the key of findings ----
 
 static void add_changed(struct yk_param *p, void *arg)
 {
@@ -273,7 +273,7 @@ void yk_trust_set(struct yk_device *d, const struct yk_finding *found, bool keep
 	mark(t, &f);
 	add(t, &f, keep);
 	if (keep && !t->force)
-		fetch(t, false); // keep what other processes found in the meantime
+		fetch(t, false); // keep findings that other processes stored in the meantime
 	if (keep)
 		store(t);
 	pthread_mutex_unlock(&t->lock);

@@ -51,7 +51,7 @@ int yk_failure_of(const struct yk_tensor *t)
 		       variable ? reload : "");
 }
 
-// ---- what is lost ----
+// ---- lost values ----
 
 struct lost {
 	uint64_t since[YK_SLOTS]; // events of each queue that completed without error

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Handles: a yoke_tensor * is a number, not an address.  It names a slot in a table shared by all
-// contexts, whose memory is never freed, and a generation that distinguishes the slot's tensors.  So
+// contexts, whose memory is never freed, and a generation that distinguishes the slot's tensors. So
 // a stale handle is recognized and never refers to another tensor.
 #ifndef YK_HANDLE_H
 #define YK_HANDLE_H

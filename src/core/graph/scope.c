@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scopes: they own the handles recorded in them, name what is recorded, and end in reverse order.
+// Scopes: they own the handles recorded in them, name recorded operations, and end in reverse
+// order.
 
 #include "config.h"
 

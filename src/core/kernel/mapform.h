@@ -22,7 +22,7 @@ enum yk_map_class {
 	YK_MAP_STRIDED
 };
 
-// What the generated text knows about a stride: nothing; it is 1; it is 0.
+// A stride in the generated text: not known; known to be 1; known to be 0.
 enum yk_map_step { YK_MAP_ANY, YK_MAP_UNIT, YK_MAP_STILL };
 
 struct yk_map_operand {
@@ -30,7 +30,7 @@ struct yk_map_operand {
 	int32_t number;               // of the buffer, numbered as in struct yoke_map_arg
 	uint8_t class, dtype;
 	bool each;                    // in an op over lists: one number per tensor
-	uint8_t step[YK_MAP_AXES];    // STRIDED: what the text knows of each stride
+	uint8_t step[YK_MAP_AXES];    // STRIDED: per stride, see above
 	int64_t strides[YK_MAP_AXES]; // along the merged axes
 };
 

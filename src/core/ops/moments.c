@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Moments of the rows of a matrix: count, mean, sums of squares, extremes. The decomposition takes
-// two passes in f64; the gradient goes through it.
+// two passes in f64, which also gives the gradient.
 #include "config.h"
 
 #include <math.h>

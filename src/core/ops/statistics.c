@@ -89,7 +89,7 @@ yoke_tensor *yoke_corr(yoke_tensor *x)
 	yk_id s = yk_reduce(r.g, YK_SUM, yk_un(r.g, YK_SQUARE, d), last, true);
 	d = yk_bin(r.g, YK_MUL, d, yk_un(r.g, YK_RSQRT, s));
 	yk_id c = yk_matmul(r.g, d, d, YOKE_TB);
-	// clamps to -1 .. 1 what rounding exceeded, without affecting the gradient
+	// clamps values that rounding moved outside -1 .. 1, without affecting the gradient
 	yk_id in = yk_bin_lit(r.g, YK_MIN, yk_bin_lit(r.g, YK_MAX, c, -1), 1);
 	in = yk_un(r.g, YK_STOP_GRAD, yk_bin(r.g, YK_SUB, in, c));
 	return yk_rec_end(&r, yk_down(r.g, yk_bin(r.g, YK_ADD, c, in), v));

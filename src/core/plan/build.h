@@ -40,7 +40,7 @@ static inline bool yk_is_number(const struct yk_work *w, yk_id base)
 
 // ---- helpers of build.c, program.c and emit.c ----
 
-// Empties b and makes room for so many views.
+// Empties b and reserves space for this many views.
 int yk_built_reset(struct yk_built *, uint16_t code, size_t views);
 // offset: elements from the start of the value that owns the bytes
 void yk_buffer_view(const struct yk_work *, struct yoke_view *, int dtype, int rank,
@@ -51,7 +51,7 @@ void yk_number_view(const struct yk_work *, struct yoke_view *, yk_id base, int 
 // Adds the operands of a contraction as in[0] and in[1], after the existing results.
 void yk_build_factors(struct yk_work *, const struct yk_node *, bool dense, struct yk_built *);
 
-// Adds a step for a node, with room for so many views.
+// Adds a step for a node, with space for this many views.
 int yk_step_add(struct yk_work *, uint32_t node, size_t views, struct yk_step **to);
 // Sets a view's location, which until layout is its base value.
 void yk_ref_set(struct yk_work *, struct yk_ref *, const struct yoke_view *, yk_id value);

@@ -16,7 +16,7 @@
 #include "plan/key.h"
 #include "plan/planner.h"
 
-// ---- what gradients through assignments need ----
+// ---- bytes needed by gradients through assignments ----
 
 // By node: i + 1 if the node lies on the gradient's path through the new version of root i (path),
 // or if that gradient needs its bytes (needed).

@@ -46,8 +46,8 @@ struct yk_root {
 			      // overwritten
 };
 
-// Marks what the roots need; values that are already computed become leaves.  ERELEASED if a needed
-// value was computed from a version of a variable that has since been overwritten.
+// Marks the nodes that the roots need; values that are already computed become leaves. ERELEASED if
+// a needed value was computed from a version of a variable that has since been overwritten.
 int yk_mark(struct yoke_context *, struct yk_marks *, const struct yk_root *, size_t roots);
 int yk_key_make(struct yoke_context *, const struct yk_marks *, const struct yk_root *, size_t roots,
 		uint32_t settings, struct yk_key *);

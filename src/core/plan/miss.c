@@ -16,7 +16,7 @@
 // A warning is logged for this many misses among the last 16 evaluations whose operations were
 // evaluated before.
 enum { OFTEN = 8 };
-// A larger attribute is the bits of a double: even those of 1e-300 are larger.
+// A larger attribute is the bit pattern of a double: even the one of 1e-300 is larger.
 static const int64_t MAX_INTEGER = (int64_t)1 << 52;
 
 // ---- similarity ----

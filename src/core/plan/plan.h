@@ -110,7 +110,7 @@ struct yk_sync_plan { // waits between slots (waits.c)
 				 // are done
 };
 
-struct yk_replay_plan { // what recording and replaying launches needs (scalars.c)
+struct yk_replay_plan { // for recording and replaying launches (scalars.c)
 	uint32_t *scalar, scalars; // scalar leaves whose bits step 0 writes, 8 bytes each; 0: no
 				   // such step
 	struct yk_replay *graphs;  // recorded graphs; NULL: the plan cannot be recorded

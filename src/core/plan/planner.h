@@ -41,7 +41,7 @@ struct yk_plan_misses { // miss.c
 	char text[300]; // why the last cache miss happened
 };
 
-struct yk_attempt { // what earlier attempts at the plan being made have shown (passes.c)
+struct yk_attempt { // findings of earlier attempts at the plan being made (passes.c)
 	bool *large;       // by recorded node: lower it in slices
 	size_t large_cap;
 	bool large_logged; // logged that some of them run on the CPU; kept for later plans

@@ -29,7 +29,7 @@ struct yk_replay {
 
 // The entry for these locations, created if necessary; NULL: no memory.
 struct yk_graph_of *yk_replay_find(struct yk_replay *, const struct yk_spot *, size_t n);
-// Records what `steps` enqueues.  After an error nothing was enqueued.
+// Records the work that `steps` enqueues.  After an error nothing was enqueued.
 int yk_replay_record(struct yk_graph_of *, struct yk_queue *, int (*steps)(void *), void *arg);
 void yk_replay_free(struct yk_replay *, bool over); // over: no launch of it is in progress
 

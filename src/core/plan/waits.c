@@ -3,9 +3,9 @@
 // when it begins (vector clocks: Fidge 1988, Mattern 1989).
 //
 // Steps of a slot run in order, except collectives of different groups.  A step that reads a result
-// of another slot waits for that step's event, and then also knows what that step knew.  Copies
-// between memories, and collectives, wait at least for the work of the steps' queue before the
-// plan, because their memory was in use there.
+// of another slot waits for that step's event, and then also knows all steps known to that step.
+// Copies between memories, and collectives, wait at least for the work of the steps' queue before
+// the plan, because their memory was in use there.
 
 #include "config.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The working state of the planner while it makes one plan: the lowered graph with facts about its
-// nodes and values, and what passes leave for later ones.  The passes are listed in passes.h.
+// nodes and values, and data that passes leave for later passes. The passes are listed in passes.h.
 #ifndef YK_WORK_H
 #define YK_WORK_H
 
@@ -94,7 +94,7 @@ struct yk_scalar_buffer { // host scalars in device memory, for plans that are r
 };
 
 struct yk_work {
-	// what the plan is made for
+	// the evaluation that the plan is made for
 	struct yoke_context *ctx;
 	const struct yk_marks *marks;
 	const struct yk_root *root;

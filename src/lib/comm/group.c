@@ -380,8 +380,8 @@ static struct yk_rendezvous *rendezvous_apart(yoke_group *g, uint64_t at, const 
 	return h;
 }
 
-// Creates or receives the rendezvous of the ranks with the same color, request[0 .. n - 1]; this rank
-// has index `me`. in: its color is not negative.
+// Creates or receives the rendezvous of the ranks with the same color, request[0 .. n - 1]; this
+// rank has index `me`. in: its color is not negative.
 static int share_rendezvous(yoke_group *g, const struct split_request *request, uint32_t n, uint32_t me, bool in, struct yk_rendezvous **to)
 {
 	struct offer *all = calloc(g->ranks, sizeof *all), mine = { 0, 0 };

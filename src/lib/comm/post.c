@@ -130,7 +130,7 @@ static void compute(const struct yk_job *j)
 		for (uint32_t i = 0; i < n; i++)
 			in[i] = data_of(post_of(j, i), all) + at;
 		if (t->what == YK_DO_ALL_REDUCE) {
-			// reading back what was just posted would be slow
+			// reading back the operands just posted would be slow
 			in[t->group->rank] = j->in[k];
 			yk_sums(t->dtype, t->kind, n, in, 1, (void *[]){ j->out[k] }, (size_t)t->count[k]);
 		} else if (t->what == YK_DO_BROADCAST) {

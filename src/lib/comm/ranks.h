@@ -117,7 +117,7 @@ static inline void yk_pause(void) // for spinning threads
 // ---- wakeups ----
 
 // A waiting thread sleeps on its own wakeup; other ranks ring it after they change something.
-// Ringing is cheap while nobody sleeps: before it sleeps, a thread registers (lie), checks its
+// Ringing is cheap while no thread sleeps: before it sleeps, a thread registers (lie), checks its
 // condition once more, and then sleeps or deregisters (rise). The writes before a ring and the
 // reads in that check must therefore be sequentially consistent.
 struct yk_wakeup {
@@ -133,7 +133,7 @@ uint32_t yk_wakeup_lie(struct yk_wakeup *);
 void yk_wakeup_sleep(struct yk_wakeup *, uint32_t rings, uint64_t nanoseconds);
 void yk_wakeup_rise(struct yk_wakeup *);
 
-// ---- rendezvous: what the ranks of a group share ----
+// ---- rendezvous: the state that the ranks of a group share ----
 
 enum { YK_TEXTS = 16 }; // a rank can be this many jobs ahead of a rank that still reads its text
 
@@ -154,7 +154,7 @@ struct yk_rank_slot { // shared state of one rank
 	_Atomic int gone;          // it has left the group
 	_Atomic int erred; // the process fails with its own error, not one caused by another rank
 	_Atomic uint64_t since;    // time of its last change, nanoseconds
-	// time when it last reached a job or checked what it waits for, nanoseconds
+	// time when it last reached a job or checked the condition it waits for, nanoseconds
 	_Atomic uint64_t beat;
 	struct yk_job *_Atomic job; // the current job; valid if the ranks are threads
 	// for processes; on its own cache line because others read it at every change

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Schedules: what each rank of a group does in a collective, as a list of actions on chunks. They
+// Schedules: the work of each rank of a group in a collective, as a list of actions on chunks. They
 // are independent of tensors, dtypes and transports; the transports and the simulator both execute
 // them.
 //

@@ -24,7 +24,7 @@ static struct form draw_form(struct yk_case *c)
 	int64_t work = yk_draw_one_in(c, 5) ? 3000000 : 300000;
 	int leads = yk_draw_one_in(c, 2) ? 0 : (int)yk_draw_int(c, 1, 2);
 
-	if (yk_case_large(c)) { // sizes around those of the packed panels
+	if (yk_case_large(c)) { // sizes around the size of packed panels
 		static const int64_t shape[][3] = { { 101, 139, 97 }, { 63, 67, 1031 },
 						    { 61, 517, 53 },  { 517, 61, 53 },
 						    { 7, 299, 515 },  { 15, 37, 1031 } };

@@ -25,7 +25,7 @@ static void want(struct yk_case *c, uint32_t out, int64_t i, struct yk_num x)
 	c->array[out].want[i] = (struct yk_want){ .f = x.f, .i = x.i };
 }
 
-// A matrix transpose with sizes around those of tiles.
+// A matrix transpose with sizes around tile sizes.
 static bool make_turn(struct yk_case *c, int dtype)
 {
 	static const int64_t edge[] = { 1, 7, 8, 9, 31, 33, 63, 64, 65, 127, 257 };

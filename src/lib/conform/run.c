@@ -252,7 +252,7 @@ static double miss(struct yk_num got, const struct yk_want *want, int dtype)
 		return 0;
 	double e = fabs(got.f - want->f);
 	if (isinf(want->f) ||
-	    isinf(got.f)) { // what is beyond the largest number may round to it
+	    isinf(got.f)) { // a value beyond the largest number may round to it
 		double max = yk_num_round(INFINITY, dtype);
 		double near = yk_num_round(want->f + copysign(want->tol, want->f), dtype);
 		return isinf(got.f) && isinf(near) && near == copysign(max, got.f) ?
@@ -394,8 +394,8 @@ static bool failed(struct yk_verdict *v, const char *what, int code)
 	return false;
 }
 
-// Records what `work` enqueues into a graph, from a fresh image.  NULL: the backend has no graphs,
-// or the verdict names an error.
+// Records the work that `work` enqueues into a graph, from a fresh image. NULL: the backend has no
+// graphs, or the verdict names an error.
 static void *record(struct yk_runner *r, int (*work)(struct yk_runner *, void *), void *arg,
 		    struct yk_verdict *v)
 {

@@ -480,7 +480,7 @@ int yk_checkpoint_save_by(const char *folder, struct yk_checkpoint *c,
 		return e;
 	}
 	*c = next;
-	// the checkpoint is complete; the next save removes what remains
+	// the checkpoint is complete; the next save removes remaining files
 	clean(folder, next.generation);
 	return 0;
 }

@@ -31,7 +31,7 @@ struct yk_checkpoint_file {
 };
 
 // Everything except the arrays.  The struct owns references to the JSON objects
-// (json_incref what is kept elsewhere).
+// (use json_incref for an object that is kept elsewhere).
 struct yk_checkpoint {
 	json_t *model;     // description from which the model is rebuilt: kind, layers, heads, ..
 	json_t *tokenizer; // description from which the tokenizer is rebuilt

@@ -51,7 +51,7 @@ static yoke_tensor *bias_of(yoke_module *m, int64_t n)
 	return b;
 }
 
-// Evaluates what the scope recorded, and ends it.
+// Evaluates the operations recorded in the scope, and ends it.
 static int settle(yoke_scope *s, int err)
 {
 	if (!err)

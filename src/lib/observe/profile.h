@@ -21,7 +21,7 @@ struct yk_profile;
 // Watches the calling thread's context from now on.  details: keeps a row for each kind of step,
 // and activities for a trace.  NULL: out of memory, or no context.
 struct yk_profile *yk_profile_new(bool details);
-// As above; flags (YOKE_PROFILE_*) select what distinguishes rows.
+// As above; flags (YOKE_PROFILE_*) select the fields that distinguish rows.
 struct yk_profile *yk_profile_with(bool details, unsigned flags);
 void yk_profile_free(struct yk_profile *); // NULL is fine
 // With details: requests queue timing from the backend of the device that will be used (its setting
