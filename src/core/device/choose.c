@@ -180,8 +180,8 @@ static const struct {
 	{ "host", "cpu" },	       { "x86", "cpu" },	    { "processor", "cpu" },
 };
 
-// The name in `known`, a comma-separated list that is modified, that was probably meant; NULL: none
-// is close.
+// The name that was probably meant, out of `known`, a comma-separated list that is modified; NULL:
+// none is close.
 static const char *nearest(const char *name, char *known)
 {
 	const char *names[64];

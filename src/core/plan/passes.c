@@ -95,7 +95,7 @@ uint64_t yk_plan_bytes(const struct yoke_context *ctx, const struct yk_plan *p)
 	return bytes;
 }
 
-// On a device that failed its self-test nothing runs: all steps are then on the CPU.
+// A device that failed its self-test runs no step: all steps are then on the CPU.
 static int self_test(struct yk_work *w)
 {
 	return yk_device_verdict(w->ctx->device);

@@ -65,7 +65,7 @@ struct yk_live { // bytes of an arena, live from the beginning of step born to t
 struct yk_root_block {
 	uint64_t bytes;
 	uint32_t donor; // leaf whose bytes it reuses, or YK_NIL
-	uint32_t home;  // root whose packed variable's old version, read by nothing, it reuses, or
+	uint32_t home;  // root whose packed variable's unread old version it reuses, or
 			// YK_NIL
 	uint32_t leaf;  // leaf that it is identical to, or YK_NIL
 	bool host;      // in host memory

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collectives of ranks that are threads: once all have come to the same operation, each does its
+// Collectives of ranks that are threads: once all have reached the same operation, each does its
 // share of the work directly in all ranks' memory, and none leaves before all have finished.
 // Also advances jobs of the vendor's library, whose ranks may be processes.
 //
@@ -259,7 +259,7 @@ void yk_job_alone(const struct yk_job *j, uint32_t other)
 		     (unsigned long long)j->sequence + 1, j->task->text);
 }
 
-// Whether all ranks have come to the same operation.
+// Whether all ranks have reached the same operation.
 static bool all_came(struct yk_job *j)
 {
 	const struct yoke_group *g = j->task->group;

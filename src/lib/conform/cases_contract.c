@@ -17,7 +17,7 @@ struct form {
 
 enum { LARGE = 64 }; // libraries are not called for smaller extents
 
-// Products that one element is worth; a sum of `work` of them takes a while here.
+// Draws extents of products of at most `work` multiply-adds, so that the float64 reference is fast.
 static struct form draw_form(struct yk_case *c)
 {
 	struct form f = { .batch = 1 };

@@ -13,7 +13,7 @@ struct yk_scores {
 	uint32_t *key;  // each score's bits, mapped so that integer order equals float order
 	uint8_t *label;
 	size_t n, room;
-	size_t max;    // max scores kept; beyond that they are binned by the upper 16 bits of
+	size_t max;     // limit of scores kept; beyond it they are binned by the upper 16 bits of
 			// their keys
 	uint64_t (*bin)[2]; // negatives, positives; NULL: all scores are kept
 };

@@ -409,7 +409,7 @@ static int train_epoch(struct run *r, yoke_loader **loader)
 	return err;
 }
 
-// ---- all of it ----
+// ---- training ----
 
 static int begin(struct run *r)
 {

@@ -168,7 +168,7 @@ struct yoke_optim {
 					    // effect; NULL: not counted
 	} norm[2];
 	bool by_intervals; // norms are summed over intervals
-	bool numbered; // t comes from the caller (yk_optim_at), which stops after a step that was not
+	bool numbered; // the caller sets t (yk_optim_at), and stops after a step that was not
 		       // finite
 };
 
