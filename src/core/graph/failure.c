@@ -82,7 +82,7 @@ static void lose_handles(const struct yk_tensor *t, struct lost *l)
 // Names the cause in a buffer: the run whose event failed; else the current call, `where`; else the
 // first run not known to have succeeded: "evaluation 17 (40 steps, matmul in "a/b" to adamw in
 // "c")".
-static void blame(const struct yoke_context *ctx, uint64_t since, const char *where,
+static void describe_cause(const struct yoke_context *ctx, uint64_t since, const char *where,
 		  char *to, size_t cap)
 {
 	const struct yk_flight *f = NULL;
@@ -138,7 +138,7 @@ static int settle(struct yoke_context *ctx, int slot, const char *where)
 	else if (slot == YK_SLOT_RANKS)
 		snprintf(culprit, sizeof culprit, "a collective");
 	else
-		blame(ctx, l.since[YK_SLOT_DEVICE], where, culprit, sizeof culprit);
+		describe_cause(ctx, l.since[YK_SLOT_DEVICE], where, culprit, sizeof culprit);
 	yk_failure_set(ctx, f.code, "%s failed: %s: %s", culprit, yoke_error_name(f.code),
 		       f.why);
 	l.failure = ctx->failure.number;

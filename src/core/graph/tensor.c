@@ -117,7 +117,7 @@ static void leave_leaves(struct yk_tensor *t)
 }
 
 // Releases a tensor that is already out of its list.
-static void let_go(struct yk_tensor *t, enum yk_end end)
+static void release(struct yk_tensor *t, enum yk_end end)
 {
 	if (t->root != YK_NIL)
 		t->ctx->pending.root[t->root] = NULL;
@@ -133,7 +133,7 @@ static void let_go(struct yk_tensor *t, enum yk_end end)
 void yk_tensor_free(struct yk_tensor *t, enum yk_end end)
 {
 	unlink_handle(t);
-	let_go(t, end);
+	release(t, end);
 }
 
 void yk_tensors_free(struct yk_tensor **list, enum yk_end end)
@@ -142,7 +142,7 @@ void yk_tensors_free(struct yk_tensor **list, enum yk_end end)
 	*list = NULL;
 	for (struct yk_tensor *next; t; t = next) {
 		next = t->next;
-		let_go(t, end);
+		release(t, end);
 	}
 }
 

@@ -159,7 +159,7 @@ int yk_shape_custom_joined(struct yk_graph *g, const struct yk_call *c, struct y
 	return 0;
 }
 
-static int says_the_same(const struct yk_custom *o, const struct yk_custom_seen *s)
+static int is_same_result(const struct yk_custom *o, const struct yk_custom_seen *s)
 {
 	struct yoke_op_tensor now[YOKE_OP_MAX_OUT];
 	char was[160], is[160];
@@ -218,7 +218,7 @@ int yk_custom_source(const struct yk_custom *o, struct yoke_op *op, struct yk_de
 {
 	struct yk_custom_seen s;
 	see_op(o, op, NULL, &s);
-	int err = says_the_same(o, &s);
+	int err = is_same_result(o, &s);
 	*to = (struct yoke_source){ .size = sizeof *to, .dialect = YOKE_DIALECT_HOST };
 	op->source = to;
 	if (!err && o->def.cpu) {

@@ -84,7 +84,7 @@ static yk_id half(struct yk_graph *g, yk_id x, int op)
 }
 
 // A vector as a matrix: [..,n] -> [..,n,1], or (row) [..,1,n]
-static yk_id upright(struct yk_graph *g, yk_id x, bool row)
+static yk_id as_matrix(struct yk_graph *g, yk_id x, bool row)
 {
 	if (x == YK_BAD)
 		return x;
@@ -108,14 +108,14 @@ static void grad_eigh(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_i
 		return;
 	}
 	if (gout[0] != YK_NIL)
-		sum = yk_bin(g, YK_MUL, vectors, upright(g, gout[0], true));
+		sum = yk_bin(g, YK_MUL, vectors, as_matrix(g, gout[0], true));
 	if (gout[1] != YK_NIL) {
 		const yk_id zero = yk_lit(g, v.dtype, 0), one = yk_lit(g, v.dtype, 1);
 		const double near = 4 * (double)n * (v.dtype == yoke_f64 ? DBL_EPSILON : FLT_EPSILON);
 		const yk_id max = yk_reduce(g, YK_REDUCE_MAX, yk_un(g, YK_ABS, values), 1u << (v.rank - 2), true);
-		const yk_id apart = yk_bin(g, YK_SUB, upright(g, values, true), upright(g, values, false));
+		const yk_id apart = yk_bin(g, YK_SUB, as_matrix(g, values, true), as_matrix(g, values, false));
 		const yk_id equal = yk_bin(g, YK_LE, yk_un(g, YK_ABS, apart),
-					   yk_bin_lit(g, YK_MUL, upright(g, max, false), near));
+					   yk_bin_lit(g, YK_MUL, as_matrix(g, max, false), near));
 		const yk_id f = yk_tri(g, YK_SELECT, equal, zero,
 				       yk_un(g, YK_RECIP, yk_tri(g, YK_SELECT, equal, one, apart)));
 		yk_id k = yk_bin(g, YK_MUL, f, yk_matmul(g, vectors, gout[1], YOKE_TA));

@@ -17,7 +17,7 @@
 // ---- shapes ----
 
 // t must have a's dtype and the shape [leading axes of a.., n].
-static int want_beside(struct yk_graph *g, const struct yk_call *c, const struct yk_value *a,
+static int want_matching(struct yk_graph *g, const struct yk_call *c, const struct yk_value *a,
 		       const struct yk_value *t, int64_t n)
 {
 	struct yk_value like = *a;
@@ -39,8 +39,8 @@ static int want_chain(struct yk_graph *g, const struct yk_call *c)
 	if (!a->rank || a->rank == YOKE_MAX_RANK)
 		return fail_one(g, c, YOKE_ESHAPE, "takes 1 to 7 axes, got", a);
 	for (uint32_t k = 1; k < 3 && !err; k++)
-		err = has(c, k) ? want_beside(g, c, a, IN(k), n ? n - 1 : 0) : 0;
-	return err ? err : want_beside(g, c, a, IN(3), 2);
+		err = has(c, k) ? want_matching(g, c, a, IN(k), n ? n - 1 : 0) : 0;
+	return err ? err : want_matching(g, c, a, IN(3), 2);
 }
 
 // a [..,N], b, c [..,N-1] or none, z [..,2] -> G [..,N,2], certificate [..]; attr: struct

@@ -210,7 +210,7 @@ static bool by_definition(const struct yoke_op *op, uint32_t out, const struct s
 	return op->code == YOKE_OP_ATTENTION && out == 1 && !s->nan && s->value < 0;
 }
 
-static void blame_leaf(struct yk_planner *pl, const struct yk_plan *p, const struct yk_step *s,
+static void report_leaf(struct yk_planner *pl, const struct yk_plan *p, const struct yk_step *s,
 		       uint32_t operand)
 {
 	char text[700];
@@ -242,7 +242,7 @@ int yk_check_step(struct yk_planner *pl, const struct yk_plan *p, const struct y
 			continue;
 		known = true;
 		if (out.nan)
-			blame_leaf(pl, p, s, leaf);
+			report_leaf(pl, p, s, leaf);
 		if (in.nan || (in.inf && !out.nan) || in.empty || by_definition(op, i, &out))
 			continue;
 		const struct yk_graph *g = &pl->ctx->graph;

@@ -29,7 +29,7 @@ static int add_root(struct yoke_context *ctx, const yoke_tensor *handle)
 }
 
 // After a failed evaluation, drops the pending collectives that it did not reach.
-static void forfeit(struct yoke_context *ctx)
+static void drop_collectives(struct yoke_context *ctx)
 {
 	struct yk_graph *g = &ctx->graph;
 	for (size_t k = g->settled; g->owed && k < g->nodes; k++)
@@ -72,7 +72,7 @@ int yk_evaluate(struct yoke_context *ctx, int n, yoke_tensor *const *t)
 		return err;
 	}
 	unroot(ctx, 0);
-	forfeit(ctx);
+	drop_collectives(ctx);
 	ctx->history.grown = ctx->graph.nodes - ctx->graph.settled;
 	ctx->graph.settled = ctx->graph.nodes;
 	ctx->warn.held_bytes = 0;

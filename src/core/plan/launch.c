@@ -343,7 +343,7 @@ static void keep_made(struct yoke_context *ctx, const struct yk_root *r, struct 
 }
 
 // Takes a reference to s.
-static void hand_root(struct launch *l, const struct yk_root *r, struct yk_storage *s)
+static void set_handle(struct launch *l, const struct yk_root *r, struct yk_storage *s)
 {
 	struct yk_tensor *t = r->handle;
 	if (!t || !s->failed)
@@ -419,7 +419,7 @@ static void place_roots(struct launch *l, int failed)
 }
 
 // Gives the roots' handles their results, or marks them as failed.
-static void hand_out(struct launch *l, const uint64_t written[YK_SLOTS])
+static void set_handles(struct launch *l, const uint64_t written[YK_SLOTS])
 {
 	struct yk_planner *pl = l->pl;
 	for (size_t i = 0; i < l->p->layout.blocks; i++)
@@ -427,7 +427,7 @@ static void hand_out(struct launch *l, const uint64_t written[YK_SLOTS])
 			memcpy(pl->launch.storage[i]->written, written,
 			       sizeof pl->launch.storage[i]->written);
 	for (size_t i = 0; i < pl->roots; i++)
-		hand_root(l, &pl->root[i], pl->launch.root_storage[i]);
+		set_handle(l, &pl->root[i], pl->launch.root_storage[i]);
 	for (size_t i = 0; i < l->p->layout.blocks; i++)
 		yk_storage_unref(pl->launch.storage[i]);
 }
@@ -687,7 +687,7 @@ int yk_launch(struct yk_planner *pl, struct yk_plan *p, bool *started)
 		drain_slots(&l, at ? at - 1 : p->steps);
 	l.ctx->stats.assign_copies += p->layout.copies;
 	l.ctx->stats.assign_copy_bytes += p->layout.copy_bytes;
-	hand_out(&l, written);
+	set_handles(&l, written);
 	free_blocks(&l, done[YK_SLOT_DEVICE]);
 	for (uint32_t i = 0; i < p->sync.events; i++)
 		yk_event_unref(pl->launch.event[i]);

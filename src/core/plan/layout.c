@@ -293,7 +293,7 @@ static bool sole_writer(struct layout *l, uint32_t v, uint32_t *s, uint32_t *out
 }
 
 // Is a root first written by an upload that knows all readers of the old version to be done?
-static bool comes_up(const struct layout *l, uint32_t v, uint32_t old)
+static bool is_uploaded(const struct layout *l, uint32_t v, uint32_t old)
 {
 	const struct yk_plan *p = l->p;
 	const uint32_t up = l->life[v].writer;
@@ -367,7 +367,7 @@ static void donate_leaves(struct layout *l)
 		const bool may = old != YK_NIL && is_hosts(w, old) == block->host && w->root[i].idle &&
 				  may_overwrite(w) && l->donated[donor] == YK_NIL &&
 				  l->life[old].block == YK_NIL;
-		if (may && comes_up(l, v, old)) {
+		if (may && is_uploaded(l, v, old)) {
 			block->donor = donor;
 			l->donated[donor] = p->layout.root_block[i];
 			continue;

@@ -104,7 +104,7 @@ static bool same_operations(const struct yk_key *a, const struct yk_key *b)
 }
 
 // Is there a plan of the same operations that was never reused?
-static bool was_in_vain(const struct yk_planner *pl)
+static bool never_reused(const struct yk_planner *pl)
 {
 	for (int i = 0; i < YK_BUCKETS; i++)
 		for (const struct yk_plan *p = pl->cache.bucket[i]; p; p = p->cached.next)
@@ -303,7 +303,7 @@ void yk_miss_report(struct yk_planner *pl)
 	yk_info("plan", "new plan: %s", pl->miss.text);
 	if (pl->miss.warned || pl->ctx->mode.eager || pl->ctx->mode.shapes_vary)
 		return;
-	pl->miss.vain |= was_in_vain(pl);
+	pl->miss.vain |= never_reused(pl);
 	if (__builtin_popcount(pl->miss.vain & 0xffff) < OFTEN)
 		return;
 	pl->miss.warned = true;

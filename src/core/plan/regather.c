@@ -119,7 +119,7 @@ static int put(struct regathering *r, uint32_t node)
 }
 
 // May the gather of the next reading run here?  The reading before must have begun.
-static bool is_time(const struct regathering *r, size_t next, size_t at)
+static bool may_gather(const struct regathering *r, size_t next, size_t at)
 {
 	const size_t recorded = r->place[r->reading[next].gather];
 	return r->reading[next ? next - 1 : 0].at <= at && (recorded < r->backward || recorded <= at);
@@ -253,7 +253,7 @@ static int reorder(struct regathering *r, uint32_t *late)
 		const uint32_t k = r->order[i];
 		const bool moves = at < n && late[at] == k;
 		at += moves;
-		while (next < r->readings && is_time(r, next, i) && !err)
+		while (next < r->readings && may_gather(r, next, i) && !err)
 			err = gather(r, &r->reading[next++]);
 		if (!err && yk_computes(w, k))
 			err = read_again(r, k, i >= r->backward);

@@ -55,7 +55,7 @@ static int cost(const struct yk_node *n)
 }
 
 // The member that is this node or a clone of it; YK_NIL: none.
-static uint32_t stands_for(const struct yk_work *w, const uint32_t *member, uint32_t n, uint32_t node)
+static uint32_t member_for(const struct yk_work *w, const uint32_t *member, uint32_t n, uint32_t node)
 {
 	for (uint32_t i = 0; i < n; i++)
 		if (w->node[member[i]].of == w->node[node].of)
@@ -142,7 +142,7 @@ static bool gather(struct trial *t, uint32_t r, uint32_t node)
 			maker = g->value[p->base].node;
 			if (p->gate)
 				return false;
-			if (yk_is_number(w, p->base) || stands_for(w, all, n, maker) != YK_NIL ||
+			if (yk_is_number(w, p->base) || member_for(w, all, n, maker) != YK_NIL ||
 			    reads(w, q, p->base))
 				continue;
 			if (i == q->n && widens(w, node, p->base)) {
@@ -189,7 +189,7 @@ static int clone_for(struct trial *t, uint32_t node, const uint32_t *member, uin
 	int err = 0;
 	for (uint32_t k = 0; k < nin && !err; k++) { // a map has at most three operands
 		in[k] = w->g.arg[w->g.node[node].in + k];
-		uint32_t maker = w->g.value[w->value[in[k]].place.base].node, to = stands_for(w, member, n, maker);
+		uint32_t maker = w->g.value[w->value[in[k]].place.base].node, to = member_for(w, member, n, maker);
 		if (to != YK_NIL && to != maker)
 			err = instead(w, in[k], maker, to, &in[k]);
 	}

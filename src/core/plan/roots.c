@@ -26,7 +26,7 @@ int yk_root_add(struct yk_planner *pl, struct yk_tensor *t, yk_id id)
 
 // Marks the values of a list of tensors that stay pending, or, with `to` NULL, only reports whether
 // there are any.
-static bool stay(const struct yk_planner *pl, const struct yk_tensor *t, uint8_t *to)
+static bool mark_pending(const struct yk_planner *pl, const struct yk_tensor *t, uint8_t *to)
 {
 	const struct yk_graph *g = &pl->ctx->graph;
 	bool any = false;
@@ -43,9 +43,9 @@ static bool stay(const struct yk_planner *pl, const struct yk_tensor *t, uint8_t
 
 static bool any_stay(const struct yk_planner *pl, uint8_t *to)
 {
-	bool any = stay(pl, pl->ctx->handles.list, to);
+	bool any = mark_pending(pl, pl->ctx->handles.list, to);
 	for (const struct yk_scope *s = pl->ctx->scopes.innermost; s && (to || !any); s = s->parent)
-		any |= stay(pl, s->handles, to);
+		any |= mark_pending(pl, s->handles, to);
 	return any;
 }
 

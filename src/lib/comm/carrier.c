@@ -95,7 +95,7 @@ __attribute__((format(printf, 3, 4))) static void refuse(struct yk_carrier *c, i
 }
 
 // Exchanges machine and version of all ranks; versions must be equal.
-static int meet(struct yk_carrier *c)
+static int exchange_versions(struct yk_carrier *c)
 {
 	struct sent {
 		uint32_t first;
@@ -127,7 +127,7 @@ void yk_carrier_open(struct yk_carrier *c)
 		       p->launcher, p->ranks, ranks);
 	else if (rank != p->rank)
 		refuse(c, YOKE_ERANK, "%s says that this is rank %u, MPI says %u", p->launcher, p->rank, rank);
-	else if (meet(c) == 0) {
+	else if (exchange_versions(c) == 0) {
 		c->serialized = c->mpi->serialized();
 		atomic_store(&c->phase, OPENED);
 	}

@@ -122,7 +122,7 @@ static int query_mpi(struct yk_started *to)
 }
 
 // Sets a socket name that only ranks of the same machine and the same start have in common.
-static int meet_at(struct yk_started *p)
+static int set_socket_name(struct yk_started *p)
 {
 	const char *again = getenv("TORCHELASTIC_RESTART_COUNT");
 	uint32_t restart = 0;
@@ -159,10 +159,10 @@ int yk_started_find(struct yk_started *to)
 	for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++) {
 		const int found = query(&launchers[i], to);
 		if (found)
-			return found < 0 ? found : meet_at(to);
+			return found < 0 ? found : set_socket_name(to);
 	}
 	const int found = query_mpi(to);
-	return found > 0 ? meet_at(to) : found;
+	return found > 0 ? set_socket_name(to) : found;
 }
 
 // ---- process that started the ranks ----

@@ -241,7 +241,7 @@ static uint64_t transfer_size(const struct yoke_group *g)
 }
 
 // With dist.link: whether the message has not arrived yet in simulated time.
-static bool travels(struct yoke_group *g, struct sending *x, uint64_t bytes)
+static bool is_delayed(struct yoke_group *g, struct sending *x, uint64_t bytes)
 {
 	double alpha, beta;
 	if (x->done || !yk_ranks_link(&alpha, &beta))
@@ -266,7 +266,7 @@ static bool push(struct yk_job *j, struct sending *x)
 	const uint64_t bytes = action_bytes(j, x->action), all = sizeof(struct yk_head) + padded(bytes), before = x->done;
 	uint64_t head = atomic_load_explicit(&l->head, memory_order_relaxed),
 		 room = min(ring - (head - atomic_load(&l->tail)), transfer_size(g));
-	if (travels(g, x, bytes))
+	if (is_delayed(g, x, bytes))
 		return false;
 	if (!x->done && room >= sizeof(struct yk_head)) {
 		const struct yk_head h = head_of(j, bytes);

@@ -69,7 +69,7 @@ static uint64_t card_of(const struct yk_device *d)
 }
 
 // The first rank that has not published its device; h->ranks: none.
-static uint32_t silent_device(const struct yk_rendezvous *h)
+static uint32_t missing_device(const struct yk_rendezvous *h)
 {
 	uint32_t i = 0;
 	while (i < h->ranks && atomic_load(&h->slot[i].offer))
@@ -77,7 +77,7 @@ static uint32_t silent_device(const struct yk_rendezvous *h)
 	return i;
 }
 
-static uint32_t silent_id(const struct yk_rendezvous *h)
+static uint32_t missing_id(const struct yk_rendezvous *h)
 {
 	return atomic_load(&h->area->id_state) != YK_ID_NONE ? h->ranks : 0;
 }
@@ -124,11 +124,11 @@ void yk_native_meet(struct yk_rendezvous *h, uint32_t rank, struct yk_device *d)
 	struct yk_rank_slot *own = &h->slot[rank];
 	own->card = card_of(d);
 	atomic_store(&own->offer, x ? yk_hash(name, strlen(name), 0) | 2 : NOTHING);
-	if (!x || !wait_for(h, rank, silent_device, "the device") || !all_alike(h))
+	if (!x || !wait_for(h, rank, missing_device, "the device") || !all_alike(h))
 		return;
 	if (!rank)
 		atomic_store(&h->area->id_state, make_id(x, h->area->id) ? YK_ID_MADE : YK_ID_FAILED);
-	h->native = wait_for(h, rank, silent_id, "the library's id") && atomic_load(&h->area->id_state) == YK_ID_MADE;
+	h->native = wait_for(h, rank, missing_id, "the library's id") && atomic_load(&h->area->id_state) == YK_ID_MADE;
 	memcpy(h->id, h->area->id, sizeof h->id);
 }
 

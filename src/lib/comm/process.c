@@ -121,7 +121,7 @@ static void serve(struct parent *p)
 		yk_segment_break(p->segment, YOKE_EINVAL, "%s", yoke_error());
 }
 
-static void bury(struct parent *p, uint32_t i)
+static void collect_status(struct parent *p, uint32_t i)
 {
 	struct child *c = &p->child[i];
 	if (c->pid <= 0 || waitpid(c->pid, &c->status, WNOHANG) != c->pid)
@@ -155,7 +155,7 @@ static void send_all(const struct parent *p, int signal)
 			kill(p->child[i].pid, signal);
 }
 
-static void hand_on(const struct parent *p)
+static void forward_signals(const struct parent *p)
 {
 	struct signalfd_siginfo s;
 	while (p->signals >= 0 && read(p->signals, &s, sizeof s) == sizeof s) {
@@ -185,9 +185,9 @@ static void wait_children(struct parent *p)
 			poll(fd, p->ranks + (nfds_t)2, p->failed ? 20 : 200);
 		}
 		serve(p);
-		hand_on(p);
+		forward_signals(p);
 		for (uint32_t i = 0; i < p->ranks; i++)
-			bury(p, i);
+			collect_status(p, i);
 		if (p->failed && yk_nanoseconds() - p->failed > p->launch->grace) {
 			p->late = true;
 			// the child is stopped, or waits for something that never happens

@@ -93,7 +93,7 @@ static bool is_held_up(struct yk_ranks *q, const struct yk_job *j)
 }
 
 // Lets the next job of the same order begin.
-static void let_go(const struct yk_job *j)
+static void release_next(const struct yk_job *j)
 {
 	const struct yk_task *t = j->task;
 	struct yoke_group *g = t->group;
@@ -163,7 +163,7 @@ static bool move_on(struct yk_ranks *q)
 			at = &j->next;
 			continue;
 		}
-		let_go(j);
+		release_next(j);
 		*at = j->next;
 		finish(q, j, code, why);
 		ended = true;
@@ -218,7 +218,7 @@ static uint64_t sleeps(const struct yk_ranks *q, bool polls)
 
 // One step of waiting for a job: spins at first, then sleeps until something happens. *began: when
 // the wait began; 0 after progress. far: only another thread may call MPI.
-static void wait_a_bit(struct yk_ranks *q, uint64_t *began, uint64_t job, bool far, bool polls)
+static void wait_step(struct yk_ranks *q, uint64_t *began, uint64_t job, bool far, bool polls)
 {
 	const uint64_t now = yk_nanoseconds();
 	*began = *began ? *began : now;
@@ -251,7 +251,7 @@ bool yk_ranks_is_open(const struct yk_ranks *q)
 }
 
 // The calling thread stops advancing jobs.
-static void help_no_more(struct yk_ranks *q)
+static void stop_helping(struct yk_ranks *q)
 {
 	if (atomic_fetch_sub(&q->helpers, 1) == 1 && atomic_load(&q->over) < atomic_load(&q->enqueued))
 		yk_wakeup_ring(&q->duty);
@@ -262,7 +262,7 @@ static void wait_for(struct yk_ranks *q, uint64_t job)
 	uint64_t began = 0;
 	if (!yk_ranks_is_open(q)) {
 		while (atomic_load(&q->over) < job)
-			wait_a_bit(q, &began, job, true, false);
+			wait_step(q, &began, job, true, false);
 		return;
 	}
 	atomic_fetch_add(&q->helpers, 1);
@@ -270,8 +270,8 @@ static void wait_for(struct yk_ranks *q, uint64_t job)
 		if (yk_ranks_help(q))
 			began = 0;
 		else if (atomic_load(&q->over) < job)
-			wait_a_bit(q, &began, job, false, atomic_load(&q->carrier));
-	help_no_more(q);
+			wait_step(q, &began, job, false, atomic_load(&q->carrier));
+	stop_helping(q);
 }
 
 void yk_ranks_wait(struct yk_ranks *q, uint64_t job)
@@ -332,7 +332,7 @@ void *yk_ranks_serve(void *arg)
 			rest(q);
 			began = 0;
 		} else {
-			wait_a_bit(q, &began, atomic_load(&q->over) + 1, false, c != NULL);
+			wait_step(q, &began, atomic_load(&q->over) + 1, false, c != NULL);
 		}
 	}
 	if (atomic_load(&q->carrier))
@@ -423,7 +423,7 @@ int yk_ranks_do(struct yk_ranks *q, struct yk_task *t, uint32_t nin, char *const
 	if (!err)
 		yk_ranks_wait(q, atomic_load(&q->enqueued));
 	if (helps)
-		help_no_more(q);
+		stop_helping(q);
 	return err;
 }
 

@@ -357,7 +357,7 @@ static int visit(const struct yk_started *p, struct yk_segment **to)
 }
 
 // Fills in this process's slot. Call once, before the process binds threads to CPUs.
-static void sit_down(struct yk_rank_slot *s)
+static void register_rank(struct yk_rank_slot *s)
 {
 	cpu_set_t set;
 	CPU_ZERO(&set);
@@ -391,7 +391,7 @@ int yk_segment_get(const struct yk_started *p, struct yk_segment **to)
 		snprintf(why, sizeof why, "%s", yoke_error());
 	}
 	if (!err && !yk_segment_world(segment)->slot[p->rank].process)
-		sit_down(&yk_segment_world(segment)->slot[p->rank]);
+		register_rank(&yk_segment_world(segment)->slot[p->rank]);
 	*to = segment;
 	pthread_mutex_unlock(&lock);
 	return err;

@@ -187,7 +187,7 @@ static bool has_ended(int pid, int *fd)
 
 // A launcher kills all ranks after the first one ends, so wait up to half a second for the rank
 // that reports the failure.
-static void let_speak(pid_t speaker)
+static void wait_for_report(pid_t speaker)
 {
 	const struct timespec pause = { 0, 2000000 };
 	const uint64_t began = yk_nanoseconds();
@@ -216,7 +216,7 @@ bool yk_process_failed(void)
 	const pid_t speaker = yk_segment_speaker(s);
 	if (speaker == getpid())
 		return false;
-	let_speak(speaker);
+	wait_for_report(speaker);
 	return true;
 }
 

@@ -265,7 +265,7 @@ static bool zeros(const struct entry *e)
 }
 
 // Keys that locate the scene; files of results with the same lines and samples inherit them.
-static bool says_where(const char *key)
+static bool locates_scene(const char *key)
 {
 	static const char *const keys[] = { "map info", "projection info", "coordinate system string", "geo points", "rpc info",
 					    "x start", "y start", "pixel size" };
@@ -335,7 +335,7 @@ static int take(const struct scan *s, const struct entry *e, struct yk_envi *to,
 			to->units[0] = 0;
 		return 0;
 	}
-	if (says_where(e->key))
+	if (locates_scene(e->key))
 		return keep_line(s, e, to);
 	if (!strcmp(e->key, "file compression"))
 		return take_zero(s, e, "compressed data are not supported");
