@@ -326,7 +326,7 @@ static const struct {
 	{ "number of results", "results: 1 -> 2", roots },
 	{ "which results", "result 0: another value", root_value },
 	{ "kind of result", "result 0: a variable or a kept value", root_kind },
-	{ "old version of a variable", "result 0: whether, and from which leaf", donor },
+	{ "old version of a variable", "result 0: whether a variable's old version exists", donor },
 	{ "whether it is idle", "may be overwritten", idle },
 };
 

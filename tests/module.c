@@ -729,7 +729,7 @@ static void test_split(void)
 		   "a wrong total_size is accepted: %s", yoke_error());
 	}
 	refused_index(two, YOKE_ENOENT, MAP(A ", \"1.weight\": \"two-00003-of-00002.safetensors\""),
-		      "'two-00003-of-00002.safetensors' is not beside it");
+		      "'two-00003-of-00002.safetensors' is not in its directory");
 	refused_index(two, YOKE_EFORMAT, MAP(A ", " B2 ", " A), "duplicate");
 	refused_index(two, YOKE_EFORMAT, MAP(A ", " B2 ", \"2.weight\": \"two-00002-of-00002.safetensors\""),
 		      "'2.weight' is not in two-00002-of-00002.safetensors");
@@ -745,7 +745,7 @@ static void test_split(void)
 	// a tensor in two files, and one that the index does not list
 	if (rename(at("two-00002-of-00002.safetensors"), at("kept")) == 0 && link(at("two-00001-of-00002.safetensors"),
 										   at("two-00002-of-00002.safetensors")) == 0)
-		refused_index(two, YOKE_EFORMAT, MAP(A ", " B2), "'0.weight' is in two-00001-of-00002.safetensors, which it says, and in");
+		refused_index(two, YOKE_EFORMAT, MAP(A ", " B2), "'0.weight' is in two-00001-of-00002.safetensors, as listed, and also in");
 	unlink(at("two-00002-of-00002.safetensors"));
 	ok(yoke_module_save(three, at("two-00002-of-00002.safetensors")) == 0, "another: %s", yoke_error());
 	refused_index(two, YOKE_EFORMAT, MAP("\"0.weight\": \"two-00002-of-00002.safetensors\", " B2), "says nothing of '2.weight'");

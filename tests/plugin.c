@@ -255,7 +255,7 @@ static void devices(void)
 	   has("absurd:2 refused: 0 bytes of memory") && has("absurd:3 refused: ") &&
 	   has("absurd:4 refused: device error") &&
 	   has("absurd:5 refused: alignment 1073741824") &&
-	   has("absurd:6 refused: wants multiples of 4097") && count(" warn: ") == 7,
+	   has("absurd:6 refused: prefers multiples of 4097") && count(" warn: ") == 7,
 	   "absurd devices are refused, one line each");
 	ok(has("chosen: absurd:7") && has("xxx] [???") && has("kind 0, 1048576 of 1048576 bytes"),
 	   "correctable properties are corrected");

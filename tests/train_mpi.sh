@@ -116,7 +116,7 @@ verdict "ranks of different versions, each of which reports it" "$(
 	rm torch.2.*)"
 verdict "another number of ranks" "$(refused 'ranks=3, but 2 processes' two_torches ranks=3)"
 verdict "restarts, which a launcher makes" "$(refused 'restarts=1: .*launcher' two_torches restarts=1)"
-verdict "torchrun over machines" "$(machines=2; refused 'by MPI; start it with mpirun or srun' two_torches)"
+verdict "torchrun over machines" "$(machines=2; refused 'between machines; start it with mpirun or srun' two_torches)"
 verdict "a rank that cannot be" "$(RANK=5 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2
 	export RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE
 	# shellcheck disable=SC2086 # words
@@ -280,7 +280,7 @@ for name in openmpi mpich; do
 				"$yoke" train $small out=pmix$pretend >out 2>&1 || tail -n 12 out
 			same pmix$pretend threads
 		done
-		refused 'this is rank [01], but not of how many: .* no module yoke_mpi_NAME.so' \
+		refused 'this is rank [01], but not the number of ranks, .* no module yoke_mpi_NAME.so' \
 			"$run" -n 2 env -u OMPI_COMM_WORLD_SIZE "$yoke" train $model data=text out=never | grep -v 'rank [01], but')"
 	# shellcheck disable=SC2086 # words
 	verdict "$name: no module" "$(YOKE_DIST_PRETEND=1 refused "no module yoke_mpi_$name.so" \

@@ -405,7 +405,7 @@ def test_several_files_under_an_index(tmp_path):
     with pytest.raises(TypeError, match="F64, not f32"):
         other.load(tmp_path / "a.index.json", exact=True)
     (tmp_path / "a-2.safetensors").unlink()
-    with pytest.raises(ValueError, match="'a-2.safetensors' is not beside it"):
+    with pytest.raises(ValueError, match="'a-2.safetensors' is not in its directory"):
         net.load(tmp_path / "a.index.json")
     with pytest.raises(ValueError, match="an index is called"):
         net.save(tmp_path / "b.safetensors", max_bytes=100)
