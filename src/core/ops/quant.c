@@ -309,7 +309,8 @@ static void grad_none(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_i
 
 enum { MAX_TILES = 64 };
 
-// Columns of a matrix [rows,k] whose numbers are in memory at once: whole blocks; all if they are few.
+// Columns of a matrix [rows,k] whose numbers are in memory at once: whole blocks; all if they are
+// few.
 static int64_t tile_of(int64_t rows, int64_t k, const struct format *f)
 {
 	enum { ELEMENTS = 8 << 20 };
@@ -321,8 +322,8 @@ static int64_t tile_of(int64_t rows, int64_t k, const struct format *f)
 	return fit > min ? fit : min;
 }
 
-// A large matrix is dequantized by tiles of columns: each element of the gradient is one sum over all rows,
-// so tiles do not change its bits.
+// A large matrix is dequantized by tiles of columns: each element of the gradient is one sum over
+// all rows, so tiles do not change its bits.
 static void grad_qlinear(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gin)
 {
 	const struct yk_node_copy n = yk_node_copy(g, node);
