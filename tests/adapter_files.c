@@ -526,6 +526,43 @@ static void test_tensors(const struct recorded_adapter *r, const char *model)
 	tensors_free(&all);
 }
 
+// A module that holds several layers: its tensors have the rows of all, and any values in them.
+static void test_fused_tensors(const struct recorded_adapter *r, const char *model)
+{
+	struct tensors all = tensors_listed(r->tensors, false);
+	static float got[LOGITS];
+	char path[300];
+	int b = 0;
+	while (b < all.n && !strstr(all.t[b].name, "qkv_proj.lora_B"))
+		b++;
+	const struct yk_host_tensor was = all.t[b];
+	const int64_t rows = was.dims[0], rank = was.dims[1];
+	const struct yk_host_tensor bad[] = {
+		{ was.name, yoke_f32, 2, { rows - 1, rank }, was.data },
+		{ was.name, yoke_f32, 2, { rows / 2, rank }, was.data },
+		{ was.name, yoke_f32, 2, { rows, rank - 1 }, was.data },
+	};
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		all.t[b] = bad[i];
+		write_adapter("fused", r->config, &all);
+		refuse("a module of several layers with another shape", model, "fused", "lora_B");
+	}
+	all.t[b] = was;
+	in_folder(path, "fused");
+	float *v = was.data;
+	for (int k = 0; k < 3; k++) { // zeros; zeros but for two layers in one column; NaN
+		memset(v, 0, (size_t)(rows * rank) * sizeof *v);
+		v[0] = v[(rows - 1) * rank] = k == 1 ? 1 : 0;
+		v[1] = k == 2 ? NAN : 0;
+		write_adapter("fused", r->config, &all);
+		const int e = logits_of(model, path, got);
+		ok(e == 0, "opens values of kind %d of a module of several layers %s", k,
+		   yoke_error());
+		yoke_error_clear();
+	}
+	tensors_free(&all);
+}
+
 int main(void)
 {
 	char model[300];
@@ -539,6 +576,13 @@ int main(void)
 	write_model("llama", model);
 	test_configurations(&recorded_adapters[0], model);
 	test_tensors(&recorded_adapters[0], model);
+	for (int i = 0; i < ADAPTERS; i++) {
+		if (strcmp(recorded_adapters[i].model, "phi3"))
+			continue;
+		write_model("phi3", model);
+		test_fused_tensors(&recorded_adapters[i], model);
+	}
+	write_model("llama", model);
 	refuse("no folder", model, "nothing", "nothing");
 	refuse("a folder without adapters", model, "llama", "adapter_config");
 	write_model("gpt2", model);

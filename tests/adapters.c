@@ -14,6 +14,7 @@
 #include "base/json.h"
 #include "base/number.h"
 #include "formats/checkpoint.h"
+#include "models/adapter.h"
 #include "models/pretrained.h"
 #include "nn/lora.h"
 #include "nn/module.h"
@@ -587,6 +588,57 @@ static void test_copy(const struct recorded *r)
 		yk_checkpoint_fini(&ck);
 }
 
+// Descriptions of adapters in manifests, which may be damaged.
+static void test_manifests(void)
+{
+	static const struct {
+		const char *text;
+		int want;
+	} cases[] = {
+		{ "{\"base\": \"m\", \"dtype\": \"file\", \"quant\": \"none\", \"layers\": "
+		  "[{\"name\": \"layer0.attn.q\", "
+		  "\"rank\": 2, \"alpha\": 4}]}",
+		  0 },
+		{ "{\"base\": \"m\", \"dtype\": \"file\", \"quant\": \"none\", \"dropout\": 0.5, "
+		  "\"state\": 7, \"layers\": "
+		  "[{\"name\": \"layer0.attn.q\", \"rank\": 2, \"alpha\": 4}]}",
+		  0 },
+		{ "{\"base\": \"m\", \"dtype\": \"file\", \"quant\": \"none\", \"dropout\": 1, "
+		  "\"layers\": [{\"name\": "
+		  "\"layer0.attn.q\", \"rank\": 2, \"alpha\": 4}]}",
+		  YOKE_EFORMAT },
+		{ "{\"base\": \"m\", \"dtype\": \"file\", \"quant\": \"none\", \"dropout\": -0.5, "
+		  "\"layers\": [{\"name\": "
+		  "\"layer0.attn.q\", \"rank\": 2, \"alpha\": 4}]}",
+		  YOKE_EFORMAT },
+		{ "{\"base\": \"m\", \"dtype\": \"file\", \"quant\": \"none\", \"dropout\": "
+		  "\"0.5\", \"layers\": [{\"name\": "
+		  "\"layer0.attn.q\", \"rank\": 2, \"alpha\": 4}]}",
+		  YOKE_EFORMAT },
+		{ "{\"base\": \"m\", \"dtype\": \"file\", \"quant\": \"none\", \"dropout\": null, "
+		  "\"layers\": [{\"name\": "
+		  "\"layer0.attn.q\", \"rank\": 2, \"alpha\": 4}]}",
+		  YOKE_EFORMAT },
+		{ "{\"base\": \"m\", \"dtype\": \"file\", \"quant\": \"none\", \"layers\": "
+		  "[{\"name\": \"layer0.attn.q\", "
+		  "\"rank\": 0, \"alpha\": 4}]}",
+		  YOKE_EFORMAT },
+		{ "{\"base\": \"m\", \"dtype\": \"file\", \"quant\": \"none\", \"layers\": []}",
+		  YOKE_EFORMAT },
+		{ "[]", YOKE_EFORMAT },
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct yk_adapter_manifest m = { 0 };
+		json_t *o = json_loads(cases[i].text, 0, NULL);
+		const int e = yk_adapter_parse("run", o, &m);
+		ok(e == cases[i].want && (e < 0 || m.n == 1), "manifest %zu: got %d, wanted %d %s",
+		   i, e, cases[i].want, yoke_error());
+		yoke_error_clear();
+		free(m.layer);
+		json_decref(o);
+	}
+}
+
 // Elements of x are dropped before A, the others divided by 1 - p; only in a training's loss.
 static void test_dropout(const struct recorded *r)
 {
@@ -744,6 +796,7 @@ int main(void)
 	test_configuration(named("phi3"));
 	test_repeated(named("llama"));
 	test_copy(named("llama"));
+	test_manifests();
 	test_dropout(named("llama"));
 	test_dropout_run(named("llama"));
 	test_refused(named("llama"), named("gpt2"));
