@@ -13,7 +13,10 @@ enum { BLOCKS, INT8 }; // implementations
 
 enum {
 	FEW = 4,
-	ITEM_BYTES = 1 << 15, // of w per work item for few rows
+	MIN_ITEM = 1 << 15, // bytes of w per work item for few rows
+	MAX_ITEM = 1 << 18,
+	ITEMS = 16,   // where items are between these limits
+	AHEAD = 1280, // bytes between the rows that are read and prefetched, besides a strip
 	MAX_8 = 127,
 	MAX_16 = INT16_MAX,
 	MAX_Q6_K = 16383, // so that 32 products with scaled integers fit into 32 bits
@@ -132,10 +135,10 @@ static void prepare_row(void *arg, int64_t row)
 // ---- the loops of each format ----
 
 #define STRIP_OF(f, way, name) \
-	static void strip_##f##_##name(const uint8_t *const *row, const struct activations *x, \
-				       int64_t m, float *y) \
+	static void strip_##f##_##name(const uint8_t *const *row, const uint8_t *next, \
+				       const struct activations *x, int64_t m, float *y) \
 	{ \
-		strip(f, way, row, x, m, y); \
+		strip(f, way, row, next, x, m, y); \
 	}
 #define PACK(f) \
 	static void pack_##f(const uint8_t *const *row, int64_t from, int groups, int16_t *panel, \
@@ -245,13 +248,19 @@ static void few_rows(void *arg, int64_t item)
 {
 	const struct job *j = arg;
 	const int64_t end = (item + 1) * j->cols < j->n ? (item + 1) * j->cols : j->n;
+	qlinear_strip_fn *const multiply = routines[j->format].strip[j->way];
 	for (int64_t n = item * j->cols; n < end; n += STRIP) {
 		const uint8_t *row[STRIP];
 		rows_of_w(j, n, STRIP, row);
+		// the item's next strip, if there is one
+		const uint8_t *next = n + STRIP < end ? row[0] + STRIP * j->step + AHEAD : row[0];
+		const bool in_place = !j->y.store && n + STRIP <= end;
 		for (int64_t m = 0; m < j->x.count; m++) {
 			float y[STRIP];
-			routines[j->format].strip[j->way](row, &j->a, m, y);
-			put(j, m, n, end - n < STRIP ? end - n : STRIP, y);
+			float *to = in_place ? (float *)row_at(&j->y, m) + n : y;
+			multiply(row, next, &j->a, m, to);
+			if (!in_place)
+				put(j, m, n, end - n < STRIP ? end - n : STRIP, y);
 		}
 	}
 }
@@ -327,13 +336,20 @@ YK_INLINE void add_dots(const int dtype, const int rows, const int cols, int64_t
 			vf sum[DOT_ROWS][DOT_COLS])
 {
 	vf a[DOT_ROWS];
+	// as many bytes of the next rows of w
+	if (rows == 1 && step < LONG_ROW)
+#pragma GCC unroll 4
+		for (int b = 0; b < 2 * VF * cols; b += 64)
+			__builtin_prefetch(w + cols * (step + 2 * i) + b + AHEAD);
+	else if (rows == 1)
+#pragma GCC unroll 4
+		for (int c = 0; c < cols; c++)
+			__builtin_prefetch(w + (c + cols) * step + 2 * i);
 #pragma GCC unroll 3
 	for (int r = 0; r < rows; r++)
 		a[r] = vf_get(x + r * k + i, left);
 #pragma GCC unroll 4
 	for (int c = 0; c < cols; c++) {
-		if (rows == 1)
-			__builtin_prefetch(w + (c + cols) * step + 2 * i); // the next rows of w
 		const vf b = vf_get_as(dtype, w + c * step + 2 * i, left);
 #pragma GCC unroll 3
 		for (int r = 0; r < rows; r++)
@@ -400,6 +416,18 @@ static void plain_rows(void *arg, int64_t item)
 			}
 }
 
+// Rows of w per work item. Items of consecutive rows are as large as there is work for many
+// threads, because prefetching ends with an item.
+static int64_t cols_of_item(int64_t n, int64_t row_bytes)
+{
+	int64_t bytes = n * row_bytes / ITEMS;
+	if (bytes < MIN_ITEM)
+		bytes = MIN_ITEM;
+	if (bytes > MAX_ITEM)
+		bytes = MAX_ITEM;
+	return (bytes / row_bytes + STRIP) / STRIP * STRIP;
+}
+
 static void place(struct job *j, char *memory)
 {
 	const int64_t m = j->x.count, groups = j->k / GROUP;
@@ -440,7 +468,7 @@ int ISA(yk_qlinear_run)(const struct yoke_op *op, const struct qlinear_many *man
 		prepare_row(&j, 0);
 	else
 		yk_team_run(j.x.count, prepare_row, &j);
-	j.cols = (ITEM_BYTES / op->in[1].dims[1] + STRIP) / STRIP * STRIP;
+	j.cols = cols_of_item(j.n, op->in[1].dims[1]);
 	j.col_items = j.few || plain ? pieces_of(j.n, j.cols) : pieces_of(j.n, COLS);
 	if (!atomic_load(&j.no_memory)) {
 		if (plain)

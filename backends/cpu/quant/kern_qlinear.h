@@ -28,8 +28,9 @@ enum way { WORDS, BYTES, VNNI };
 #define HAVE_VNNI 1
 #endif
 
-typedef void qlinear_strip_fn(const uint8_t *const *row, const struct activations *x, int64_t m,
-			      float *y);
+// next: the memory to prefetch meanwhile, as long as the strip
+typedef void qlinear_strip_fn(const uint8_t *const *row, const uint8_t *next,
+			      const struct activations *x, int64_t m, float *y);
 typedef void qlinear_pack_fn(const uint8_t *const *row, int64_t from, int groups, int16_t *panel,
 			     float *scale, float *min, int64_t step);
 
@@ -86,7 +87,7 @@ YK_INLINE vf add_scaled(const int f, vi sum, vf scale, const float *min, float x
 // A vector has 16 bytes of each of VF / 4 rows: vector r has rows r, r + 4, .. The sums over the
 // lanes of four vectors are then a vector in the order of the rows.
 
-enum { STRIP = VF, FOUR = 4 };
+enum { STRIP = VF, FOUR = 4, LONG_ROW = 3072 }; // bytes
 
 typedef uint8_t vub __attribute__((vector_size(VF * 4)));
 
@@ -316,25 +317,32 @@ YK_INLINE vi signed_byte(vu words, const int i)
 	return (vi)(words << (24 - 8 * i)) >> 24;
 }
 
-// Reads ahead what the next strip needs from here on, which is STRIP rows further.
-YK_INLINE void prefetch_strip(const uint8_t *const *row, int64_t at, const int bytes)
+// Prefetches a strip while another is multiplied: bytes from .. to - 1 of each of its rows, which
+// are `step` bytes apart. Processors find the rows themselves if they are long. Shorter ones are
+// read in the order of memory, the same number of bytes.
+YK_INLINE void prefetch_strip(const uint8_t *next, int64_t step, int64_t from, const int bytes)
 {
-	const int64_t next = STRIP * (row[1] - row[0]) + at;
-	for (int r = 0; r < STRIP; r++)
+	if (step >= LONG_ROW)
+#pragma GCC unroll 16
+		for (int r = 0; r < STRIP; r++)
 #pragma GCC unroll 8
-		for (int i = 0; i < bytes; i += 64)
-			__builtin_prefetch(row[r] + next + i);
+			for (int i = 0; i < bytes; i += 64)
+				__builtin_prefetch(next + r * step + from + i);
+	else
+#pragma GCC unroll 64
+		for (int i = 0; i < STRIP * bytes; i += 64)
+			__builtin_prefetch(next + STRIP * from + i);
 }
 
 YK_INLINE void add_groups(const int f, const enum way way, const uint8_t *const *row,
-			  const struct activations *x, int64_t m, int64_t from, const int groups,
-			  vf *acc)
+			  const uint8_t *next, const struct activations *x, int64_t m, int64_t from,
+			  const int groups, vf *acc)
 {
 	float scale[CHUNK_GROUPS * STRIP], min[CHUNK_GROUPS * STRIP];
 	vi a[CHUNK_GROUPS], b[CHUNK_GROUPS];
 	const int bytes = block_bytes(f);
 	const int64_t block = is_long(f) ? from / CHUNK_GROUPS : from;
-	prefetch_strip(row, block * bytes, is_long(f) ? bytes : groups * bytes);
+	prefetch_strip(next, row[1] - row[0], block * bytes, is_long(f) ? bytes : groups * bytes);
 	scales_of_rows(f, row, block, groups, scale, min, STRIP);
 	if (f == Q6_K)
 #pragma GCC unroll 4
@@ -357,14 +365,14 @@ YK_INLINE void add_groups(const int f, const enum way way, const uint8_t *const 
 }
 
 YK_INLINE void strip(const int f, const enum way way, const uint8_t *const *row,
-		     const struct activations *x, int64_t m, float *y)
+		     const uint8_t *next, const struct activations *x, int64_t m, float *y)
 {
 	vf acc = { 0 };
 	int64_t g = 0;
 	for (; g + CHUNK_GROUPS <= x->groups; g += CHUNK_GROUPS)
-		add_groups(f, way, row, x, m, g, CHUNK_GROUPS, &acc);
+		add_groups(f, way, row, next, x, m, g, CHUNK_GROUPS, &acc);
 	for (; !is_long(f) && g < x->groups; g++)
-		add_groups(f, way, row, x, m, g, 1, &acc);
+		add_groups(f, way, row, next, x, m, g, 1, &acc);
 	vf_store(y, acc);
 }
 

@@ -68,6 +68,8 @@ static inline struct rows rows_of(const struct yoke_view *v)
 static inline char *row_at(const struct rows *r, int64_t i)
 {
 	int64_t at = 0;
+	if (!i) // without divisions
+		return r->base;
 	for (int k = r->rank - 1; k > 0; k--) {
 		at += i % r->dims[k] * r->strides[k];
 		i /= r->dims[k];
