@@ -100,15 +100,6 @@ locale_dependent()
 		$(ls src/*/*/*.[ch] | grep -v -e src/app/tool/ -e src/app/live/)
 }
 
-# Includes that close a cycle of files and are still to be removed: directory, including file, included
-# file.
-cycles_known()
-{
-	cat <<-'LIST'
-	src/lib/observe profile pieces
-	LIST
-}
-
 # includes_within DIRECTORY: a line "FROM TO" for each of its files that includes another.  x.c, x.h and
 # x_priv.h count as one file.
 includes_within()
@@ -129,13 +120,8 @@ includes_within()
 # cycles_in DIRECTORY: the includes that are part of a cycle of its files, or between two cycles
 cycles_in()
 {
-	includes_within "$1" | awk -v dir="$1" -v known="$(cycles_known)" '
-	BEGIN {
-		n = split(known, line, "\n")
-		for (i = 1; i <= n; i++)
-			skip[line[i]] = 1
-	}
-	!((dir " " $0) in skip) { from[$0] = $1; to[$0] = $2 }
+	includes_within "$1" | awk -v dir="$1" '
+	{ from[$0] = $1; to[$0] = $2 }
 	END {
 		do { # removes files that include nothing or that nothing includes, until none is left
 			removed = 0

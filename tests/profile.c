@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "observe/profile.h"
-#include "observe/profile_priv.h"
+#include "observe/profile_state.h"
 #include "observed.h"
 #include "tap.h"
 

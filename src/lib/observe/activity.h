@@ -4,7 +4,7 @@
 #define YK_ACTIVITY_H
 
 #include "observe/flops.h"
-#include "observe/profile_priv.h"
+#include "observe/profile_state.h"
 
 enum { YK_MAX_PENDING = 4096 }; // activities that hold events at once
 

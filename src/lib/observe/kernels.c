@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-#include "observe/profile_priv.h"
+#include "observe/profile_state.h"
 
 static int by_time(const void *x, const void *y)
 {

@@ -24,7 +24,7 @@ libyokecore_la_SOURCES += \
 	src/lib/observe/activity.h \
 	src/lib/observe/profile.c \
 	src/lib/observe/profile.h \
-	src/lib/observe/profile_priv.h \
+	src/lib/observe/profile_state.h \
 	src/lib/observe/ranges.c \
 	src/lib/observe/report.c \
 	src/lib/observe/report.h \

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "observe/profile_priv.h"
+#include "observe/profile_state.h"
 #include "plan/planner.h"
 
 void yk_peak_clear(struct yk_peak *k)

@@ -18,7 +18,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/number.h"
-#include "observe/profile_priv.h"
+#include "observe/profile_state.h"
 
 enum { HOST_LANE = 100, READING_LANE = 400, TAIL = 256, BUFFER = 1 << 16 };
 

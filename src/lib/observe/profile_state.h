@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The profiler's state, shared by its files.
-#ifndef YK_PROFILE_PRIV_H
-#define YK_PROFILE_PRIV_H
+#ifndef YK_PROFILE_STATE_H
+#define YK_PROFILE_STATE_H
 
 #include <pthread.h>
 
