@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <jansson.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -333,6 +334,91 @@ static void test_bad_input(void)
 	reference_end(&r);
 }
 
+// Messages that are too long, in each form, do not take what comes after them, and their rest is no message.
+static void test_long_input(void)
+{
+	static const char *const forms[][3] = {
+		{ "", "", "one line" },
+		{ "\"\"\"", "\"\"\"", "one line in quotes" },
+		{ "\"\"\"\nb\n", "\nb\n\"\"\"", "lines in quotes" },
+		{ "\"\"\"\nb\n", "\"\"\"\r", "lines in quotes that end after text" },
+		{ "b\\\n", "\\\nb", "lines with backslashes" },
+	};
+	static struct reference r;
+	static char wanted[9000], input[2 << 20];
+	reference_begin(&r);
+	answer(&r, "hello", wanted);
+	for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+		size_t n = (size_t)sprintf(input, "%s", forms[i][0]);
+		memset(input + n, 'x', (1 << 20) + 1);
+		n += (1 << 20) + 1;
+		n += (size_t)sprintf(input + n, "%s\nhello\n/stats\n", forms[i][1]);
+		char keys[100];
+		snprintf(keys, sizeof keys, "temperature=0 tokens=%d", TOKENS);
+		struct result got = run(model, keys, input, n);
+		gives(&got, 1, wanted, forms[i][2]);
+		ok(strstr(got.err, "messages 2, answers 1") && lines_of(got.err) == 4,
+		   "%s: one error, and the next message is answered: %s", forms[i][2], got.err);
+		result_free(&got);
+	}
+	reference_end(&r);
+}
+
+// What was said is kept when an answer fails.
+static void test_refusals(void)
+{
+	static const char text[] =
+		"{% if messages[0].role == 'system' and messages[0].content == 'no' "
+		"%}{{ raise_exception('no') }}{% endif %}";
+	char keys[300], all[1000];
+	snprintf(all, sizeof all, "%s%s", text, template);
+	yk_file_write("refuses.jinja", all, strlen(all));
+	snprintf(keys, sizeof keys, "template=refuses.jinja");
+	struct result want = say(keys, "hello\nagain\n");
+	struct result got = say(keys, "hello\n/system no\n/regenerate\n/stats\n/system\nagain\n");
+	ok(got.status == 1 && !strcmp(got.out, want.out) &&
+		   strstr(got.err, "messages 3, answers 1"),
+	   "a /regenerate that fails keeps the messages: %s", got.err);
+	result_free(&got);
+	got = say(keys, "hello\n/system no\nagain\n/stats\n/system\n/resend\n/stats\n/resend\n");
+	ok(got.status == 1 && !strcmp(got.out, want.out) &&
+		   strstr(got.err, "messages 3, answers 1") &&
+		   strstr(got.err, "messages 4, answers 2"),
+	   "a message that was refused is sent again by /resend: %s", got.err);
+	result_free(&got);
+	result_free(&want);
+}
+
+// A template that renders earlier answers in another way: each prompt is the rendering of all messages, and only
+// the tokens after the common beginning are computed.
+static void test_rewriting(void)
+{
+	static const char text[] =
+		"{% for m in messages %}<|im_start|>{{ m.role }}\n{% if m.role == 'assistant' and "
+		"not "
+		"loop.last %}{{ m.content[1:] }}{% else %}{{ m.content }}{% endif %}<|im_end|>\n{% "
+		"endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}";
+	static struct reference r;
+	static char wanted[ROOM], stats[200];
+	reference_begin(&r);
+	yoke_chat_template_free(r.c);
+	r.c = yoke_chat_template_parse(text, sizeof text - 1, "rewriting");
+	yk_file_write("rewrites.jinja", text, sizeof text - 1);
+	*wanted = 0;
+	answer(&r, "hello", wanted);
+	answer(&r, "again", wanted);
+	answer(&r, "and again", wanted);
+	struct result got = say("template=rewrites.jinja", "hello\nagain\nand again\n/stats\n");
+	gives(&got, 0, wanted, "a template that rewrites earlier answers");
+	snprintf(stats, sizeof stats,
+		 "messages 6, answers 3, prompt %d of 4096 tokens, computed %d tokens",
+		 (int)r.prompt, (int)r.computed);
+	ok(strstr(got.err, stats) != NULL, "only what differs is computed: wanted '%s', got '%s'",
+	   stats, got.err);
+	result_free(&got);
+	reference_end(&r);
+}
+
 static void test_context(void)
 {
 	struct result got = say("context=64", "abcdefghi\nb\nc\nd\ne\n/stats\n/save long.jsonl\n");
@@ -423,6 +509,9 @@ static bool wait_for(struct terminal *t, size_t from, const char *text)
 		const ssize_t n = t->n < 4 * ROOM - 1 ? read(t->fd, t->seen + t->n, 256) : -1;
 		if (n <= 0)
 			return false;
+		for (ssize_t i = 0; i < n; i++) // a terminal pads with NULs
+			t->seen[t->n + (size_t)i] =
+				t->seen[t->n + (size_t)i] ? t->seen[t->n + (size_t)i] : ' ';
 		t->n += (size_t)n;
 	}
 	return true;
@@ -482,6 +571,125 @@ static void test_terminal(void)
 	free(t.seen);
 }
 
+// Are the messages of the last conversation in a file those texts?  NULL ends them; answers are not compared.
+static bool saved_are(const char *path, const char *const *texts)
+{
+	char *saved = read_text(path);
+	json_t *o = json_loads(saved, 0, NULL), *messages = json_object_get(o, "messages");
+	size_t n = 0;
+	bool good = o != NULL;
+	for (; texts[n]; n++) {
+		const char *got = json_string_value(
+			json_object_get(json_array_get(messages, 2 * n), "content"));
+		good = good && got && !strcmp(got, texts[n]);
+		if (!good)
+			printf("# got '%s', wanted '%s'\n", got ? got : "nothing", texts[n]);
+	}
+	good = good && json_array_size(messages) == 2 * n;
+	json_decref(o);
+	free(saved);
+	return good;
+}
+
+// Keys of the line editor.
+static void test_editing(void)
+{
+	char limit[32];
+	snprintf(limit, sizeof limit, "tokens=%d", TOKENS);
+	const char *const argv[] = { command,     "chat",          model, "backend=cpu",
+				     "threads=1", "temperature=0", limit, NULL };
+	struct terminal t;
+	int status = -1;
+#ifndef HAVE_LIBEDIT
+	skip("editing", "yoke was built without libedit");
+	return;
+#endif
+	setenv("TERM", "vt100", 1);
+	if (!terminal_begin(&t, argv)) {
+		skip("editing", "no terminal can be made");
+		return;
+	}
+	bool good = wait_for(&t, 0, ">>> ");
+	// left, left, an insertion; the line before; a deletion of what was typed, and letters of several bytes
+	static const char *const typed[] = { "helo\033[D\033[Dl\n", "\033[A\n", "\020\b!\n",
+					     "abc\025\xc3\xa4\xe5\x8c\x97x\b\n", "a\\\nb\n" };
+	for (size_t i = 0; i < sizeof typed / sizeof *typed && good; i++) {
+		const size_t from = t.n;
+		good = type(&t, typed[i], "tokens=8");
+		good = good &&
+		       wait_for(&t, (size_t)(strstr(t.seen + from, "tokens=8") - t.seen), ">>> ");
+	}
+	ok(good, "edited lines are answered: %zu bytes", t.n);
+	good = good && type(&t, "thrown away\003", ">>> ") &&
+	       type(&t, "\"\"\"\nx\n", "... x\r\n... ") && type(&t, "\003", ">>> ") &&
+	       type(&t, "y\003", ">>> ");
+	good = good && type(&t, "/save edited.jsonl\n", "appended") && type(&t, "\004", "");
+	good = good && !wait_for(&t, t.n, "never printed") && waitpid(t.pid, &status, 0) == t.pid;
+	static const char *const texts[] = { "hello", "hello", "hell!", "\xc3\xa4\xe5\x8c\x97",
+					     "a\nb",  NULL };
+	ok(good && status == 0 && saved_are("edited.jsonl", texts),
+	   "keys move, insert, delete and recall; Ctrl-C throws a line away: status %d", status);
+	close(t.fd);
+	free(t.seen);
+}
+
+// Ctrl-C while a line of a pipe is incomplete: the line goes on where it was.
+static void test_interrupted_line(void)
+{
+	static char input[3 << 20];
+	char keys[40], part[] = "hel";
+	int in[2], err[2], status = -1;
+	snprintf(keys, sizeof keys, "tokens=%d", TOKENS);
+	const char *const argv[] = { command,     "chat",          model, "backend=cpu",
+				     "threads=1", "temperature=0", keys,  NULL };
+	if (pipe(in) || pipe(err))
+		return;
+	struct result want = say("", "hello\n");
+	const pid_t pid = fork();
+	if (pid == 0) {
+		const int out = open("out", O_WRONLY | O_CREAT | O_TRUNC, 0600);
+		dup2(in[0], 0);
+		dup2(out, 1);
+		dup2(err[1], 2);
+		close(in[0]);
+		close(in[1]);
+		close(err[0]);
+		close(err[1]);
+		execv(command, (char *const *)(uintptr_t)argv);
+		_exit(127);
+	}
+	close(in[0]);
+	close(err[1]);
+	FILE *notes = fdopen(err[0], "r");
+	char line[400] = "";
+	size_t n = 0;
+	n += (size_t)sprintf(input, "/stats\n");
+	memset(input + n, 'x', 2 << 20);
+	n += 2 << 20;
+	signal(SIGPIPE, SIG_IGN);
+	// the pipe holds less than this line, so most of it is read when write returns
+	bool good = write(in[1], input, n) == (ssize_t)n && fgets(line, sizeof line, notes);
+	for (int i = 0; i < 2 && good; i++) {
+		kill(pid, SIGINT);
+		good = fgets(line, sizeof line, notes) && fgets(line, sizeof line, notes);
+		good = good && write(in[1], i ? "lo\n" : "x\n", i ? 3 : 2) == (i ? 3 : 2);
+		if (i == 0)
+			good = good && fgets(line, sizeof line, notes) &&
+			       strstr(line, "line 2: ") && write(in[1], part, 3) == 3;
+	}
+	close(in[1]);
+	good = good && waitpid(pid, &status, 0) == pid;
+	char *out = read_text("out");
+	ok(good && WIFEXITED(status) && WEXITSTATUS(status) == 1 && !strcmp(out, want.out),
+	   "Ctrl-C within a line that is too long, and within another, loses nothing: status %d, "
+	   "'%s', "
+	   "wanted '%s'",
+	   status, out, want.out);
+	free(out);
+	fclose(notes);
+	result_free(&want);
+}
+
 int main(void)
 {
 	const char *given = getenv("YOKE");
@@ -499,11 +707,17 @@ int main(void)
 	unlink("saved.jsonl");
 	unlink("long.jsonl");
 	unlink("typed.jsonl");
+	unlink("edited.jsonl");
 	test_conversation();
 	test_commands();
 	test_bad_input();
+	test_long_input();
+	test_refusals();
+	test_rewriting();
 	test_context();
 	test_templates();
 	test_terminal();
+	test_editing();
+	test_interrupted_line();
 	return done();
 }

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # live: views of active runs, linked into the command only.
-# The library needs neither libmicrohttpd nor ncurses.
+# The library needs none of libmicrohttpd, ncurses and libedit.
 yoke_SOURCES += \
 	src/app/live/answers.c \
 	src/app/live/answers.h \
@@ -21,8 +21,8 @@ endif
 if NCURSES
 yoke_SOURCES += src/app/live/screen.c
 endif
-yoke_CPPFLAGS = $(AM_CPPFLAGS) $(MICROHTTPD_CFLAGS) $(NCURSES_CFLAGS)
-yoke_LDADD += $(MICROHTTPD_LIBS) $(NCURSES_LIBS)
+yoke_CPPFLAGS = $(AM_CPPFLAGS) $(MICROHTTPD_CFLAGS) $(NCURSES_CFLAGS) $(LIBEDIT_CFLAGS)
+yoke_LDADD += $(MICROHTTPD_LIBS) $(NCURSES_LIBS) $(LIBEDIT_LIBS)
 EXTRA_DIST += build-aux/arrays.sh src/app/live/page.css src/app/live/page.js
 CLEANFILES += src/app/live/pagetext.c
 

@@ -1,74 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads messages from standard input with poll, so that Ctrl-C at a prompt is noticed.
+// Reads messages from standard input, with a line editor on a terminal, else with poll, so that Ctrl-C at a prompt
+// is noticed.
 #include "config.h"
 
 #include "tool/chat_input.h"
 
 #include <errno.h>
 #include <poll.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <sys/eventfd.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/error.h"
 
 enum { MESSAGE_MAX = 1 << 20, CHUNK = 4096 };
+#define QUOTES "\"\"\""
 
-// ---- signals ----
-
-static void *wait_for_signals(void *arg)
+void yk_chat_input_begin(struct yk_chat_input *in, struct yk_interrupts *interrupts)
 {
-	struct yk_interrupts *s = arg;
-	int number;
-	for (;;) {
-		if (sigwait(&s->set, &number) != 0) // yk_interrupts_end cancels the thread here
-			continue;
-		if (!atomic_load(&s->ready))
-			_exit(128 + number);
-		atomic_fetch_add(&s->count, 1);
-		eventfd_write(s->wake, 1);
-	}
-	return NULL;
+	*in = (struct yk_chat_input){ .interrupts = interrupts, .terminal = isatty(STDIN_FILENO) };
+	in->edit = yk_chat_edit_new(interrupts);
 }
 
-int yk_interrupts_begin(struct yk_interrupts *s)
+void yk_chat_input_end(struct yk_chat_input *in)
 {
-	atomic_init(&s->ready, false);
-	atomic_init(&s->count, 0);
-	s->taken = 0;
-	s->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (s->wake < 0)
-		return yk_fail(YOKE_EIO, "no descriptor to wait for signals: %s", strerror(errno));
-	sigemptyset(&s->set);
-	sigaddset(&s->set, SIGINT);
-	pthread_sigmask(SIG_BLOCK, &s->set, &s->old);
-	const int e = pthread_create(&s->thread, NULL, wait_for_signals, s);
-	if (e == 0)
-		return 0;
-	pthread_sigmask(SIG_SETMASK, &s->old, NULL);
-	close(s->wake);
-	return yk_fail(YOKE_ENOMEM, "no thread to wait for signals: %s", strerror(e));
-}
-
-void yk_interrupts_end(struct yk_interrupts *s)
-{
-	pthread_cancel(s->thread);
-	pthread_join(s->thread, NULL);
-	pthread_sigmask(SIG_SETMASK, &s->old, NULL);
-	close(s->wake);
-}
-
-bool yk_interrupts_pending(const struct yk_interrupts *s)
-{
-	return atomic_load(&s->count) != s->taken;
-}
-
-void yk_interrupts_take(struct yk_interrupts *s)
-{
-	eventfd_t signals;
-	eventfd_read(s->wake, &signals); // first: a signal after this wakes the next poll
-	s->taken = atomic_load(&s->count);
+	yk_chat_edit_free(in->edit);
+	yk_string_fini(&in->read);
+	yk_string_fini(&in->message);
 }
 
 // ---- lines ----
@@ -102,89 +60,148 @@ static void use(struct yk_string *s, size_t n)
 	s->n -= n;
 }
 
-// Appends a line without its end.  A line that makes the message longer than a limit is read to its end and
-// left out; *over is set.
-static int read_line(struct yk_chat_input *in, struct yk_string *to, bool *over,
-		     enum yk_chat_read *what)
+// Adds bytes of the current line to the message, unless it becomes too long.
+static void take(struct yk_chat_input *in, const char *s, size_t n)
 {
-	size_t seen = 0;
+	struct yk_chat_part *p = &in->part;
+	for (size_t i = 0; i < n && p->n + i < sizeof p->head; i++)
+		p->head[p->n + i] = s[i];
+	for (size_t i = n < sizeof p->tail ? 0 : n - sizeof p->tail; i < n; i++) {
+		memmove(p->tail, p->tail + 1, sizeof p->tail - 1);
+		p->tail[sizeof p->tail - 1] = s[i];
+	}
+	p->n += n;
+	in->over = in->over || in->message.n + n > MESSAGE_MAX;
+	if (!in->over)
+		yk_string_add(&in->message, s, n);
+}
+
+// The line is complete; it may end in CR LF.
+static int end_line(struct yk_chat_input *in)
+{
+	struct yk_chat_part *p = &in->part;
+	in->line++;
+	p->ended = true;
+	if (p->n > 0 && p->tail[sizeof p->tail - 1] == '\r') {
+		memmove(p->tail + 1, p->tail, sizeof p->tail - 1);
+		p->n--;
+		in->message.n -= !in->over;
+	}
+	return in->message.failed ? yk_fail(YOKE_ENOMEM, "no memory for a message") : 0;
+}
+
+static int edit_line(struct yk_chat_input *in, const char *prompt, enum yk_chat_read *what)
+{
+	const int e = yk_chat_edit_line(in->edit, prompt, &in->read, what);
+	if (e == 0 && in->read.n)
+		take(in, in->read.s, in->read.n);
+	in->read.n = 0;
+	return e < 0 || *what != YK_READ_MESSAGE ? e : end_line(in);
+}
+
+// Appends a line without its end to the message.
+static int read_line(struct yk_chat_input *in, const char *prompt, enum yk_chat_read *what)
+{
+	if (in->part.ended)
+		in->part = (struct yk_chat_part){ 0 };
+	if (in->edit)
+		return edit_line(in, prompt, what);
+	if (in->terminal) {
+		fputs(prompt, stderr);
+		fflush(stderr);
+	}
 	for (;;) {
-		const char *end = in->read.n > seen ?
-					  memchr(in->read.s + seen, '\n', in->read.n - seen) :
-					  NULL;
+		const char *end = in->read.n ? memchr(in->read.s, '\n', in->read.n) : NULL;
 		const size_t n = end ? (size_t)(end - in->read.s) : in->read.n;
-		*over = *over || to->n + n > MESSAGE_MAX;
-		if (!*over && (end || (in->ended && n)))
-			yk_string_add(to, in->read.s, n - (n && in->read.s[n - 1] == '\r'));
-		if (end || *over || in->ended)
+		if (n)
+			take(in, in->read.s, n);
+		if (in->read.n)
 			use(&in->read, end ? n + 1 : n);
-		if (end || in->ended) {
-			in->line++;
-			*what = end || n ? YK_READ_MESSAGE : YK_READ_END;
-			return to->failed ? yk_fail(YOKE_ENOMEM, "no memory for a message") : 0;
-		}
-		seen = in->read.n;
+		*what = YK_READ_MESSAGE;
+		if (end || (in->ended && in->part.n))
+			return end_line(in);
+		*what = YK_READ_END;
+		if (in->ended)
+			return 0;
 		const int e = read_more(in, what);
 		if (e < 0 || *what == YK_READ_INTERRUPT)
 			return e;
 	}
 }
 
-static void prompt(const struct yk_chat_input *in, const char *text)
-{
-	if (in->terminal) {
-		fputs(text, stderr);
-		fflush(stderr);
-	}
-}
+// ---- messages ----
 
-static bool ends_with(const struct yk_string *s, size_t from, const char *what)
+static bool ends_with(const struct yk_chat_part *p, const char *what)
 {
 	const size_t n = strlen(what);
-	return s->n - from >= n && !memcmp(s->s + s->n - n, what, n);
+	return p->n >= n && !memcmp(p->tail + sizeof p->tail - n, what, n);
 }
 
-// The lines up to one that ends with """, after the first one, which began with them.
-static int read_quoted(struct yk_chat_input *in, struct yk_string *to, bool *over,
-		       enum yk_chat_read *what)
+// Does the message go on after this line?
+static bool goes_on(struct yk_chat_input *in)
 {
-	use(to, 3);
-	size_t from = 0; // of the last line
-	while (!ends_with(to, from, "\"\"\"")) {
-		prompt(in, "... ");
-		yk_string_add(to, "\n", 1);
-		from = to->n;
-		const int e = read_line(in, to, over, what);
-		if (e < 0 || *what != YK_READ_MESSAGE)
-			return e;
+	const struct yk_chat_part *p = &in->part;
+	const bool first = !in->quoted && !in->continued;
+	if (first && p->n >= 3 && !memcmp(p->head, QUOTES, 3))
+		in->quoted = true;
+	if (in->quoted) {
+		if (ends_with(p, QUOTES) && (!first || p->n >= 6))
+			return false;
+		if (!in->over)
+			yk_string_add(&in->message, "\n", 1);
+		return true;
 	}
-	to->n -= 3;
+	in->continued = ends_with(p, "\\");
+	if (in->continued && !in->over)
+		in->message.s[in->message.n - 1] = '\n';
+	return in->continued;
+}
+
+// Moves the message to *to, without quotes and the line ends at them.
+static void finish(struct yk_chat_input *in, struct yk_string *to)
+{
+	const bool closed = ends_with(&in->part, QUOTES);
+	const struct yk_string message = in->message;
+	in->message = *to;
+	*to = message;
+	if (!in->quoted || in->over)
+		return;
+	use(to, 3);
+	to->n -= closed ? 3 : 0;
 	if (to->n && to->s[to->n - 1] == '\n')
 		to->n--;
 	if (to->n && to->s[0] == '\n')
 		use(to, 1);
-	return 0;
+}
+
+static void forget(struct yk_chat_input *in)
+{
+	if (in->message.failed)
+		yk_string_fini(&in->message);
+	in->message.n = 0;
+	in->message.failed = in->quoted = in->continued = in->over = false;
+	in->part = (struct yk_chat_part){ 0 };
 }
 
 int yk_chat_read(struct yk_chat_input *in, struct yk_string *to, enum yk_chat_read *what)
 {
-	bool over = false;
+	int e;
 	to->n = 0;
-	prompt(in, ">>> ");
-	int e = read_line(in, to, &over, what);
-	if (e == 0 && *what == YK_READ_MESSAGE && to->n >= 3 && !memcmp(to->s, "\"\"\"", 3)) {
-		e = read_quoted(in, to, &over, what);
-	} else {
-		while (e == 0 && *what == YK_READ_MESSAGE && ends_with(to, 0, "\\")) {
-			to->s[to->n - 1] = '\n';
-			prompt(in, "... ");
-			e = read_line(in, to, &over, what);
-		}
-	}
-	if (e == 0 && *what == YK_READ_END && to->n) // the input ends within the message
+	in->begun = false;
+	do
+		e = read_line(in, in->quoted || in->continued ? "... " : ">>> ", what);
+	while (e == 0 && *what == YK_READ_MESSAGE && goes_on(in));
+	if (e == 0 && *what == YK_READ_INTERRUPT && !in->terminal)
+		return 0; // a pipe goes on where it was
+	in->begun = in->quoted || in->continued || (in->part.n && !in->part.ended);
+	if (e == 0 && *what == YK_READ_END &&
+	    (in->quoted || in->continued)) // the input ends within the message
 		*what = YK_READ_MESSAGE;
-	return e == 0 && over ?
-		       yk_fail(YOKE_ERANGE, "the message has more than %d bytes; it was not sent",
-			       MESSAGE_MAX) :
-		       e;
+	if (e == 0 && *what == YK_READ_MESSAGE)
+		finish(in, to);
+	if (e == 0 && in->over && *what == YK_READ_MESSAGE)
+		e = yk_fail(YOKE_ERANGE, "the message has more than %d bytes; it was not sent",
+			    MESSAGE_MAX);
+	forget(in);
+	return e;
 }

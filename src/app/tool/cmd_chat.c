@@ -21,6 +21,7 @@ struct talk {
 	bool terminal;    // standard output is one
 	bool leave, idle; // idle: the last event was an interrupt
 	bool failed;
+	json_t *refused; // the last message that could not be answered; NULL: none
 };
 
 // Notes and errors go to standard error, so that a pipe receives the answers only.
@@ -80,14 +81,14 @@ static int emit(void *arg, const char *text, size_t bytes)
 	return e == 0 ? yk_interrupts_pending(t->input.interrupts) : e;
 }
 
-// Answers the last message.  An error takes the message back.
-static int answer(struct talk *t)
+// Answers the last message.  *failed: it was not answered, and no message was added.
+static int answer(struct talk *t, bool *failed)
 {
 	enum yk_chat_end end = YK_CHAT_ENDED;
 	size_t dropped = 0;
 	const int e = yk_chat_answer(&t->chat, emit, t, &end, &dropped);
+	*failed = e < 0;
 	if (e < 0) {
-		yk_chat_take_back(&t->chat, "user");
 		if (yk_reader_gone())
 			return e;
 		report(t);
@@ -117,6 +118,7 @@ static int say_help(struct talk *t, const char *arg)
 	fputs("/reset         forgets the conversation, but not the system message\n"
 	      "/system TEXT   replaces the system message; without TEXT removes it\n"
 	      "/regenerate    answers the last message again, with other random numbers\n"
+	      "/resend        sends the last message that was refused again\n"
 	      "/save FILE     appends the conversation to FILE, as a line of .jsonl\n"
 	      "/load FILE     goes on with the last conversation in FILE\n"
 	      "/stats         prints the numbers of messages and tokens\n"
@@ -139,18 +141,55 @@ static int set_system(struct talk *t, const char *arg)
 	return yk_chat_system(&t->chat, arg, strlen(arg));
 }
 
-static int regenerate(struct talk *t, const char *arg)
+// Answers a message of the user; if that fails, the message is kept for /resend.
+static int answer_new(struct talk *t)
+{
+	const size_t n = json_array_size(t->chat.messages);
+	json_t *m = json_incref(json_array_get(t->chat.messages, n - 1));
+	bool failed;
+	const int e = answer(t, &failed);
+	if (failed) {
+		yk_chat_take_back(&t->chat, "user");
+		json_decref(t->refused);
+		t->refused = json_incref(m);
+	}
+	json_decref(m);
+	return e;
+}
+
+static int resend(struct talk *t, const char *arg)
 {
 	(void)arg;
-	yk_chat_take_back(&t->chat, "assistant");
-	const size_t n = json_array_size(t->chat.messages);
-	const char *role = n ? json_string_value(json_object_get(
-				       json_array_get(t->chat.messages, n - 1), "role")) :
-			       NULL;
-	if (!role || strcmp(role, "user"))
-		return yk_fail(YOKE_EINVAL,
-			       "/regenerate: there is no message to answer; write one first");
-	return answer(t);
+	if (!t->refused)
+		return yk_fail(YOKE_EINVAL, "/resend: no message was refused");
+	if (json_array_append(t->chat.messages, t->refused) < 0)
+		return yk_fail(YOKE_ENOMEM, "no memory for a message");
+	json_decref(t->refused);
+	t->refused = NULL;
+	return answer_new(t);
+}
+
+// If it fails, the answer before stays.
+static int regenerate(struct talk *t, const char *arg)
+{
+	json_t *messages = t->chat.messages;
+	const size_t n = json_array_size(messages);
+	json_t *before = n ? json_incref(json_array_get(messages, n - 1)) : NULL;
+	const bool taken = yk_chat_take_back(&t->chat, "assistant");
+	const char *role = json_string_value(
+		json_object_get(json_array_get(messages, json_array_size(messages) - 1), "role"));
+	bool failed = true;
+	int e = 0;
+	(void)arg;
+	if (role && !strcmp(role, "user"))
+		e = answer(t, &failed);
+	else
+		e = yk_fail(YOKE_EINVAL,
+			    "/regenerate: there is no message to answer; write one first");
+	if (failed && taken && json_array_append(messages, before) < 0)
+		e = yk_fail(YOKE_ENOMEM, "no memory for a message");
+	json_decref(before);
+	return e;
 }
 
 static int save(struct talk *t, const char *arg)
@@ -198,9 +237,9 @@ static int run_command(struct talk *t, const char *line)
 		int (*run)(struct talk *, const char *arg);
 	} commands[] = {
 		{ "/reset", reset },   { "/system", set_system }, { "/regenerate", regenerate },
-		{ "/save", save },     { "/load", load },         { "/stats", stats },
-		{ "/help", say_help }, { "/?", say_help },        { "/exit", leave },
-		{ "/quit", leave },    { "/bye", leave },
+		{ "/resend", resend }, { "/save", save },         { "/load", load },
+		{ "/stats", stats },   { "/help", say_help },     { "/?", say_help },
+		{ "/exit", leave },    { "/quit", leave },        { "/bye", leave },
 	};
 	const size_t n = strcspn(line, " \t\n");
 	const char *arg = line + n + strspn(line + n, " \t\n");
@@ -226,7 +265,7 @@ static int say(struct talk *t, struct yk_string *line)
 	if (line->s[0] == '/' && strlen(line->s) == n)
 		return run_command(t, line->s);
 	const int e = yk_chat_add(&t->chat, "user", line->s, n);
-	return e < 0 ? e : answer(t);
+	return e < 0 ? e : answer_new(t);
 }
 
 static int talk(struct talk *t)
@@ -238,6 +277,7 @@ static int talk(struct talk *t)
 		e = yk_chat_read(&t->input, &line, &what);
 		if (e == YOKE_ERANGE) {
 			report(t);
+			t->idle = false;
 			e = 0;
 			continue;
 		}
@@ -249,8 +289,11 @@ static int talk(struct talk *t)
 			if (known)
 				continue;
 			fputc('\n', stderr);
+			t->idle = t->idle && !t->input.begun;
 			if (t->idle)
 				break;
+			if (t->input.begun)
+				continue;
 			note("Ctrl-C again, Ctrl-D or /exit leaves");
 			t->idle = true;
 			continue;
@@ -267,16 +310,15 @@ static int talk(struct talk *t)
 	if (t->input.terminal && what == YK_READ_END)
 		fputc('\n', stderr);
 	yk_string_fini(&line);
-	yk_string_fini(&t->input.read);
 	return e;
 }
 
 static int chat(const struct yk_opened *o, void *arg)
 {
 	struct yk_interrupts *interrupts = arg;
-	struct talk t = { .input = { .interrupts = interrupts, .terminal = isatty(STDIN_FILENO) },
-			  .terminal = isatty(STDOUT_FILENO) };
+	struct talk t = { .terminal = isatty(STDOUT_FILENO) };
 	int e = yk_chat_init(&t.chat, o);
+	yk_chat_input_begin(&t.input, interrupts);
 	if (e == 0) {
 		atomic_store(&interrupts->ready, true);
 		if (t.input.terminal)
@@ -287,6 +329,8 @@ static int chat(const struct yk_opened *o, void *arg)
 	if (e == 0 && t.failed && !t.input.terminal)
 		e = yk_fail(YOKE_EINVAL, "not all lines were answered; the messages above say why");
 	atomic_store(&interrupts->ready, false);
+	json_decref(t.refused);
+	yk_chat_input_end(&t.input);
 	yk_chat_fini(&t.chat);
 	return e;
 }

@@ -29,6 +29,8 @@ yoke_SOURCES = \
 	src/app/tool/cmd_fit.c \
 	src/app/tool/chat.c \
 	src/app/tool/chat.h \
+	src/app/tool/chat_edit.c \
+	src/app/tool/chat_edit.h \
 	src/app/tool/chat_input.c \
 	src/app/tool/chat_input.h \
 	src/app/tool/cmd_chat.c \
@@ -57,6 +59,8 @@ yoke_SOURCES = \
 	src/app/tool/info_memory.c \
 	src/app/tool/info_model.c \
 	src/app/tool/info_models.c \
+	src/app/tool/interrupts.c \
+	src/app/tool/interrupts.h \
 	src/app/tool/launcher.c \
 	src/app/tool/launcher.h \
 	src/app/tool/main.c \
