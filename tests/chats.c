@@ -706,6 +706,94 @@ static void test_cut(void)
 	yk_tokenizer_free(t);
 }
 
+// A file of prepared conversations gives the windows of its .jsonl file, for each context.
+static void test_prepared(void)
+{
+	static const char rewriting[] = "{% for m in messages %}[{{ m.role }}]\n{% if m.role == "
+					"'assistant' and not loop.last "
+					"%}{{ m.content[1:] }}{% else %}{{ m.content }}{% endif "
+					"%}<|eot|>\n{% endfor %}" PROMPT;
+	struct yk_tokenizer *t = open_tokenizer("llama3", rewriting);
+	char text[20000], path[300], out[300];
+	size_t n = 0;
+	for (int i = 0; i < 12; i++)
+		n += (size_t)snprintf(
+			text + n, sizeof text - n,
+			"{\"messages\":[" ASKED
+			",{\"role\":\"assistant\",\"content\":\"b%.*s\"}," ASKED
+			",{\"role\":\"assistant\",\"content\":\"c%d\"}]}\n"
+			"{\"text\":\"%.*s\"}\n{\"prompt\":\"a%.*s\",\"completion\":\"b\"}\n",
+			5 * i, "abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ", i,
+			5 * i, "zyxwvutsrqponmlkjihgfedcba9876543210ZYXWVUTSRQPONMLKJIHGFEDCBA", i,
+			"bcdefghijklmnop");
+	put("prepared.jsonl", text);
+	snprintf(path, sizeof path, "%s/prepared.jsonl", folder);
+	snprintf(out, sizeof out, "%s/prepared.tokens.safetensors", folder);
+	struct yk_chats_prepared made = { 0 };
+	ok(yk_data_prepare_chats(path, t, out, &made) == 0 && made.lines == 36 &&
+		   made.samples == 48,
+	   "36 lines are 48 samples: %d are %d %s", (int)made.lines, (int)made.samples,
+	   yoke_error());
+	for (int64_t context = 8; context <= 128; context *= 2)
+		for (int pack = 0; pack < 2; pack++) {
+			const struct yk_data_spec spec = { .context = context,
+							   .valid = 1,
+							   .pack = pack };
+			struct yk_data *a = open_data(t, "prepared.jsonl", spec),
+				       *b = open_data(t, "prepared.tokens.safetensors", spec);
+			bool good = a && b && yk_data_fingerprint(a) == yk_data_fingerprint(b) &&
+				    yk_data_valid_windows(a) == yk_data_valid_windows(b);
+			int32_t rows[2][3 * 128];
+			for (int64_t w = 0; good && w < yk_data_valid_windows(a); w++) {
+				yk_data_valid(a, w, 1, rows[0]);
+				yk_data_valid(b, w, 1, rows[1]);
+				good = !memcmp(rows[0], rows[1],
+					       (size_t)(3 * context) * sizeof **rows);
+			}
+			ok(good, "context=%d pack=%d: the same %d windows %s", (int)context, pack,
+			   a ? (int)yk_data_valid_windows(a) : 0, yoke_error());
+			yk_data_free(a);
+			yk_data_free(b);
+		}
+	const struct yk_data_spec spec = { .context = 16, .valid = 1, .pack = true };
+	struct yk_data_spec text_spec = { .context = 16, .valid = 1 };
+	text_spec.valid_given = true;
+	struct yk_data *d = yk_data_new(out, t, &text_spec);
+	ok(!d && yoke_error_code() == YOKE_EFORMAT && strstr(yoke_error(), "init="),
+	   "refused without init=: %s", yoke_error());
+	yoke_error_clear();
+	// each eighth byte altered, and each eighth length
+	char *all, *bad;
+	size_t bytes, wrong = 0;
+	if (yk_file_read(out, 1 << 20, &all, &bytes) < 0 || !(bad = malloc(bytes)))
+		return;
+	for (size_t i = 0; i < bytes; i += 8)
+		for (int cut = 0; cut < 2; cut++) {
+			memcpy(bad, all, bytes);
+			bad[i] ^= 1;
+			snprintf(path, sizeof path, "%s/altered.tokens.safetensors", folder);
+			yk_file_write(path, bad, cut ? i : bytes);
+			d = open_data(t, "altered.tokens.safetensors", spec);
+			wrong += d != NULL &&
+				 memmem(all, bytes, "\"sources\"", 9) > (void *)(all + i);
+			wrong += d == NULL && (!yoke_error_code() || strchr(yoke_error(), '\n'));
+			wrong += d != NULL && cut;
+			yoke_error_clear();
+			yk_data_free(d);
+		}
+	ok(wrong == 0, "altered and shortened files are refused, in one line: %d are not",
+	   (int)wrong);
+	yk_tokenizer_free(t);
+	t = open_tokenizer("llama3", TURNS PROMPT);
+	d = open_data(t, "prepared.tokens.safetensors", spec);
+	ok(!d && yoke_error_code() == YOKE_EINVAL, "refused: another chat template: %s",
+	   yoke_error());
+	yoke_error_clear();
+	yk_tokenizer_free(t);
+	free(all);
+	free(bad);
+}
+
 int main(void)
 {
 	tap_seed();
@@ -725,5 +813,6 @@ int main(void)
 	test_lines();
 	test_lines_refused();
 	test_cut();
+	test_prepared();
 	return done();
 }

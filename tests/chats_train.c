@@ -7,6 +7,8 @@
 #include "../tests/models/recorded_files.h"
 #include "base/error.h"
 #include "data/chats.h"
+#include "data/text.h"
+#include "train/tokenizer_files.h"
 #include "train/trained.h"
 #include "train/validate.h"
 
@@ -182,7 +184,21 @@ int main(void)
 	ok(difference("parts", "llama") > 1e-4, "a step changes weights by %g",
 	   difference("parts", "llama"));
 	struct stat st;
-	char path[300];
+	char path[300], tokens[600];
+	struct yk_chats_prepared made;
+	struct yk_tokenizer *t = yk_tokenizer_of_files(init);
+	snprintf(path, sizeof path, "%s/chats.jsonl", folder);
+	snprintf(tokens, sizeof tokens, "%s/chats.tokens.safetensors", folder);
+	ok(t && yk_data_prepare_chats(path, t, tokens, &made) == 0 && made.lines == 24 &&
+		   made.samples == 24,
+	   "conversations are prepared: %d lines %s", t ? (int)made.lines : 0, yoke_error());
+	yk_tokenizer_free(t);
+	snprintf(tokens, sizeof tokens,
+		 "data=%s/chats.tokens.safetensors context=16 eval_every=0 accumulate=2", folder);
+	ok(train(init, "prepared", 6, tokens) == 0, "training on prepared conversations %s",
+	   yoke_error());
+	yoke_error_clear();
+	same("prepared conversations", "once", "prepared", 0);
 	ok(run("none", 1, "limit=10") == YOKE_EINVAL, "refused: limit= of conversations: %s",
 	   yoke_error());
 	yoke_error_clear();

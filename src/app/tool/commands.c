@@ -127,6 +127,7 @@ const struct yk_command yk_commands[] = {
 	  "  /reset        forgets the conversation, but not the system message\n"
 	  "  /system TEXT  replaces the system message; without TEXT removes it\n"
 	  "  /regenerate   answers the last message again, with other random numbers\n"
+	  "  /resend       sends the last message that was refused again\n"
 	  "  /save FILE    appends the conversation to FILE: a line of .jsonl, as `yoke train` reads it\n"
 	  "  /load FILE    goes on with the last conversation in FILE\n"
 	  "  /stats        prints the numbers of messages and tokens\n"
@@ -177,7 +178,8 @@ const struct yk_command yk_commands[] = {
 	  "  check   reads each sample, lists unreadable ones; fails if there are any\n"
 	  "  bench   measures samples and bytes per second by number of threads; seconds=1 for each\n"
 	  "  prepare writes the tokens of a text to a token file, which yoke train reads in place: out=FILE,\n"
-	  "          tokenizer=byte|word, valid=0.1, context=128, field=NAME (of .jsonl), workers=N\n"
+	  "          tokenizer=byte|word, valid=0.1, context=128, field=NAME (of .jsonl), workers=N; with\n"
+	  "          model=MODEL conversations, for yoke train init=MODEL, with the model's tokenizer and template\n"
 	  "Other keys are settings of the source, as in yoke_dataset_open (yoke-data(3)): format=u16:1024,\n"
 	  "context=128, fields=a,b, columns=a,b:category, field=text, dims=3x4, vocab=50257; for images\n"
 	  "size=224, crop=random, zoom=0.875, flip=1, mean=0.5, std=0.25\n", NULL },

@@ -11,8 +11,10 @@
 #include "base/number.h"
 #include "base/stop.h"
 #include "data/prepare.h"
+#include "data/text.h"
 #include "data/walk.h"
 #include "tool/tool.h"
+#include "train/tokenizer_files.h"
 #include "config/conf.h"
 
 #define END ".tokens.safetensors"
@@ -38,13 +40,25 @@ static int number(const char *key, const char *value, int64_t min, int64_t max, 
 	return YK_DONE;
 }
 
-static int take(struct yk_prepare *p, char *word)
+// Conversations for a model have no key but out and model.
+struct given {
+	const char *model; // NULL: text
+	const char *text;  // a key of text that was given; NULL: none
+};
+
+static int take(struct yk_prepare *p, struct given *g, char *word)
 {
 	char *value = strchr(word, '='), *end;
 	if (!value)
 		return yk_usage("data", "'%s' is not key=value", word);
 	const size_t n = (size_t)(value++ - word);
-	if (n == 3 && !strncmp(word, "out", n)) {
+	if (n == 5 && !strncmp(word, "model", n))
+		g->model = value;
+	else if (n != 3 || strncmp(word, "out", n))
+		g->text = word;
+	if (n == 5 && !strncmp(word, "model", n)) {
+		return YK_DONE;
+	} else if (n == 3 && !strncmp(word, "out", n)) {
 		p->out = value;
 	} else if (n == 9 && !strncmp(word, "tokenizer", n)) {
 		p->tokenizer = value;
@@ -61,7 +75,7 @@ static int take(struct yk_prepare *p, char *word)
 	} else {
 		return yk_usage("data",
 				"prepare has no key '%.*s'; its keys are out, tokenizer, valid, "
-				"context, field, workers",
+				"context, field, workers, and for conversations out, model",
 				(int)n, word);
 	}
 	return YK_DONE;
@@ -80,20 +94,43 @@ static void say(const struct yk_prepare *p, const struct yk_prepared *d)
 	printf("next: yoke train data=%s\n", p->out);
 }
 
+static int prepare_chats(const char *paths, const char *model, const char *out)
+{
+	struct yk_tokenizer *t = yk_tokenizer_of_files(model);
+	struct yk_chats_prepared d;
+	const int e = t ? yk_data_prepare_chats(paths, t, out, &d) : yoke_error_code();
+	yk_tokenizer_free(t);
+	if (e == 0)
+		printf("tokens       %" PRId64 ", %" PRId64 " of them to learn\n"
+		       "samples      %" PRId64 " of %" PRId64 " conversations and texts\n"
+		       "next: yoke train init=%s data=%s\n",
+		       d.tokens, d.targets, d.samples, d.lines, model, out);
+	return e;
+}
+
 int yk_data_prepare(int argc, char **argv)
 {
 	struct yk_prepare p = { .paths = argv[2], .tokenizer = "byte", .valid = 0.1, .context = 128 };
+	struct given given = { .model = NULL };
 	struct yk_prepared done;
 	struct yk_stop stop;
 	for (int i = 3; i < argc; i++) {
-		const int status = take(&p, argv[i]);
+		const int status = take(&p, &given, argv[i]);
 		if (status != YK_DONE)
 			return status;
 	}
+	if (given.model && given.text)
+		return yk_usage("data", "%.*s: is a key of text; conversations for model= have out= only",
+				(int)strcspn(given.text, "="), given.text);
 	if (!p.out && strchr(p.paths, ','))
 		return yk_usage("data", "several texts: name the token file with out=");
 	char *out = p.out ? NULL : default_out(p.paths);
 	p.out = p.out ? p.out : out;
+	if (p.out && given.model) {
+		const int failed = prepare_chats(p.paths, given.model, p.out);
+		free(out);
+		return failed < 0 ? yk_failed("data") : YK_DONE;
+	}
 	int e = p.out ? yk_stop_begin(&stop, NULL, NULL) : yk_fail(YOKE_ENOMEM, "out of memory for a path");
 	if (e == 0) {
 		p.stop = &stop.signal;

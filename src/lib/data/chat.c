@@ -11,6 +11,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "template/template.h"
 
 // The date that templates insert is fixed, so that the tokens do not depend on the day: noon of 2025-01-01, UTC.
 enum { NOW = 1735732800, CHECKED = 1 << 14 };
@@ -170,14 +171,14 @@ static int add_answer(struct sample *s, struct yk_answer a)
 	return 0;
 }
 
-// Passes a sample on and releases it; *full is set if none of its answers begins within the limit.
+// Passes a sample on and releases it; *full is set if it exceeds the limit.
 static int finish(const struct yk_conversation *c, struct sample *s, yk_chat_sample_fn *fn,
 		  void *arg, bool *full)
 {
 	struct yk_chat_tokens x = { 0 };
 	int e = yk_chat_tokens_make(c->tokenizer, &s->text, &s->answers, c->limit, &x);
 	if (e == 0) {
-		*full = x.n > c->limit && !memchr(x.target, 1, c->limit);
+		*full = x.n > c->limit;
 		e = fn(arg, &x);
 	}
 	yk_chat_tokens_fini(&x);
@@ -198,7 +199,7 @@ static int check_size(const struct yk_conversation *c, struct sample *s)
 				    s->text.written.at, s->text.written.n, &ids, &n);
 	if (e < 0)
 		return e;
-	s->full = n >= c->limit;
+	s->full = n > c->limit;
 	free(ids);
 	return 0;
 }

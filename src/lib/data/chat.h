@@ -28,8 +28,8 @@ typedef int yk_chat_sample_fn(void *arg, const struct yk_chat_tokens *);
 // that stem from messages[..i]; what they have in common there still belongs to the prompt, and the rest of A is
 // the answer.  Answers share a sample as long as each of these texts begins with the one before; where a
 // template renders earlier turns in another way than the last one, each answer has a sample of its own.  The
-// sample of the last answer is continued to the rendering of all messages, if that begins with it.  Answers
-// after one whose prompt exceeds `limit` are left out.
+// sample of the last answer is continued to the rendering of all messages, if that begins with it.  Samples
+// after one that exceeds `limit` are left out.
 //
 // EFORMAT: the template fails, or an answer is not at the end of its rendering; ERANGE; ENOMEM; or an error of fn.
 int yk_chat_encode(const struct yk_conversation *, yk_chat_sample_fn *, void *arg);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "template/template.h"
 
 struct alignment {
 	struct yk_tokenizer *t;

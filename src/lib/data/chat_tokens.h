@@ -5,8 +5,9 @@
 
 #include <stdbool.h>
 
-#include "template/template.h"
 #include "text/tokenizer.h"
+
+struct yk_chat_text; // template/template.h
 
 struct yk_chat_tokens {
 	int32_t *id;

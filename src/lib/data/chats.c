@@ -5,6 +5,7 @@
 
 #include "data/chats.h"
 
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,6 +39,10 @@ struct yk_chats {
 	int64_t blank;                     // other texts that have nothing to learn
 	uint64_t hash;
 	struct windows part[2];
+	struct yk_chat_store *store; // NULL: samples become windows
+	// the conversation whose samples are added
+	bool open, current_cut;
+	int64_t current; // its samples
 };
 
 static int no_memory(void)
@@ -70,6 +75,9 @@ void yk_chats_free(struct yk_chats *c)
 	if (!c)
 		return;
 	yoke_chat_template_free(c->template);
+	if (c->store)
+		yk_chat_store_fini(c->store);
+	free(c->store);
 	yk_tokens_fini(&c->ids);
 	free(c->target);
 	free(c->begin);
@@ -120,31 +128,27 @@ static bool has_target(const unsigned char *target, size_t n)
 	return n > 1 && memchr(target + 1, 1, n - 1); // the first token is never predicted
 }
 
-// The samples of a conversation.
-struct samples {
-	struct yk_chats *of;
-	int64_t added;
-	bool cut;
-};
-
-// A sample of a conversation: cut at the end of a window.
-static int add_cut(void *arg, const struct yk_chat_tokens *x)
+static void close_conversation(struct yk_chats *c)
 {
-	struct samples *s = arg;
-	const size_t room = (size_t)s->of->context + 1, n = x->n < room ? x->n : room;
-	s->cut = s->cut || n < x->n;
-	if (!has_target(x->target, n))
-		return 0;
-	s->added++;
-	return add(s->of, x->id, x->target, n);
+	c->conversations += c->open;
+	c->cut += c->open && c->current_cut;
+	c->empty += c->open && c->current == 0;
+	c->divided += c->open && c->current > 1;
+	c->open = c->current_cut = false;
+	c->current = 0;
 }
 
-static void count_conversation(struct yk_chats *c, const struct samples *s)
+// A sample of a conversation: cut at the end of a window; those after it are left out.
+static int add_cut(struct yk_chats *c, const struct yk_chat_tokens *x)
 {
-	c->conversations++;
-	c->cut += s->cut;
-	c->empty += s->added == 0;
-	c->divided += s->added > 1;
+	const size_t room = (size_t)c->context + 1, n = x->n < room ? x->n : room;
+	if (c->current_cut)
+		return 0;
+	c->current_cut = n < x->n;
+	if (!has_target(x->target, n))
+		return 0;
+	c->current++;
+	return add(c, x->id, x->target, n);
 }
 
 // Other texts: in as many windows as they need, each of which begins with the last token of the one before.
@@ -158,6 +162,20 @@ static int add_whole(struct yk_chats *c, const struct yk_chat_tokens *x)
 	}
 	c->blank += x->n < 2;
 	return e;
+}
+
+// Adds a sample to the windows or to the store.
+static int put(void *arg, enum yk_chat_kind kind, const struct yk_chat_tokens *x)
+{
+	struct yk_chats *c = arg;
+	if (c->store)
+		return yk_chat_store_add(c->store, yk_tokenizer_size(c->tokenizer), kind, x);
+	if (kind != YK_CHAT_FURTHER)
+		close_conversation(c);
+	if (kind == YK_CHAT_TEXT)
+		return add_whole(c, x);
+	c->open = true;
+	return add_cut(c, x);
 }
 
 // The number of tokens at the beginning of x that those of the prompt alone are equal to.
@@ -223,6 +241,17 @@ static int encode_pair(struct yk_chats *c, const struct yk_chat_line *l, struct 
 
 // ---- lines ----
 
+struct samples {
+	struct yk_chats *of;
+	int64_t n;
+};
+
+static int put_sample(void *arg, const struct yk_chat_tokens *x)
+{
+	struct samples *s = arg;
+	return put(s->of, s->n++ ? YK_CHAT_FURTHER : YK_CHAT_FIRST, x);
+}
+
 static int add_messages(struct yk_chats *c, const struct yk_chat_line *l)
 {
 	const struct yk_conversation chat = { .tokenizer = c->tokenizer,
@@ -230,26 +259,21 @@ static int add_messages(struct yk_chats *c, const struct yk_chat_line *l)
 					      .messages = l->messages,
 					      .tools = l->tools,
 					      .from = l->from,
-					      .limit = (size_t)c->context + 1 };
-	struct samples s = { .of = c };
+					      .limit = c->store ? SIZE_MAX :
+								  (size_t)c->context + 1 };
 	if (!c->template)
 		return yk_fail(YOKE_ENOENT, "the model has no chat template to write messages "
 					    "with; give it a chat_template.jinja, or write "
 					    "the text yourself as \"prompt\" and \"completion\"");
-	const int e = yk_chat_encode(&chat, add_cut, &s);
-	count_conversation(c, &s);
-	return e;
+	return yk_chat_encode(&chat, put_sample, &(struct samples){ .of = c });
 }
 
 static int add_strings(struct yk_chats *c, const struct yk_chat_line *l)
 {
 	struct yk_chat_tokens x = { 0 };
-	struct samples s = { .of = c };
 	int e = l->prompt ? encode_pair(c, l, &x) : encode_text(c, l->text, l->text_bytes, 0, &x);
 	if (e == 0)
-		e = l->prompt ? add_cut(&s, &x) : add_whole(c, &x);
-	if (l->prompt)
-		count_conversation(c, &s);
+		e = put(c, l->prompt ? YK_CHAT_FIRST : YK_CHAT_TEXT, &x);
 	yk_chat_tokens_fini(&x);
 	return e;
 }
@@ -307,11 +331,36 @@ int yk_chats_add(struct yk_chats *c, const char *path, const char *text, size_t 
 		return add_lines(c, path, text, bytes);
 	int e = encode_text(c, text, bytes, 0, &x);
 	if (e == 0)
-		e = add_whole(c, &x);
+		e = put(c, YK_CHAT_TEXT, &x);
 	else
 		name_line(path, e);
 	yk_chat_tokens_fini(&x);
 	return e;
+}
+
+// ---- files of tokens ----
+
+int yk_chats_keep(struct yk_chats *c)
+{
+	c->store = calloc(1, sizeof *c->store);
+	return c->store ? 0 : no_memory();
+}
+
+int yk_chats_save(const struct yk_chats *c, const struct yk_sources *sources, const char *path)
+{
+	if (!c->store->count)
+		return yk_fail(YOKE_ERANGE, "%s: there is no conversation to prepare", path);
+	return yk_chat_store_write(c->store, c->tokenizer, sources, path);
+}
+
+int yk_chats_load(struct yk_chats *c, const char *path)
+{
+	return yk_chat_store_read(path, c->tokenizer, put, c);
+}
+
+const struct yk_chat_store *yk_chats_kept(const struct yk_chats *c)
+{
+	return c->store;
 }
 
 // ---- windows ----
@@ -409,6 +458,7 @@ int yk_chats_windows(struct yk_chats *c, const char *paths, double valid, bool p
 {
 	const bool split = valid > 0 && valid < 1;
 	int64_t held = (int64_t)((double)c->count * valid);
+	close_conversation(c);
 	report(c, paths);
 	if (c->count < (split ? 2 : 1))
 		return yk_fail(

@@ -14,7 +14,7 @@
 
 #include <stdbool.h>
 
-#include "text/tokenizer.h"
+#include "data/chat_store.h"
 #include "yoke-data.h"
 
 // A window of T tokens is a row of YK_PACKED_FIELDS T numbers: ids [T], targets [T], YK_NO_TARGET where there is
@@ -30,6 +30,12 @@ void yk_chats_free(struct yk_chats *); // NULL is allowed
 // Adds the lines of a .jsonl file, or the text of another one.  Conversations that are longer than a window are
 // cut there, and left out if no target remains; texts continue in the next window.  EFORMAT names path and line.
 int yk_chats_add(struct yk_chats *, const char *path, const char *text, size_t bytes);
+// Instead of making windows, keep all samples, uncut, for a file; before the first yk_chats_add.  ENOMEM.
+int yk_chats_keep(struct yk_chats *);
+const struct yk_chat_store *yk_chats_kept(const struct yk_chats *);
+int yk_chats_save(const struct yk_chats *, const struct yk_sources *, const char *path);
+// Adds the samples of such a file (chat_store.h), which must be of this tokenizer (EINVAL).
+int yk_chats_load(struct yk_chats *, const char *path);
 // After all files: divides the texts, a fraction `valid` of them, the last ones, being for validation, and makes
 // windows of both parts, of several texts each if `pack`; *train or *valid is NULL if it has none.  Reports how
 // many were cut.  The windows use the memory of yk_chats.  ERANGE: too few texts.

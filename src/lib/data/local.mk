@@ -6,6 +6,8 @@ libyokecore_la_SOURCES += \
 	src/lib/data/chat.h \
 	src/lib/data/chat_line.c \
 	src/lib/data/chat_line.h \
+	src/lib/data/chat_store.c \
+	src/lib/data/chat_store.h \
 	src/lib/data/chat_tokens.c \
 	src/lib/data/chat_tokens.h \
 	src/lib/data/chats.c \

@@ -87,6 +87,12 @@ static int read_file(void *arg, const char *path, bool named)
 	bool piped = named && !strcmp(path, YK_STDIN);
 	const int64_t before = d->files;
 	char *text;
+
+	if (d->chats && !piped && yk_chat_store_is(path)) {
+		int wrong = yk_sources_add_file(&d->sources, path, 0);
+		d->files++;
+		return wrong < 0 || (wrong = yk_chats_load(d->chats, path)) < 0 ? wrong : 1;
+	}
 	size_t n;
 	int e = piped ? yk_file_read_stdin(max - d->bytes, &text, &n) :
 		       yk_file_read(path, max - d->bytes, &text, &n);
@@ -241,7 +247,7 @@ static int read_text(struct yk_data *d, const char *paths, const struct yk_data_
 static int find_lines(void *arg, const char *path, bool named)
 {
 	(void)named;
-	*(bool *)arg |= yk_jsonl_is(path);
+	*(bool *)arg |= yk_jsonl_is(path) || yk_chat_store_is(path);
 	return 1;
 }
 
@@ -277,6 +283,32 @@ static int read_chats(struct yk_data *d, const char *paths, const struct yk_data
 	d->fingerprint = yk_chats_fingerprint(d->chats);
 	report_skipped(d, paths);
 	return 0;
+}
+
+int yk_data_prepare_chats(const char *paths, struct yk_tokenizer *t, const char *out, struct yk_chats_prepared *to)
+{
+	struct yk_data d = { .tokenizer = t };
+	if (!yk_tokenizer_pretrained(t))
+		return yk_fail(YOKE_EUNSUPPORTED, "data prepare: the tokenizer %s has no special tokens, which conversations need",
+			       yk_tokenizer_name(t));
+	d.chats = yk_chats_new(t, INT64_MAX - 1);
+	int e = d.chats ? yk_chats_keep(d.chats) : yoke_error_code();
+	if (e == 0)
+		e = yk_walk(paths, read_file, &d);
+	if (e >= 0)
+		e = yk_chats_save(d.chats, &d.sources, out);
+	if (e == 0) {
+		const struct yk_chat_store *s = yk_chats_kept(d.chats);
+		*to = (struct yk_chats_prepared){ .tokens = (int64_t)s->ids.count, .samples = (int64_t)s->count, .files = d.files };
+		for (size_t i = 0; i < s->ids.count; i++)
+			to->targets += s->target[i];
+		for (size_t i = 0; i < s->count; i++)
+			to->lines += s->kind[i] != YK_CHAT_FURTHER;
+	}
+	report_skipped(&d, paths);
+	yk_chats_free(d.chats);
+	yk_sources_fini(&d.sources);
+	return e;
 }
 
 // ---- token files ----
@@ -317,7 +349,7 @@ struct yk_data *yk_data_new(const char *paths, struct yk_tokenizer *tokenizer,
 	d->arg = d;
 	d->field = spec->field;
 	d->share = spec->valid;
-	const bool prepared = !in_memory(spec) && yk_data_prepared(paths, spec), chats = !prepared && are_chats(paths, tokenizer, spec);
+	const bool chats = are_chats(paths, tokenizer, spec), prepared = !chats && !in_memory(spec) && yk_data_prepared(paths, spec);
 	if ((prepared ? open_tokens : chats ? read_chats : read_text)(d, paths, spec) < 0) {
 		yk_data_free(d);
 		return NULL;

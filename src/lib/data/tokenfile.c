@@ -124,6 +124,9 @@ int yk_token_file_take(struct yk_token_file *to, const struct yk_safetensors *f)
 {
 	const struct yk_safetensors_entry *x = yk_safetensors_find(f, "tokens"), *d = yk_safetensors_find(f, "documents");
 	int64_t vocab;
+	const char *format = yk_safetensors_metadata(f, "format");
+	if (format && !strcmp(format, YK_CHATS_FORMAT))
+		return yk_fail(YOKE_EFORMAT, "%s: holds conversations, which a pretrained model is trained on: give init=MODEL", f->path);
 	if (!yk_token_file_is(f))
 		return yk_fail(YOKE_EFORMAT, "%s: is no token file: its metadata has no format \"" YK_TOKENS_FORMAT "\"", f->path);
 	const char *type = !x ? "" : x->dtype == yoke_u8 ? "u8" : x->dtype == YK_SAFETENSORS_U16 ? "u16" :

@@ -22,6 +22,7 @@
 #include "formats/safetensors.h"
 
 #define YK_TOKENS_FORMAT "yoke tokens 1"
+#define YK_CHATS_FORMAT "yoke conversations 1" // chat_store.h
 
 struct yk_token_file {
 	const struct yk_element *element; // u8, u16, u32

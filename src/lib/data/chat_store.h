@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files of tokenized conversations: safetensors with
+//     tokens   U8, U16 or U32 [N]
+//     targets  U8 [N]: 1: to be learned
+//     samples  I64 [S]: the token at which each sample begins
+//     kinds    U8 [S]: 0: a text, 1: the first sample of a conversation, 2: another one of the same conversation
+// and metadata:
+//     format      "yoke conversations 1"
+//     vocabulary  XXH64 of the tokenizer's pieces and its chat template, 16 hexadecimal digits
+//     xxh64       hash of all bytes of the arrays, in file order
+//     sources     JSON: the files that were read, as in checkpoint manifests
+// Samples are not cut, so that the file suits each length of the context.
+#ifndef YK_DATA_CHAT_STORE_H
+#define YK_DATA_CHAT_STORE_H
+
+#include "data/chat_tokens.h"
+#include "data/source.h"
+#include "data/tokenfile.h"
+
+enum yk_chat_kind { YK_CHAT_TEXT, YK_CHAT_FIRST, YK_CHAT_FURTHER };
+
+// All zeros is empty.
+struct yk_chat_store {
+	struct yk_tokens ids;
+	unsigned char *target, *kind; // [ids.count], [count]
+	int64_t *begin;               // [count]
+	size_t count, target_cap, kind_cap, begin_cap;
+};
+
+// Adds a sample of a vocabulary of `size`.  ENOMEM.
+int yk_chat_store_add(struct yk_chat_store *, int32_t size, enum yk_chat_kind,
+		      const struct yk_chat_tokens *);
+void yk_chat_store_fini(struct yk_chat_store *);
+// Writes the file atomically.
+int yk_chat_store_write(const struct yk_chat_store *, const struct yk_tokenizer *,
+			const struct yk_sources *, const char *path);
+// Calls fn with each sample of a file.  EFORMAT: damaged; EINVAL: of another tokenizer; ENOENT, EIO, ENOMEM.
+int yk_chat_store_read(const char *path, const struct yk_tokenizer *,
+		       int (*fn)(void *arg, enum yk_chat_kind, const struct yk_chat_tokens *),
+		       void *arg);
+// Is it such a file, by its header?
+bool yk_chat_store_is(const char *path);
+
+#endif
