@@ -1,13 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Models, tokenizers and files of others, where their packages are installed (see `clients` in
 quickstart), against references in NumPy and against the programs that people read such files with."""
+import ctypes
+import datetime
 import importlib.metadata
+import json
 import os
 import pathlib
+import re
 import subprocess
 
 import numpy as np
 import pytest
+import safetensors
 
 import yoke
 from test_models import hidden_of_bert
@@ -148,6 +153,145 @@ def test_recorded_ids(path):
     ids = [[int(i) for i in line.split()] for line in path.with_name(path.name + ".out").read_text().split("\n")]
     wrong = [s for s, want in zip(texts, ids) if t.encode(s, special=False) != want]
     assert len(texts) > 40 and not wrong
+
+
+# ---- chat templates of llama.cpp's tree, beside jinja2 with the settings of transformers ----
+
+NOON = 1735732800  # what strftime_now of training gives: 2025-01-01
+
+
+class Options(ctypes.Structure):
+    _fields_ = [("size", ctypes.c_size_t), ("prompt", ctypes.c_int), ("tools", ctypes.c_char_p), ("variables", ctypes.c_char_p),
+                ("now", ctypes.c_int64)]
+
+
+def environment():
+    jinja2 = pytest.importorskip("jinja2")
+    import jinja2.ext
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+    def dumps(x, ensure_ascii=False, indent=None, separators=None, sort_keys=False):
+        return json.dumps(x, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
+
+    def refuse(why):
+        raise jinja2.exceptions.TemplateError(why)
+
+    class Generation(jinja2.ext.Extension):
+        tags = {"generation"}
+
+        def parse(self, parser):
+            line = next(parser.stream).lineno
+            body = parser.parse_statements(["name:endgeneration"], drop_needle=True)
+            return jinja2.nodes.CallBlock(self.call_method("_text"), [], [], body).set_lineno(line)
+
+        def _text(self, caller):
+            return caller()
+
+    env = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=[Generation, "jinja2.ext.loopcontrols"])
+    env.filters["tojson"] = dumps
+    env.globals.update(raise_exception=refuse, strftime_now=lambda f: datetime.datetime.fromtimestamp(NOON).strftime(f))
+    return env
+
+
+def rendered(library, source, messages, prompt, tools):
+    """yoke's text of messages; None: refused."""
+    template = library.yoke_chat_template_parse(source.encode(), len(source.encode()), b"template")
+    assert template, library.yoke_error()
+    text, n, m = ctypes.c_char_p(), ctypes.c_size_t(), json.dumps(messages, ensure_ascii=False).encode()
+    options = Options(ctypes.sizeof(Options), prompt, json.dumps(tools).encode() if tools else None,
+                      b'{"bos_token": "<s>", "eos_token": "</s>"}', NOON)
+    code = library.yoke_chat_template_render_json(template, m, len(m), ctypes.byref(options), ctypes.byref(text), ctypes.byref(n))
+    library.yoke_chat_template_free(template)
+    return None if code < 0 else ctypes.string_at(text, n.value).decode()
+
+
+def templates():
+    folder = pathlib.Path(os.environ.get("YOKE_TEST_LLAMA", "/nonexistent")) / "models" / "templates"
+    return sorted(folder.glob("*.jinja"))
+
+
+def said(*texts, system=None, **further):
+    m = [{"role": "system", "content": system}] if system else []
+    return m + [{"role": "assistant", "content": t, **further} if i % 2 else {"role": "user", "content": t} for i, t in enumerate(texts)]
+
+
+CONVERSATIONS = (
+    said("Two and two?", "<think>\nhm\n</think>\n\nFour.", " and \u65e5\u672c? <b>", "It is five.", "x", "Done.\n"),
+    said("a", "b", "c", "d", "e", "f", system='Be "brief".'),
+    said("a", "b", "c", "d", reasoning_content="because"),
+    said("a", "")[:1] + [{"role": "assistant", "content": "", "tool_calls": [
+        {"id": "abcdefghi", "type": "function", "function": {"name": "f", "arguments": {"x": 1, "y": "\u00fc"}}}]},
+        {"role": "tool", "content": "7", "name": "f", "tool_call_id": "abcdefghi"}] + said("", "d", "e", "f")[1:],
+)
+TOOLS = [{"type": "function", "function": {"name": "f", "description": "D.", "parameters": {
+    "type": "object", "properties": {"x": {"type": "integer", "description": "X"}, "y": {"type": "string"}}, "required": ["x"]}}}]
+
+
+@pytest.mark.parametrize("path", templates() or [None], ids=lambda p: p.stem if p else "none")
+def test_a_real_template(path, tmp_path):
+    """Texts of all beginnings of conversations, and the ids that training and a chat get, are jinja2's."""
+    if path is None:
+        pytest.skip("no sources of llama.cpp in YOKE_TEST_LLAMA")
+    tokenizers = pytest.importorskip("tokenizers")
+    source, env = path.read_bytes().decode(), environment()
+    build = os.environ["YOKE_TEST_BUILD"]
+    library = ctypes.CDLL(build + "/.libs/libyoke.so")
+    library.yoke_error.restype = ctypes.c_char_p
+    library.yoke_chat_template_parse.restype = ctypes.c_void_p
+    library.yoke_chat_template_parse.argtypes = [ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p]
+    library.yoke_chat_template_free.argtypes = [ctypes.c_void_p]
+    library.yoke_chat_template_render_json.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t] + 3 * [ctypes.c_void_p]
+    template = env.from_string(source)
+
+    def of_jinja2(messages, prompt, tools=None):
+        try:
+            return template.render(messages=messages, tools=tools, documents=None, add_generation_prompt=prompt, bos_token="<s>",
+                                   eos_token="</s>")
+        except Exception:  # whatever a template runs into
+            return None
+
+    for messages in CONVERSATIONS:
+        for n in range(1, len(messages) + 1):
+            for prompt in (False, True):
+                for tools in (None, TOOLS):
+                    assert rendered(library, source, messages[:n], prompt, tools) == of_jinja2(messages[:n], prompt, tools), (n, prompt)
+
+    # a tokenizer of bytes, with the special tokens that the template writes
+    special = sorted({"<s>", "</s>", *re.findall(r"<[|\uff5c][^<>\s]+[|\uff5c]>", source)})
+    letters = sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet())
+    reference = tokenizers.Tokenizer(tokenizers.models.BPE({c: i for i, c in enumerate(letters)}, []))
+    reference.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    reference.decoder = tokenizers.decoders.ByteLevel()
+    reference.add_special_tokens(special)
+    reference.save(str(tmp_path / "tokenizer.json"))
+    (tmp_path / "tokenizer_config.json").write_text('{"bos_token": "<s>", "eos_token": "</s>"}')
+    (tmp_path / "chat_template.jinja").write_bytes(source.encode())
+    for k, messages in enumerate(CONVERSATIONS[:2]):
+        answers = [i for i, m in enumerate(messages) if m["role"] == "assistant"]
+        whole = of_jinja2(messages, False)
+        if whole is None or any(of_jinja2(messages[:i], True) is None or of_jinja2(messages[:i + 1], False) is None for i in answers):
+            continue
+        (tmp_path / "chat.jsonl").write_text(json.dumps({"messages": messages}) + "\n")
+        subprocess.run([build + "/yoke", "data", "prepare", str(tmp_path / "chat.jsonl"), f"model={tmp_path}", f"out={tmp_path}/tokens"],
+                       check=True, stdout=subprocess.DEVNULL)
+        with safetensors.safe_open(tmp_path / "tokens", "np") as f:
+            ids, learned, begin = (f.get_tensor(n) for n in ("tokens", "targets", "samples"))
+        samples = [(list(map(int, i)), list(map(int, t))) for i, t in zip(np.split(ids, begin[1:]), np.split(learned, begin[1:]))]
+        if "{% generation" in source or "{%- generation" in source:
+            assert [i for i, _ in samples] == [reference.encode(whole).ids]
+            continue
+        for i in answers:  # each is learned once, after its prompt
+            before, after = of_jinja2(messages[:i], True), of_jinja2(messages[:i + 1], False)
+            if not after.startswith(before):
+                continue
+            prompt, both = reference.encode(before).ids, reference.encode(after).ids
+            holds = [t[len(prompt):len(both)] for s, t in samples if s[:len(both)] == both and any(t[len(prompt):len(both)])]
+            assert len(holds) == 1, (k, i)
+            end = len(holds[0])
+            while end and not holds[0][end - 1]:
+                end -= 1
+            assert all(holds[0][:end]) and not reference.decode(both[len(prompt) + end:], skip_special_tokens=False).strip()
+        assert whole.startswith(after) == (samples[-1][0] == reference.encode(whole).ids) or not after.startswith(before)
 
 
 def test_exports_are_read_by_others(smollm2, tmp_path):
