@@ -29,6 +29,7 @@ yoke chat SmolLM2-135M-Instruct|needs a pretrained model; tests/chat.t
 ./yoke chat SmolLM2-135M-Instruct|the same
 yoke train init=SmolLM2-135M-Instruct|needs a pretrained model; tests/adapters.t
 ./yoke train init=SmolLM2-135M-Instruct|the same
+yoke data prepare chats.jsonl|needs a pretrained model; tests/chats_train.t
 yoke generate tuned|the same
 yoke export tuned|the same
 ./yoke export tuned|the same
