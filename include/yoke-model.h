@@ -239,7 +239,7 @@ struct yoke_onnx_options {
 // to queries that do not see it in attention.
 //
 // EUNSUPPORTED names an operation that ONNX has no operators for, and nothing is written: random numbers,
-// bitcast between dtypes, eigh, cholesky, solve_triangular, recurrences of more than 64 steps,
+// bitcast between dtypes, largest, eigh, cholesky, solve_triangular, recurrences of more than 64 steps,
 // collectives, and custom ops without a decomposition.  options may be NULL.
 YOKE_API int yoke_onnx_write(const char *path, int n, yoke_tensor *const *in, int m, yoke_tensor *const *out,
 			     const struct yoke_onnx_options *options);

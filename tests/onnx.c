@@ -1161,6 +1161,37 @@ static void assigned(void)
 	yoke_free(square);
 }
 
+// Long axes, and functions made of several ops.
+static void longer(void)
+{
+	yoke_tensor *out[32];
+	int m = 0;
+	begin();
+	yoke_tensor *a = x(yoke_f32, UNIT, DIMS(2, 1000)), *i = x(yoke_i64, WILD, DIMS(1000)),
+		    *c = x(yoke_bool, TAME, DIMS(3, 70)), *b = x(yoke_f32, TAME, DIMS(5, 6)),
+		    *v = x(yoke_f32, TAME, DIMS(5, 4)), *bytes = x(yoke_i8, TAME, DIMS(4, 300));
+	yoke_tensor *at = index_of(yoke_i32, 6, DIMS(5, 4)), *half = x(yoke_f16, TAME, DIMS(4, 6)),
+		    *once = given(
+			    yoke_from(yoke_i64, 2, (int64_t[]){ 1, 4 }, (int64_t[]){ 3, 0, 5, 2 }));
+	out[m++] = yoke_cumsum(a, 1, 0);
+	out[m++] = yoke_cumsum(i, 0, 1);
+	out[m++] = yoke_cumprod(a, 1, 0);
+	out[m++] = yoke_cummax(a, 1);
+	out[m++] = yoke_cummin(a, 1);
+	out[m++] = yoke_logcumsumexp(a, 1);
+	out[m++] = yoke_any(c, YOKE_AXIS(1));
+	out[m++] = yoke_all(c, YOKE_ALL);
+	out[m++] = yoke_embedding(b, yoke_abs(yoke_remainder(at, yoke_const(5))));
+	out[m++] = yoke_matmul_to(half, half, YOKE_TB, yoke_f32);
+	out[m++] = yoke_sum(bytes, YOKE_AXIS(1));
+	out[m++] = yoke_sum(yoke_cast(bytes, yoke_i32), YOKE_ALL);
+	yoke_tensor *line = yoke_slice(b, 0, 0, 1, 1);
+	out[m++] = yoke_scatter_along(line, once, yoke_slice(v, 0, 0, 1, 1), 1, YOKE_SCATTER_SET);
+	for (int kind = YOKE_SCATTER_MAX; kind <= YOKE_SCATTER_PROD; kind++)
+		out[m++] = yoke_scatter_along(b, at, v, 1, kind);
+	save_some("longer", yoke_f32, 1e-4, m, out);
+}
+
 // Constants that are not finite.
 static void infinite(int dtype)
 {
@@ -1244,7 +1275,7 @@ static void passed(void)
 
 static void refused(void)
 {
-	yoke_tensor *out[4], *a, *random, *square;
+	yoke_tensor *out[7], *a, *random, *square;
 	struct stat st;
 	begin();
 	a = x(yoke_f32, TAME, DIMS(4, 4));
@@ -1254,8 +1285,12 @@ static void refused(void)
 	out[1] = yoke_cholesky(square);
 	out[2] = yoke_bitcast(a, yoke_i32);
 	out[3] = yoke_add(a, random);
-	const char *const words[] = { "random", "cholesky", "bitcast", "random" };
-	for (int i = 0; i < 4; i++) {
+	out[4] = yoke_largest(a, YOKE_NONE, 3, NULL, NULL);
+	out[5] = yoke_eigh(square, NULL);
+	out[6] = yoke_solve_triangular(a, a, 0);
+	const char *const words[] = { "random",  "cholesky", "bitcast",         "random",
+				      "largest", "eigh",     "solve_triangular" };
+	for (int i = 0; i < 7; i++) {
 		const int e = yoke_onnx_write("refused.onnx", 1, &a, 1, &out[i], NULL);
 		ok(e == YOKE_EUNSUPPORTED && strstr(yoke_error(), words[i]) &&
 			   stat("refused.onnx", &st) < 0,
@@ -1424,6 +1459,7 @@ int main(void)
 	strange_names();
 	passed();
 	assigned();
+	longer();
 	networks();
 	replaced();
 	ok(structure,

@@ -71,6 +71,7 @@ static int check(const struct yk_graph *g, const struct yk_call *c)
 			(from == yoke_i8 || from == yoke_u8) && (to == yoke_i8 || to == yoke_u8);
 		return from == to || bytes ? 0 : refuse(g, c, "it gives bits another dtype");
 	}
+	case YK_LARGEST: // compares bits
 	case YK_EIGH:
 	case YK_CHOLESKY:
 	case YK_SOLVE_TRIANGULAR: return refuse(g, c, "");
