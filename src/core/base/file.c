@@ -353,8 +353,8 @@ int yk_file_commit(struct yk_file_writer *w)
 	return e;
 }
 
-// Gives the file at the writer's path another name too; *kept is NULL if there is no file. File
-// systems without hard links have it under the other name only.
+// Adds a second name to the file at the writer's path; *kept is NULL if there is no file. On file
+// systems without hard links the file is renamed instead.
 static int keep(const struct yk_file_writer *w, char **kept)
 {
 	if (asprintf(kept, "%s.old", w->temporary) < 0) {

@@ -309,8 +309,8 @@ static void grad_none(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_i
 
 enum { MAX_TILES = 64 };
 
-// Columns of a matrix [rows,k] whose numbers are in memory at once: whole blocks; all if they are
-// few.
+// Number of columns of a matrix [rows,k] that are dequantized at a time: whole blocks, or all columns
+// of a small matrix.
 static int64_t tile_of(int64_t rows, int64_t k, const struct format *f)
 {
 	enum { ELEMENTS = 8 << 20 };

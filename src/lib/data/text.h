@@ -30,8 +30,8 @@ struct yk_data_spec {
 	bool chats;         // the model takes windows of separate texts (chats.h), and has a
 			    // pretrained tokenizer
 	bool pack;          // such windows hold several texts
-	// Data in memory, which `paths` only names: a text, or the lines of a .jsonl file if that
-	// is the end of the name; or tokens.
+	// Data in memory instead of files, with `paths` as its name.  text: a text, or the lines
+	// of a .jsonl file if the name ends in .jsonl; ids: tokens.  NULL: read files.
 	const char *text;
 	size_t text_bytes;
 	const int32_t *ids;
