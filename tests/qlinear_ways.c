@@ -301,8 +301,8 @@ int main(void)
 			test_ways(f, 4, 33, 3, false);
 			test_ways(f, 5, 15, 1, false);
 			test_ways(f, 16, 64, formats[f].block > 32 ? 2 : 16, false);
-			test_ways(f, 33, 67, formats[f].block > 32 ? 3 : 19, false);
-			test_ways(f, 259, N_MAX, formats[f].block > 32 ? 5 : 33, false);
+			test_ways(f, 33, N_MAX, formats[f].block > 32 ? 3 : 19, false);
+			test_ways(f, 259, 65, formats[f].block > 32 ? 1 : 17, false);
 			test_ways(f, 37, 37, formats[f].block > 32 ? 3 : 17, true);
 		}
 	}
