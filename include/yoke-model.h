@@ -164,6 +164,7 @@ struct yoke_lora_options {
 	double alpha;
 	const char *targets; // comma-separated: q, k, v, o, gate, up, down, or all; NULL: q,v
 	uint64_t seed;       // of A's initial values, uniform in -1/sqrt(in) .. 1/sqrt(in); B is 0
+	double dropout;      // of the inputs of A in training, 0 .. below 1: see yoke_model_mode
 };
 // Adds adapters, which change no logits before they are trained.  EINVAL: the model has adapters, or
 // lacks one of the matrices, or an option is out of range; EUNSUPPORTED: an encoder; the model is
@@ -184,6 +185,11 @@ YOKE_API int yoke_model_merge_adapter(yoke_model *);
 // logits, as yoke_model_logits.  The caller frees it; it is valid until the model is freed, adapted or
 // merged.
 YOKE_API yoke_module *yoke_model_module(yoke_model *);
+
+// Sets a model to training (1), in which yoke_model_loss applies the dropout of adapters, or to
+// evaluation (0), as which it is opened.  A loss function of yoke_fit calls it with
+// yoke_module_training(net).
+YOKE_API int yoke_model_mode(yoke_model *, int training);
 
 struct yoke_text_options {
 	size_t size;      // sizeof, set by the caller

@@ -37,7 +37,8 @@ static int next(void *arg, int64_t part, int max, yoke_tensor **in)
 static yoke_tensor *loss(void *arg, yoke_module *net, int n, yoke_tensor *const *in)
 {
 	struct run *r = arg;
-	(void)net, (void)n;
+	(void)n;
+	yoke_model_mode(r->m, yoke_module_training(net));
 	return yoke_model_loss(r->m, in[0]);
 }
 
@@ -182,6 +183,9 @@ static void test_refused(const char *path)
 	o.alpha = INFINITY;
 	refused(yoke_model_adapt(m, &o), YOKE_EINVAL, "an infinite alpha");
 	o.alpha = 1;
+	o.dropout = 1;
+	refused(yoke_model_adapt(m, &o), YOKE_EINVAL, "a dropout of 1");
+	o.dropout = 0;
 	o.targets = "q,all,none";
 	refused(yoke_model_adapt(m, &o), YOKE_EINVAL, "an unknown matrix");
 	refused(yoke_model_load_adapter(m, path), YOKE_ENOENT, "an adapter without files");

@@ -94,6 +94,33 @@ def test_adapters_have_the_losses_of_the_command(folder, text, tmp_path, options
     assert np.array_equal(logits(yoke.load(folder, adapter=tmp_path / "run", **options)), logits(m))
 
 
+def test_dropout_is_of_training_alone(folder, text, tmp_path):
+    m = yoke.load(folder)
+    r = np.random.default_rng(6)
+    fit(m, text, lora=4, lora_dropout=0.5)
+    x = r.integers(0, VOCAB, (2, 9)).astype("i4")
+    for t in m.trainable_parameters().values():
+        t.put(r.normal(size=t.shape).astype("f4"))
+
+    def loss(seed):
+        yoke.random_set(seed)
+        with yoke.scope("loss"):
+            return m.loss(x).item()
+
+    assert loss(1) == loss(2)
+    m.train()
+    assert loss(1) != loss(2) and loss(1) == loss(1)
+    m.train(False)
+    assert loss(1) == loss(2)
+    # the run of an adapter with dropout is that of the command
+    m.save_adapter(tmp_path / "adapter")
+    config = json.loads((tmp_path / "adapter" / "adapter_config.json").read_text())
+    assert config["lora_dropout"] == 0.5
+    other = yoke.load(folder, adapter=tmp_path / "adapter")
+    want = train(folder, text, tmp_path / "run", f"adapter={tmp_path / 'adapter'}")
+    assert [round(x, 6) for x in fit(other, text)] == [round(x, 6) for x in want]
+
+
 def test_all_weights_have_the_losses_of_the_command(folder, text, tmp_path):
     got = fit(yoke.load(folder, dtype="f32"), text, lr=1e-3)
     want = train(folder, text, tmp_path / "run", "lr=1e-3")
@@ -250,7 +277,7 @@ def test_wrong_arguments(folder, text, tmp_path):
         lambda: yoke.load(folder, dtype="f99"), lambda: yoke.load(folder, quant="q9"), lambda: yoke.load(folder, dtype="f16", quant="q8_0"),
         lambda: yoke.load(folder, kv="bf16"), lambda: yoke.load(folder, adapter=tmp_path / "none"), lambda: yoke.load(folder, adapter=tmp_path / "half"),
         lambda: yoke.load(folder, adapter=folder),
-        lambda: m.adapt(0), lambda: m.adapt(-1), lambda: m.adapt(1 << 40), lambda: m.adapt(2, float("nan")), lambda: m.adapt(2, targets="x"),
+        lambda: m.adapt(0), lambda: m.adapt(-1), lambda: m.adapt(1 << 40), lambda: m.adapt(2, float("nan")), lambda: m.adapt(2, targets="x"), lambda: m.adapt(2, dropout=1.0),
         lambda: m.adapt(2, targets=""), lambda: m.adapt(2, targets="q,,v"), lambda: adapted.adapt(2), lambda: adapted.load_adapter(tmp_path / "half"),
         lambda: m.save_adapter(tmp_path / "new"), lambda: m.merge_adapter(), lambda: m.trainable_parameters(), lambda: yoke.optim.AdamW(m),
         lambda: adapted.save_adapter(text / "new"),

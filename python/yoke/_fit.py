@@ -130,6 +130,7 @@ def fit(model: Module | LanguageModel, data: Any, loss: Loss | None = None, opti
         precision: str | None = None, keep_f32: str | None = None, allow_emulated: bool = False,
         progress: bool | None = None, ranks: int = 0, zero: int = 0,
         accumulate_order: str | None = None, lora: int = 0, lora_alpha: float = 16.0, lora_targets: str = "q,v",
+        lora_dropout: float = 0.0,
         context: int = 0, batch: int = 16, pack: bool = True, lr: float | None = None) -> list[float]:
     """Trains by the loop of `yoke train`, which is yoke_fit of C.
 
@@ -175,7 +176,7 @@ def fit(model: Module | LanguageModel, data: Any, loss: Loss | None = None, opti
             raise TypeError("fit: the loss of a text is the model's own; give batches with a loss")
         held_out = None if valid is None or windows is None else model._windows(valid, context, pack)
         if lora:
-            model.adapt(lora, lora_alpha, lora_targets, seed=seed)
+            model.adapt(lora, lora_alpha, lora_targets, dropout=lora_dropout, seed=seed)
         if windows is not None:
             steps = steps or -(-epochs * _core.dataset_count(windows) // (batch * accumulate))
             optimizer = optimizer or _optimizer(model, lr, steps)
@@ -193,7 +194,7 @@ def fit(model: Module | LanguageModel, data: Any, loss: Loss | None = None, opti
     def loss_of(parts: list[_core.Tensor]) -> _core.Tensor:
         if loss is None:
             assert isinstance(model, LanguageModel)
-            return model.loss(parts[0])
+            return model.train(_core.module_training(model._module())).loss(parts[0])
         return loss(model(*parts[:-1]), parts[-1]) if len(parts) > 1 else loss(model(parts[0]))
 
     batches = data if isinstance(data, _core.Loader) else _Batches(data, epochs)
@@ -213,6 +214,8 @@ def fit(model: Module | LanguageModel, data: Any, loss: Loss | None = None, opti
                          ranks=ranks, zero=zero, accumulate_order=accumulate_order)
     finally:
         bar.close()
+        if isinstance(model, LanguageModel):
+            model.train(False)
     if not losses and not resume and isinstance(batches, _Batches):
         raise ValueError(f"fit: data gives {batches._at} batches, too few for a step of accumulate={accumulate}")
     return losses if valid is None else [*losses, end.valid]

@@ -186,11 +186,11 @@ class LanguageModel:
 
     # ---- fine-tuning ----
 
-    def adapt(self, rank: int = 8, alpha: float = 16.0, targets: str = "q,v", *, seed: int = 0) -> LanguageModel:
+    def adapt(self, rank: int = 8, alpha: float = 16.0, targets: str = "q,v", *, dropout: float = 0.0, seed: int = 0) -> LanguageModel:
         """Adds low-rank adapters (LoRA) to matrices of each block, whose own weights are frozen and may be quantized:
         y = W x + alpha/rank B (A x).  targets: q, k, v, o, gate, up, down, comma-separated, or all.  A is random, by the seed,
-        and B is 0, so that the model is still the same.  Gives the model itself."""
-        _core.model_adapt(self._m, rank=rank, alpha=alpha, targets=targets, seed=seed)
+        and B is 0, so that the model is still the same.  dropout: of the inputs of A, in training.  Gives the model itself."""
+        _core.model_adapt(self._m, rank=rank, alpha=alpha, targets=targets, dropout=dropout, seed=seed)
         self._trainable = None
         return self
 
@@ -221,6 +221,11 @@ class LanguageModel:
         loaded with dtype="f32"."""
         tensors, names = _core.module_parameters(self._module())
         return dict(zip(names, tensors))
+
+    def train(self, on: bool = True) -> LanguageModel:
+        """From now on `loss` applies the dropout of adapters; train(False) ends that.  Gives the model itself."""
+        _core.model_mode(self._m, on)
+        return self
 
     def loss(self, windows: Any) -> _core.Tensor:
         """The mean loss of the next tokens in windows [B,T+1], or [B,3,T]: ids, targets (-1: none) and positions."""

@@ -44,6 +44,9 @@ int yoke_model_adapt(yoke_model *m, const struct yoke_lora_options *options)
 		return yk_fail(YOKE_EINVAL,
 			       "model_adapt: %s has adapters already; merge them, or train these",
 			       m->path);
+	if (!(o.dropout >= 0 && o.dropout < 1))
+		return yk_fail(YOKE_EINVAL, "model_adapt: dropout %g is not in 0 .. below 1",
+			       o.dropout);
 	e = yk_lora_layers(&net->shape, o.targets ? o.targets : "q,v", o.rank, o.alpha, &l, &n);
 	if (e < 0)
 		return e;
@@ -53,6 +56,8 @@ int yoke_model_adapt(yoke_model *m, const struct yoke_lora_options *options)
 		e = yk_parameters_draw(&net->params, o.seed);
 	if (e < 0)
 		yk_network_unadapt(net);
+	else
+		net->adapter_dropout = o.dropout;
 	return e;
 }
 
@@ -213,6 +218,14 @@ yoke_module *yoke_model_module(yoke_model *m)
 
 // ---- the loss ----
 
+int yoke_model_mode(yoke_model *m, int training)
+{
+	if (!m)
+		return yk_fail(YOKE_EINVAL, "model_mode: the model is NULL");
+	m->trains = training;
+	return 0;
+}
+
 // Field i of packed windows: [B,T].
 static yoke_tensor *field(yoke_tensor *windows, int64_t i)
 {
@@ -224,7 +237,7 @@ yoke_tensor *yoke_model_loss(yoke_model *m, yoke_tensor *windows)
 {
 	if (check(m, "model_loss") < 0 || !windows)
 		return NULL;
-	const struct yk_network *net = m->is.net;
+	struct yk_network *net = m->is.net;
 	const int rank = yoke_rank(windows);
 	if (rank < 0)
 		return NULL;
@@ -238,9 +251,12 @@ yoke_tensor *yoke_model_loss(yoke_model *m, yoke_tensor *windows)
 			(long long)net->shape.context, rank, (long long)last);
 		return NULL;
 	}
-	if (packed)
-		return yk_network_packed_loss(net, field(windows, 0), field(windows, 1),
-					      field(windows, 2), 0);
-	return net->model->loss(net, yoke_slice(windows, 1, 0, tokens, 1),
-				yoke_slice(windows, 1, 1, tokens + 1, 1), 0);
+	net->trains = m->trains;
+	yoke_tensor *loss =
+		packed ? yk_network_packed_loss(net, field(windows, 0), field(windows, 1),
+						field(windows, 2), 0) :
+			 net->model->loss(net, yoke_slice(windows, 1, 0, tokens, 1),
+					  yoke_slice(windows, 1, 1, tokens + 1, 1), 0);
+	net->trains = false;
+	return loss;
 }

@@ -19,6 +19,7 @@ struct yoke_model {
 	struct yk_pretrained is;
 	char *path;
 	yoke_tokenizer *tokenizer; // NULL: not opened yet
+	bool trains;               // losses apply the dropout of adapters
 };
 
 // Settings of sentence-transformers' folders, and of GGUF files.

@@ -93,6 +93,7 @@ void yk_network_unadapt(struct yk_network *n)
 	free(n->adapter);
 	n->adapter = NULL;
 	n->adapters = 0;
+	n->adapter_dropout = 0;
 }
 
 // ---- lists of layers ----
