@@ -154,7 +154,8 @@ YOKE_API void yoke_generation_free(yoke_generation *); // NULL is fine
 //	..                                                   // yoke_fit, whose loss is yoke_model_loss
 //	yoke_model_save_adapter(m, "adapter", 0);
 //
-// With the same settings the losses have the bits of those of `yoke train init= lora=`.
+// With the same settings the losses have the bits of those of `yoke train init= lora=`, if a model with
+// two sets of RoPE factors (longrope) is opened with the context of the run.
 
 // Low-rank adapters (LoRA, Hu et al. 2021): the weights W of chosen matrices are frozen, and may be
 // quantized; the model computes y = W x + alpha/rank B (A x).

@@ -104,6 +104,13 @@ static const struct yoke_lora_options lora = {
 	.size = sizeof lora, .rank = 3, .alpha = 6, .targets = "all", .seed = 1
 };
 
+// The context of the run decides which factors of longrope are used.
+static yoke_model *open_for_training(const char *path, const char *dtype)
+{
+	const struct yoke_model_options o = { .size = sizeof o, .context = 8, .dtype = dtype };
+	return yoke_model_open(path, &o);
+}
+
 static void test_family(const struct recorded *r)
 {
 	struct tensors all = tensors_of(r);
@@ -114,7 +121,7 @@ static void test_family(const struct recorded *r)
 	tensors_free(&all);
 	snprintf(run, sizeof run, "%s/%s-run", folder, r->name);
 	snprintf(adapter, sizeof adapter, "%s/%s-adapter", folder, r->name);
-	yoke_model *m = yoke_model_open(path, NULL);
+	yoke_model *m = open_for_training(path, NULL);
 	logits(m, before);
 	const int weights = yoke_model_parameters(m, 0, NULL, NULL);
 	int e = yoke_model_adapt(m, &lora);
@@ -141,11 +148,9 @@ static void test_family(const struct recorded *r)
 	yoke_error_clear();
 	yoke_module_free(net);
 
-	yoke_model *other = yoke_model_open(
-		path, &(struct yoke_model_options){ .size = sizeof(struct yoke_model_options),
-						    .dtype = "f32" });
+	yoke_model *other = open_for_training(path, "f32");
 	e = yoke_model_load_adapter(other, adapter);
-	yoke_model *plain = yoke_model_open(path, NULL);
+	yoke_model *plain = open_for_training(path, NULL);
 	if (e == 0)
 		e = yoke_model_load_adapter(plain, run);
 	ok(e == 0 && logits(plain, again) && !memcmp(after, again, sizeof after),
