@@ -16,13 +16,15 @@ static struct yk_value undefined_error(struct yk_render *r, struct yk_value v)
 
 // ---- operators ----
 
-static struct yk_value type_error(struct yk_render *r, const char *op, struct yk_value a, struct yk_value b)
+static struct yk_value type_error(struct yk_render *r, const char *op, struct yk_value a,
+				  struct yk_value b)
 {
 	if (a.kind == YK_V_UNDEFINED)
 		return undefined_error(r, a);
 	if (b.kind == YK_V_UNDEFINED)
 		return undefined_error(r, b);
-	return yk_render_fail(r, YOKE_EFORMAT, "'%s' %s '%s' is not possible", yk_v_type(a), op, yk_v_type(b));
+	return yk_render_fail(r, YOKE_EFORMAT, "'%s' %s '%s' is not possible", yk_v_type(a), op,
+			      yk_v_type(b));
 }
 
 static struct yk_value join_strings(struct yk_render *r, struct yk_value a, struct yk_value b)
@@ -47,7 +49,8 @@ static struct yk_value repeat(struct yk_render *r, struct yk_value v, int64_t ti
 	struct yk_text to = { 0 };
 	const size_t n = v.kind == YK_V_STRING ? v.s->n : v.list->n * sizeof(struct yk_value);
 	if (times > 0 && n > 0 && times > YK_RENDER_MEMORY / (int64_t)n)
-		return yk_render_fail(r, YOKE_ERANGE, "a %s is repeated %lld times", yk_v_type(v), (long long)times);
+		return yk_render_fail(r, YOKE_ERANGE, "a %s is repeated %lld times", yk_v_type(v),
+				      (long long)times);
 	if (v.kind == YK_V_STRING) {
 		for (int64_t i = 0; i < times && n && yk_render_charge(r, 1); i++)
 			yk_text_add(&to, v.s, v.s->s, v.s->n);
@@ -77,22 +80,16 @@ static struct yk_value floats(struct yk_render *r, enum yk_sign s, double a, dou
 	if ((s == YK_DIV || s == YK_FLOORDIV || s == YK_MOD) && b == 0)
 		return yk_render_fail(r, YOKE_EFORMAT, "division by zero");
 	switch (s) {
-	case YK_ADD:
-		return yk_v_float(a + b);
-	case YK_SUB:
-		return yk_v_float(a - b);
-	case YK_MUL:
-		return yk_v_float(a * b);
-	case YK_DIV:
-		return yk_v_float(a / b);
-	case YK_FLOORDIV:
-		return yk_v_float(floor(a / b));
+	case YK_ADD: return yk_v_float(a + b);
+	case YK_SUB: return yk_v_float(a - b);
+	case YK_MUL: return yk_v_float(a * b);
+	case YK_DIV: return yk_v_float(a / b);
+	case YK_FLOORDIV: return yk_v_float(floor(a / b));
 	case YK_MOD: {
 		const double m = fmod(a, b);
 		return yk_v_float(m != 0 && (m < 0) != (b < 0) ? m + b : m);
 	}
-	default:
-		return yk_v_float(pow(a, b));
+	default: return yk_v_float(pow(a, b));
 	}
 }
 
@@ -135,10 +132,13 @@ static struct yk_value integers(struct yk_render *r, enum yk_sign s, int64_t a, 
 	return over ? yk_render_fail(r, YOKE_ERANGE, "an integer exceeds 64 bits") : yk_v_int(to);
 }
 
-struct yk_value yk_v_binary(struct yk_render *r, enum yk_sign s, struct yk_value a, struct yk_value b)
+struct yk_value yk_v_binary(struct yk_render *r, enum yk_sign s, struct yk_value a,
+			    struct yk_value b)
 {
-	static const char *const names[] = { [YK_ADD] = "+", [YK_SUB] = "-", [YK_MUL] = "*", [YK_DIV] = "/",
-					     [YK_FLOORDIV] = "//", [YK_MOD] = "%", [YK_POW] = "**" };
+	static const char *const names[] = {
+		[YK_ADD] = "+",       [YK_SUB] = "-", [YK_MUL] = "*", [YK_DIV] = "/",
+		[YK_FLOORDIV] = "//", [YK_MOD] = "%", [YK_POW] = "**"
+	};
 	const bool lists = a.kind == YK_V_LIST || a.kind == YK_V_TUPLE;
 	if (r->failed)
 		return yk_v_undefined(NULL);
@@ -154,7 +154,8 @@ struct yk_value yk_v_binary(struct yk_render *r, enum yk_sign s, struct yk_value
 		return join_lists(r, a, b);
 	if (s == YK_MUL && (lists || a.kind == YK_V_STRING) && yk_v_integral(b))
 		return repeat(r, a, yk_v_int_of(b));
-	if (s == YK_MUL && yk_v_integral(a) && (b.kind == YK_V_STRING || b.kind == YK_V_LIST || b.kind == YK_V_TUPLE))
+	if (s == YK_MUL && yk_v_integral(a) &&
+	    (b.kind == YK_V_STRING || b.kind == YK_V_LIST || b.kind == YK_V_TUPLE))
 		return repeat(r, b, yk_v_int_of(a));
 	return type_error(r, names[s], a, b);
 }
@@ -165,18 +166,15 @@ static bool ordered(struct yk_render *r, enum yk_sign s, struct yk_value a, stru
 		type_error(r, "<", a, b);
 		return false;
 	}
-	if (yk_v_number(a) && yk_v_number(b) && (isnan(yk_v_float_of(a)) || isnan(yk_v_float_of(b))))
+	if (yk_v_number(a) && yk_v_number(b) &&
+	    (isnan(yk_v_float_of(a)) || isnan(yk_v_float_of(b))))
 		return false;
 	const int order = yk_v_compare(r, a, b);
 	switch (s) {
-	case YK_LT:
-		return order < 0;
-	case YK_LE:
-		return order <= 0;
-	case YK_GT:
-		return order > 0;
-	default:
-		return order >= 0;
+	case YK_LT: return order < 0;
+	case YK_LE: return order <= 0;
+	case YK_GT: return order > 0;
+	default: return order >= 0;
 	}
 }
 
@@ -215,7 +213,8 @@ static struct yk_value missing(struct yk_render *r, const char *name, size_t n)
 }
 
 // A method, if the type has one of that name.
-static bool method(struct yk_render *r, struct yk_value of, const char *name, size_t n, struct yk_value *to)
+static bool method(struct yk_render *r, struct yk_value of, const char *name, size_t n,
+		   struct yk_value *to)
 {
 	const struct yk_function *f = yk_method_find(of.kind, name, n);
 	struct yk_method *m = f ? yk_render_alloc(r, sizeof *m) : NULL;
@@ -223,7 +222,8 @@ static bool method(struct yk_render *r, struct yk_value of, const char *name, si
 		return false;
 	if (m)
 		*m = (struct yk_method){ of, f };
-	*to = !m || !f->call ? missing(r, name, n) : (struct yk_value){ .kind = YK_V_METHOD, .method = m };
+	*to = !m || !f->call ? missing(r, name, n) :
+			       (struct yk_value){ .kind = YK_V_METHOD, .method = m };
 	return true;
 }
 
@@ -256,7 +256,8 @@ struct yk_value yk_v_attr(struct yk_render *r, struct yk_value of, const char *n
 	if (method(r, of, name, n, &v))
 		return v;
 	if (of.kind == YK_V_DICT || of.kind == YK_V_NAMESPACE)
-		member = yk_render_charge(r, of.dict->n / 32) ? yk_dict_get(of.dict, name, n) : NULL;
+		member =
+			yk_render_charge(r, of.dict->n / 32) ? yk_dict_get(of.dict, name, n) : NULL;
 	return member ? *member : missing(r, name, n);
 }
 
@@ -268,14 +269,19 @@ struct yk_value yk_v_item(struct yk_render *r, struct yk_value of, struct yk_val
 		return yk_v_undefined(NULL);
 	if (of.kind == YK_V_UNDEFINED)
 		return undefined_error(r, of);
-	if (key.kind == YK_V_SLICE && (of.kind == YK_V_STRING || of.kind == YK_V_LIST || of.kind == YK_V_TUPLE || (of.kind == YK_V_VIEW && of.list->text)))
+	if (key.kind == YK_V_SLICE &&
+	    (of.kind == YK_V_STRING || of.kind == YK_V_LIST || of.kind == YK_V_TUPLE ||
+	     (of.kind == YK_V_VIEW && of.list->text)))
 		return yk_v_slice(r, of, key);
 	if (of.kind == YK_V_DICT) {
-		if (key.kind != YK_V_LIST && key.kind != YK_V_DICT && key.kind != YK_V_SLICE) // these are no keys of dicts
+		if (key.kind != YK_V_LIST && key.kind != YK_V_DICT &&
+		    key.kind != YK_V_SLICE) // these are no keys of dicts
 			member = yk_dict_find(r, of.dict, key);
 		if (member)
 			return *member;
-	} else if (yk_v_integral(key) && (of.kind == YK_V_STRING || of.kind == YK_V_LIST || of.kind == YK_V_TUPLE || (of.kind == YK_V_VIEW && of.list->text))) {
+	} else if (yk_v_integral(key) &&
+		   (of.kind == YK_V_STRING || of.kind == YK_V_LIST || of.kind == YK_V_TUPLE ||
+		    (of.kind == YK_V_VIEW && of.list->text))) {
 		return element(r, of, yk_v_int_of(key));
 	}
 	if (key.kind != YK_V_STRING)
@@ -287,7 +293,8 @@ struct yk_value yk_v_item(struct yk_render *r, struct yk_value of, struct yk_val
 
 // ---- calls ----
 
-static void put_named(struct yk_render *r, struct yk_args *a, struct yk_value name, struct yk_value v)
+static void put_named(struct yk_render *r, struct yk_args *a, struct yk_value name,
+		      struct yk_value v)
 {
 	if (!a->named) {
 		const struct yk_value d = yk_v_dict(r);
@@ -310,7 +317,8 @@ struct yk_args yk_eval_args(struct yk_render *r, struct yk_frame *f, const struc
 	struct yk_args a = { 0 };
 	struct yk_value all = yk_v_list(r, YK_V_LIST, 0);
 	for (const struct yk_node *x = list; x && !r->failed; x = x->next) {
-		const bool special = x->kind == YK_N_KEYWORD || x->kind == YK_N_STAR || x->kind == YK_N_STARS;
+		const bool special =
+			x->kind == YK_N_KEYWORD || x->kind == YK_N_STAR || x->kind == YK_N_STARS;
 		const struct yk_value v = yk_eval(r, f, special ? x->a : x);
 		if (r->failed)
 			break;
@@ -334,7 +342,8 @@ struct yk_args yk_eval_args(struct yk_render *r, struct yk_frame *f, const struc
 }
 
 // Methods of a string that is marked as safe return strings that are marked as safe.
-static struct yk_value method_call(struct yk_render *r, const struct yk_method *m, const struct yk_args *a)
+static struct yk_value method_call(struct yk_render *r, const struct yk_method *m,
+				   const struct yk_args *a)
 {
 	struct yk_value v = yk_function_call(r, m->function, m->self, a);
 	if (!m->self.markup || r->failed)
@@ -360,7 +369,8 @@ struct yk_value yk_call_value(struct yk_render *r, struct yk_value callee, const
 		else if (callee.kind == YK_V_UNDEFINED)
 			v = undefined_error(r, callee);
 		else
-			v = yk_render_fail(r, YOKE_EFORMAT, "'%s' cannot be called", yk_v_type(callee));
+			v = yk_render_fail(r, YOKE_EFORMAT, "'%s' cannot be called",
+					   yk_v_type(callee));
 	}
 	r->depth--;
 	return v;
@@ -368,7 +378,8 @@ struct yk_value yk_call_value(struct yk_render *r, struct yk_value callee, const
 
 // ---- expressions ----
 
-static struct yk_value name_value(struct yk_render *r, struct yk_frame *f, const struct yk_chars *name)
+static struct yk_value name_value(struct yk_render *r, struct yk_frame *f,
+				  const struct yk_chars *name)
 {
 	for (; f; f = f->up) {
 		const struct yk_value *v = yk_dict_get(&f->vars, name->s, name->n);
@@ -381,7 +392,9 @@ static struct yk_value name_value(struct yk_render *r, struct yk_frame *f, const
 
 static struct yk_value collection(struct yk_render *r, struct yk_frame *f, const struct yk_node *n)
 {
-	struct yk_value v = n->kind == YK_N_DICT ? yk_v_dict(r) : yk_v_list(r, n->kind == YK_N_LIST ? YK_V_LIST : YK_V_TUPLE, 0);
+	struct yk_value v = n->kind == YK_N_DICT ?
+				    yk_v_dict(r) :
+				    yk_v_list(r, n->kind == YK_N_LIST ? YK_V_LIST : YK_V_TUPLE, 0);
 	for (const struct yk_node *x = n->list; x && !r->failed; x = x->next) {
 		const struct yk_value a = yk_eval(r, f, n->kind == YK_N_DICT ? x->a : x);
 		if (n->kind == YK_N_DICT)
@@ -421,7 +434,8 @@ static struct yk_value negate(struct yk_render *r, struct yk_value v, bool posit
 static struct yk_value filter(struct yk_render *r, struct yk_frame *f, const struct yk_node *n)
 {
 	if (!n->function)
-		return yk_render_fail(r, YOKE_EFORMAT, "no %s is called '%.60s'", n->kind == YK_N_TEST ? "test" : "filter", n->name->s);
+		return yk_render_fail(r, YOKE_EFORMAT, "no %s is called '%.60s'",
+				      n->kind == YK_N_TEST ? "test" : "filter", n->name->s);
 	const struct yk_value self = yk_eval(r, f, n->a);
 	const struct yk_args a = yk_eval_args(r, f, n->list);
 	return r->failed ? self : yk_function_call(r, n->function, self, &a);
@@ -431,54 +445,38 @@ static struct yk_value evaluate(struct yk_render *r, struct yk_frame *f, const s
 {
 	struct yk_value a;
 	switch (n->kind) {
-	case YK_N_CONST:
-		return n->value;
-	case YK_N_NAME:
-		return name_value(r, f, n->name);
+	case YK_N_CONST: return n->value;
+	case YK_N_NAME: return name_value(r, f, n->name);
 	case YK_N_LIST:
 	case YK_N_TUPLE:
-	case YK_N_DICT:
-		return collection(r, f, n);
+	case YK_N_DICT: return collection(r, f, n);
 	case YK_N_NEG:
 	case YK_N_POS:
 		a = yk_eval(r, f, n->a);
 		return r->failed ? a : negate(r, a, n->kind == YK_N_POS);
-	case YK_N_NOT:
-		return yk_v_bool(!yk_v_truth(yk_eval(r, f, n->a)));
+	case YK_N_NOT: return yk_v_bool(!yk_v_truth(yk_eval(r, f, n->a)));
 	case YK_N_BINARY:
 		a = yk_eval(r, f, n->a);
 		return yk_v_binary(r, n->sign, a, yk_eval(r, f, n->b));
-	case YK_N_CONCAT:
-		return concat(r, f, n);
-	case YK_N_COMPARE:
-		return compare(r, f, n);
-	case YK_N_AND:
-		a = yk_eval(r, f, n->a);
-		return yk_v_truth(a) ? yk_eval(r, f, n->b) : a;
-	case YK_N_OR:
-		a = yk_eval(r, f, n->a);
-		return yk_v_truth(a) ? a : yk_eval(r, f, n->b);
+	case YK_N_CONCAT: return concat(r, f, n);
+	case YK_N_COMPARE: return compare(r, f, n);
+	case YK_N_AND: a = yk_eval(r, f, n->a); return yk_v_truth(a) ? yk_eval(r, f, n->b) : a;
+	case YK_N_OR: a = yk_eval(r, f, n->a); return yk_v_truth(a) ? a : yk_eval(r, f, n->b);
 	case YK_N_COND:
 		if (yk_v_truth(yk_eval(r, f, n->a)))
 			return yk_eval(r, f, n->b);
 		return n->c ? yk_eval(r, f, n->c) : yk_v_undefined(NULL);
-	case YK_N_ATTR:
-		return yk_v_attr(r, yk_eval(r, f, n->a), n->name->s, n->name->n);
-	case YK_N_ITEM:
-		a = yk_eval(r, f, n->a);
-		return yk_v_item(r, a, yk_eval(r, f, n->b));
-	case YK_N_SLICE:
-		return slice(r, f, n);
+	case YK_N_ATTR: return yk_v_attr(r, yk_eval(r, f, n->a), n->name->s, n->name->n);
+	case YK_N_ITEM: a = yk_eval(r, f, n->a); return yk_v_item(r, a, yk_eval(r, f, n->b));
+	case YK_N_SLICE: return slice(r, f, n);
 	case YK_N_CALL: {
 		a = yk_eval(r, f, n->a);
 		const struct yk_args args = yk_eval_args(r, f, n->list);
 		return r->failed ? a : yk_call_value(r, a, &args);
 	}
 	case YK_N_FILTER:
-	case YK_N_TEST:
-		return filter(r, f, n);
-	default:
-		return yk_v_undefined(NULL);
+	case YK_N_TEST: return filter(r, f, n);
+	default: return yk_v_undefined(NULL);
 	}
 }
 

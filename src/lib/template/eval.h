@@ -21,14 +21,15 @@ struct yk_loop {
 	const struct yk_items *items;
 	int64_t index, depth;
 	const struct yk_node *node;
-	struct yk_frame *frame; // around the loop
+	struct yk_frame *frame;  // around the loop
 	struct yk_value changed; // last arguments of changed()
 };
 
 enum { YK_SIGNAL_NONE, YK_SIGNAL_BREAK, YK_SIGNAL_CONTINUE };
 
 struct yk_frame *yk_frame_new(struct yk_render *, struct yk_frame *up);
-void yk_frame_set(struct yk_render *, struct yk_frame *, const struct yk_chars *name, struct yk_value);
+void yk_frame_set(struct yk_render *, struct yk_frame *, const struct yk_chars *name,
+		  struct yk_value);
 
 struct yk_value yk_eval(struct yk_render *, struct yk_frame *, const struct yk_node *);
 struct yk_args yk_eval_args(struct yk_render *, struct yk_frame *, const struct yk_node *list);

@@ -14,7 +14,8 @@
 // ---- attributes of elements ----
 
 // "a.b.0": attributes and items one after another; `otherwise` for an undefined one.
-static struct yk_value attribute_of(struct yk_render *r, struct yk_value v, struct yk_value path, struct yk_value otherwise)
+static struct yk_value attribute_of(struct yk_render *r, struct yk_value v, struct yk_value path,
+				    struct yk_value otherwise)
 {
 	if (path.kind != YK_V_STRING) {
 		v = yk_v_item(r, v, path);
@@ -38,7 +39,8 @@ static struct yk_value attribute_of(struct yk_render *r, struct yk_value v, stru
 static const struct yk_value absent = { .kind = YK_V_ABSENT };
 
 // The key of an element for sorting and grouping.
-static struct yk_value key_of(struct yk_render *r, struct yk_value v, struct yk_value path, bool sensitive)
+static struct yk_value key_of(struct yk_render *r, struct yk_value v, struct yk_value path,
+			      bool sensitive)
 {
 	if (yk_v_given(path) && path.kind != YK_V_NONE)
 		v = attribute_of(r, v, path, absent);
@@ -46,15 +48,18 @@ static struct yk_value key_of(struct yk_render *r, struct yk_value v, struct yk_
 }
 
 // For several attributes, separated by commas: a list of keys.
-static struct yk_value sort_key(struct yk_render *r, struct yk_value v, struct yk_value path, bool sensitive)
+static struct yk_value sort_key(struct yk_render *r, struct yk_value v, struct yk_value path,
+				bool sensitive)
 {
 	if (path.kind != YK_V_STRING || !memchr(path.s->s, ',', path.s->n))
 		return key_of(r, v, path, sensitive);
 	struct yk_value keys = yk_v_list(r, YK_V_LIST, 0);
-	for (const char *at = path.s->s, *end = at + path.s->n, *stop; at <= end && !r->failed; at = stop + 1) {
+	for (const char *at = path.s->s, *end = at + path.s->n, *stop; at <= end && !r->failed;
+	     at = stop + 1) {
 		stop = memchr(at, ',', (size_t)(end - at));
 		stop = stop ? stop : end;
-		yk_v_append(r, keys, key_of(r, v, yk_v_string(r, at, (size_t)(stop - at)), sensitive));
+		yk_v_append(r, keys,
+			    key_of(r, v, yk_v_string(r, at, (size_t)(stop - at)), sensitive));
 		if (stop == end)
 			break;
 	}
@@ -86,7 +91,8 @@ static void sort_pairs(struct yk_render *r, struct yk_pair *p, size_t n, bool re
 		memcpy(p, from, n * sizeof *p);
 }
 
-static struct yk_pair *keyed(struct yk_render *r, const struct yk_items *l, struct yk_value path, bool sensitive)
+static struct yk_pair *keyed(struct yk_render *r, const struct yk_items *l, struct yk_value path,
+			     bool sensitive)
 {
 	struct yk_pair *p = l ? yk_render_alloc(r, l->n * sizeof *p + 1) : NULL;
 	for (size_t i = 0; p && i < l->n && !r->failed; i++)
@@ -125,7 +131,10 @@ static struct yk_value items_of(struct yk_render *r, struct yk_value v, enum yk_
 	struct yk_value list = yk_v_list(r, kind, 0);
 	if (v.kind != YK_V_DICT)
 		return v.kind == YK_V_UNDEFINED && kind == YK_V_ITERATOR ?
-			       list : yk_render_fail(r, YOKE_EFORMAT, "the pairs of a dict are wanted, not of '%s'", yk_v_type(v));
+			       list :
+			       yk_render_fail(r, YOKE_EFORMAT,
+					      "the pairs of a dict are wanted, not of '%s'",
+					      yk_v_type(v));
 	for (size_t i = 0; i < v.dict->n && !r->failed; i++)
 		yk_v_append(r, list, pair_of(r, v.dict->pair[i].key, v.dict->pair[i].value));
 	return list;
@@ -143,14 +152,17 @@ static struct yk_value dictsort(struct yk_render *r, struct yk_value v, const st
 	const struct yk_value pairs = items_of(r, v, YK_V_LIST);
 	if (by.kind != YK_V_NONE && !yk_v_is_string(by, "key") && !yk_v_is_string(by, "value"))
 		return yk_render_fail(r, YOKE_EFORMAT, "dictsort sorts by 'key' or 'value'");
-	struct yk_pair *p = r->failed ? NULL : keyed(r, pairs.list, yk_v_int(yk_v_is_string(by, "value")), yk_arg_truth(a, 0, false));
+	struct yk_pair *p = r->failed ? NULL :
+					keyed(r, pairs.list, yk_v_int(yk_v_is_string(by, "value")),
+					      yk_arg_truth(a, 0, false));
 	if (!p)
 		return v;
 	sort_pairs(r, p, pairs.list->n, yk_arg_truth(a, 2, false));
 	return values_of(r, p, pairs.list->n);
 }
 
-static struct yk_value extreme(struct yk_render *r, struct yk_value v, const struct yk_args *a, int sign)
+static struct yk_value extreme(struct yk_render *r, struct yk_value v, const struct yk_args *a,
+			       int sign)
 {
 	const struct yk_items *l = yk_v_iterate(r, v);
 	struct yk_pair *p = keyed(r, l, a->v[1], yk_arg_truth(a, 0, false));
@@ -202,7 +214,9 @@ static struct yk_value groupby(struct yk_render *r, struct yk_value v, const str
 	for (size_t i = 0; i < l->n && !r->failed; i++) {
 		if (i == 0 || !yk_v_equal(r, p[i].key, p[i - 1].key)) {
 			group = yk_v_list(r, YK_V_LIST, 0);
-			yk_v_append(r, groups, pair_of(r, attribute_of(r, p[i].value, a->v[0], a->v[1]), group));
+			yk_v_append(
+				r, groups,
+				pair_of(r, attribute_of(r, p[i].value, a->v[0], a->v[1]), group));
 		}
 		if (!r->failed)
 			yk_v_append(r, group, p[i].value);
@@ -214,41 +228,51 @@ static struct yk_value groupby(struct yk_render *r, struct yk_value v, const str
 
 static struct yk_args rest_of(const struct yk_args *a, size_t first)
 {
-	return (struct yk_args){ a->n > first ? a->v + first : NULL, a->n > first ? a->n - first : 0, a->named };
+	return (struct yk_args){ a->n > first ? a->v + first : NULL,
+				 a->n > first ? a->n - first : 0, a->named };
 }
 
 static struct yk_value map(struct yk_render *r, struct yk_value v, const struct yk_args *a)
 {
-	const struct yk_value *path = a->named && !a->n ? yk_dict_get(a->named, "attribute", 9) : NULL;
+	const struct yk_value *path =
+		a->named && !a->n ? yk_dict_get(a->named, "attribute", 9) : NULL;
 	const struct yk_value *otherwise = path ? yk_dict_get(a->named, "default", 7) : NULL;
-	const struct yk_function *f = a->n && a->v[0].kind == YK_V_STRING ? yk_filter_find(a->v[0].s) : NULL;
+	const struct yk_function *f =
+		a->n && a->v[0].kind == YK_V_STRING ? yk_filter_find(a->v[0].s) : NULL;
 	const struct yk_args rest = rest_of(a, 1);
 	if (!path && !f)
-		return yk_render_fail(r, YOKE_EFORMAT, "map needs the name of a filter, or attribute=");
+		return yk_render_fail(r, YOKE_EFORMAT,
+				      "map needs the name of a filter, or attribute=");
 	const struct yk_items *l = yk_v_iterate(r, v);
 	struct yk_value list = yk_v_list(r, YK_V_ITERATOR, 0);
 	for (size_t i = 0; l && i < l->n && !r->failed; i++)
-		yk_v_append(r, list, path ? attribute_of(r, l->v[i], *path, otherwise ? *otherwise : absent) :
-					    yk_function_call(r, f, l->v[i], &rest));
+		yk_v_append(
+			r, list,
+			path ? attribute_of(r, l->v[i], *path, otherwise ? *otherwise : absent) :
+			       yk_function_call(r, f, l->v[i], &rest));
 	return list;
 }
 
-static struct yk_value select_where(struct yk_render *r, struct yk_value v, const struct yk_args *a, bool by_attribute, bool keep)
+static struct yk_value select_where(struct yk_render *r, struct yk_value v, const struct yk_args *a,
+				    bool by_attribute, bool keep)
 {
 	const size_t off = by_attribute;
 	const bool tested = a->n > off;
-	const struct yk_function *f = tested && a->v[off].kind == YK_V_STRING ? yk_test_find(a->v[off].s) : NULL;
+	const struct yk_function *f =
+		tested && a->v[off].kind == YK_V_STRING ? yk_test_find(a->v[off].s) : NULL;
 	const struct yk_args rest = rest_of(a, off + 1);
 	struct yk_value list = yk_v_list(r, YK_V_ITERATOR, 0);
 	if (!yk_v_truth(v))
 		return list;
 	if (by_attribute && !a->n)
-		return yk_render_fail(r, YOKE_EFORMAT, "selectattr and rejectattr need an attribute");
+		return yk_render_fail(r, YOKE_EFORMAT,
+				      "selectattr and rejectattr need an attribute");
 	if (tested && !f)
 		return yk_render_fail(r, YOKE_EFORMAT, "select and reject need the name of a test");
 	const struct yk_items *l = yk_v_iterate(r, v);
 	for (size_t i = 0; l && i < l->n && !r->failed; i++) {
-		const struct yk_value x = by_attribute ? attribute_of(r, l->v[i], a->v[0], absent) : l->v[i];
+		const struct yk_value x =
+			by_attribute ? attribute_of(r, l->v[i], a->v[0], absent) : l->v[i];
 		const struct yk_value holds = f ? yk_function_call(r, f, x, &rest) : x;
 		if (!r->failed && yk_v_truth(holds) == keep)
 			yk_v_append(r, list, l->v[i]);
@@ -314,7 +338,9 @@ static struct yk_value last(struct yk_render *r, struct yk_value v, const struct
 {
 	(void)a;
 	if (v.kind == YK_V_ITERATOR)
-		return yk_render_fail(r, YOKE_EFORMAT, "the last element of a generator is not known; use list before last");
+		return yk_render_fail(
+			r, YOKE_EFORMAT,
+			"the last element of a generator is not known; use list before last");
 	const struct yk_items *l = yk_v_iterate(r, v);
 	return l && l->n ? l->v[l->n - 1] : yk_v_undefined(NULL);
 }
@@ -339,8 +365,10 @@ static struct yk_value sum(struct yk_render *r, struct yk_value v, const struct 
 	const struct yk_items *l = yk_v_iterate(r, v);
 	struct yk_value total = yk_arg(a, 1, yk_v_int(0));
 	for (size_t i = 0; l && i < l->n && !r->failed; i++)
-		total = yk_v_binary(r, YK_ADD, total, yk_v_given(a->v[0]) && a->v[0].kind != YK_V_NONE ?
-							      attribute_of(r, l->v[i], a->v[0], absent) : l->v[i]);
+		total = yk_v_binary(r, YK_ADD, total,
+				    yk_v_given(a->v[0]) && a->v[0].kind != YK_V_NONE ?
+					    attribute_of(r, l->v[i], a->v[0], absent) :
+					    l->v[i]);
 	return total;
 }
 
@@ -352,9 +380,12 @@ static struct yk_value join(struct yk_render *r, struct yk_value v, const struct
 	for (size_t i = 0; l && i < l->n && yk_render_charge(r, 1); i++) {
 		if (i && yk_v_given(a->v[0]))
 			yk_v_str(r, a->v[0], &to);
-		yk_v_str(r, path.kind == YK_V_NONE ? l->v[i] : attribute_of(r, l->v[i], path, absent), &to);
+		yk_v_str(r,
+			 path.kind == YK_V_NONE ? l->v[i] : attribute_of(r, l->v[i], path, absent),
+			 &to);
 		if ((int64_t)to.s.n > YK_RENDER_MEMORY)
-			yk_render_fail(r, YOKE_ERANGE, "join makes more than %lld MiB", (long long)(YK_RENDER_MEMORY >> 20));
+			yk_render_fail(r, YOKE_ERANGE, "join makes more than %lld MiB",
+				       (long long)(YK_RENDER_MEMORY >> 20));
 	}
 	return yk_v_built(r, &to);
 }
@@ -373,7 +404,8 @@ static struct yk_value batch(struct yk_render *r, struct yk_value v, const struc
 		if (!r->failed)
 			yk_v_append(r, row, l->v[i]);
 	}
-	while (l && l->n && fill.kind != YK_V_NONE && yk_render_charge(r, 1) && (int64_t)row.list->n < count)
+	while (l && l->n && fill.kind != YK_V_NONE && yk_render_charge(r, 1) &&
+	       (int64_t)row.list->n < count)
 		yk_v_append(r, row, fill);
 	return list;
 }
@@ -385,7 +417,8 @@ static struct yk_value slice(struct yk_render *r, struct yk_value v, const struc
 	const struct yk_items *l = yk_v_iterate(r, v);
 	struct yk_value list = yk_v_list(r, YK_V_ITERATOR, 0);
 	if (slices < 1)
-		return yk_render_fail(r, YOKE_EFORMAT, "slice needs a number of slices, not %lld", (long long)slices);
+		return yk_render_fail(r, YOKE_EFORMAT, "slice needs a number of slices, not %lld",
+				      (long long)slices);
 	size_t at = 0;
 	for (int64_t s = 0; l && s < slices && yk_render_charge(r, 1); s++) {
 		const int64_t n = (int64_t)l->n / slices + (s < (int64_t)l->n % slices);
@@ -405,10 +438,12 @@ static struct yk_value absolute(struct yk_render *r, struct yk_value v, const st
 {
 	(void)a;
 	if (!yk_v_number(v))
-		return yk_render_fail(r, YOKE_EFORMAT, "abs needs a number, not '%s'", yk_v_type(v));
+		return yk_render_fail(r, YOKE_EFORMAT, "abs needs a number, not '%s'",
+				      yk_v_type(v));
 	if (v.kind == YK_V_FLOAT)
 		return yk_v_float(fabs(v.d));
-	return yk_v_int_of(v) < 0 ? yk_v_binary(r, YK_SUB, yk_v_int(0), v) : yk_v_int(yk_v_int_of(v));
+	return yk_v_int_of(v) < 0 ? yk_v_binary(r, YK_SUB, yk_v_int(0), v) :
+				    yk_v_int(yk_v_int_of(v));
 }
 
 static struct yk_value round_to(struct yk_render *r, struct yk_value v, const struct yk_args *a)
@@ -417,26 +452,30 @@ static struct yk_value round_to(struct yk_render *r, struct yk_value v, const st
 	const struct yk_value how = yk_arg(a, 1, yk_v_none());
 	char text[400];
 	if (!yk_v_number(v))
-		return yk_render_fail(r, YOKE_EFORMAT, "round needs a number, not '%s'", yk_v_type(v));
+		return yk_render_fail(r, YOKE_EFORMAT, "round needs a number, not '%s'",
+				      yk_v_type(v));
 	const double d = yk_v_float_of(v), power = pow(10, (double)precision);
 	if (yk_v_is_string(how, "ceil"))
 		return yk_v_float(ceil(d * power) / power);
 	if (yk_v_is_string(how, "floor"))
 		return yk_v_float(floor(d * power) / power);
 	if (how.kind != YK_V_NONE && !yk_v_is_string(how, "common"))
-		return yk_render_fail(r, YOKE_EFORMAT, "round: the method is common, ceil or floor");
+		return yk_render_fail(r, YOKE_EFORMAT,
+				      "round: the method is common, ceil or floor");
 	if (v.kind != YK_V_FLOAT && precision >= 0)
 		return yk_v_int(yk_v_int_of(v));
 	if (precision < 0 || precision > 60 || !isfinite(d)) {
 		const double rounded = precision < 0 ? rint(d * power) / power : d;
 		return v.kind == YK_V_FLOAT ? yk_v_float(rounded) : yk_v_int((int64_t)rounded);
 	}
-	yk_snprintf(text, sizeof text, "%.*f", (int)precision, d); // rounds the exact value, half to even
+	yk_snprintf(text, sizeof text, "%.*f", (int)precision,
+		    d); // rounds the exact value, half to even
 	return yk_v_float(yk_strtod(text, NULL));
 }
 
 // A number in the text, as Python's int() and float() read it.
-static bool text_number(struct yk_render *r, struct yk_value v, int64_t base, bool real, struct yk_value *to)
+static bool text_number(struct yk_render *r, struct yk_value v, int64_t base, bool real,
+			struct yk_value *to)
 {
 	size_t from, end;
 	char text[400], *stop;
@@ -457,7 +496,10 @@ static bool text_number(struct yk_render *r, struct yk_value v, int64_t base, bo
 	if (!n || n - sign > 18 || strspn(text + sign, "0123456789abcdefABCDEFxXoO") != n - sign)
 		return false;
 	const char prefix = text[sign] == '0' ? text[sign + 1] | 32 : 0;
-	const size_t skip = (base == 16 && prefix == 'x') || (base == 8 && prefix == 'o') || (base == 2 && prefix == 'b') ? sign + 2 : sign;
+	const size_t skip = (base == 16 && prefix == 'x') || (base == 8 && prefix == 'o') ||
+					    (base == 2 && prefix == 'b') ?
+				    sign + 2 :
+				    sign;
 	if (base < 2 || base > 36 || !text[skip])
 		return false;
 	const int64_t i = strtoll(text + skip, &stop, (int)base);
@@ -485,7 +527,9 @@ static struct yk_value float_of(struct yk_render *r, struct yk_value v, const st
 	struct yk_value to;
 	if (yk_v_number(v))
 		return yk_v_float(yk_v_float_of(v));
-	return v.kind == YK_V_STRING && text_number(r, v, 10, true, &to) ? to : yk_arg(a, 0, yk_v_float(0));
+	return v.kind == YK_V_STRING && text_number(r, v, 10, true, &to) ?
+		       to :
+		       yk_arg(a, 0, yk_v_float(0));
 }
 
 // ---- strings ----
@@ -497,7 +541,8 @@ static struct yk_value string(struct yk_render *r, struct yk_value v, const stru
 }
 
 // Filters that are methods of strings, for which other values become strings.
-static struct yk_value by_method(struct yk_render *r, struct yk_value v, const struct yk_args *a, const char *name)
+static struct yk_value by_method(struct yk_render *r, struct yk_value v, const struct yk_args *a,
+				 const char *name)
 {
 	struct yk_value s = yk_v_to_string(r, v);
 	if (r->failed)
@@ -557,9 +602,12 @@ static struct yk_value title(struct yk_render *r, struct yk_value v, const struc
 
 static struct yk_value replace(struct yk_render *r, struct yk_value v, const struct yk_args *a)
 {
-	const struct yk_value s = yk_v_to_string(r, v), old = yk_v_to_string(r, a->v[0]), by = yk_v_to_string(r, a->v[1]);
+	const struct yk_value s = yk_v_to_string(r, v), old = yk_v_to_string(r, a->v[0]),
+			      by = yk_v_to_string(r, a->v[1]);
 	const struct yk_value count = yk_arg(a, 2, yk_v_none());
-	return r->failed ? s : yk_v_replace(r, s.s, old.s, by.s, count.kind == YK_V_NONE ? -1 : yk_arg_int(r, a, 2, -1));
+	return r->failed ? s :
+			   yk_v_replace(r, s.s, old.s, by.s,
+					count.kind == YK_V_NONE ? -1 : yk_arg_int(r, a, 2, -1));
 }
 
 static struct yk_value indent(struct yk_render *r, struct yk_value v, const struct yk_args *a)
@@ -568,17 +616,22 @@ static struct yk_value indent(struct yk_render *r, struct yk_value v, const stru
 	const bool first_too = yk_arg_truth(a, 1, false), blank = yk_arg_truth(a, 2, false);
 	struct yk_text by = { 0 }, to = { 0 };
 	if (v.kind != YK_V_STRING)
-		return yk_render_fail(r, YOKE_EFORMAT, "indent needs a string, not '%s'", yk_v_type(v));
+		return yk_render_fail(r, YOKE_EFORMAT, "indent needs a string, not '%s'",
+				      yk_v_type(v));
 	if (width.kind == YK_V_STRING)
 		yk_text_add(&by, width.s, width.s->s, width.s->n);
-	for (int64_t i = 0; width.kind != YK_V_STRING && i < yk_arg_int(r, a, 0, 4) && yk_render_charge(r, 1); i++)
+	for (int64_t i = 0;
+	     width.kind != YK_V_STRING && i < yk_arg_int(r, a, 0, 4) && yk_render_charge(r, 1); i++)
 		yk_text_add(&by, NULL, " ", 1);
 	const struct yk_value indentation = yk_v_built(r, &by);
 	// a final newline makes an empty last line count
-	const struct yk_value text = yk_v_binary(r, YK_ADD, yk_v_part(r, v.s, v.s->s, v.s->n), yk_v_text(r, "\n"));
+	const struct yk_value text =
+		yk_v_binary(r, YK_ADD, yk_v_part(r, v.s, v.s->s, v.s->n), yk_v_text(r, "\n"));
 	struct yk_value keep = absent;
 	const struct yk_args none = { .v = &keep, .n = 1 };
-	const struct yk_value lines = r->failed ? text : yk_method_find(YK_V_STRING, "splitlines", 10)->call(r, text, &none);
+	const struct yk_value lines =
+		r->failed ? text :
+			    yk_method_find(YK_V_STRING, "splitlines", 10)->call(r, text, &none);
 	for (size_t i = 0; !r->failed && i < lines.list->n; i++) {
 		const struct yk_chars *line = lines.list->v[i].s;
 		if (i)
@@ -588,7 +641,8 @@ static struct yk_value indent(struct yk_render *r, struct yk_value v, const stru
 		yk_text_add(&to, line, line->s, line->n);
 		yk_render_charge(r, indentation.s->n / 64);
 		if ((int64_t)to.s.n > YK_RENDER_MEMORY)
-			yk_render_fail(r, YOKE_ERANGE, "indent makes more than %lld MiB", (long long)(YK_RENDER_MEMORY >> 20));
+			yk_render_fail(r, YOKE_ERANGE, "indent makes more than %lld MiB",
+				       (long long)(YK_RENDER_MEMORY >> 20));
 	}
 	return yk_v_built(r, &to);
 }
@@ -598,13 +652,20 @@ static struct yk_value truncate(struct yk_render *r, struct yk_value v, const st
 	const int64_t length_max = yk_arg_int(r, a, 0, 255), leeway = yk_arg_int(r, a, 3, 5);
 	const bool cut = yk_arg_truth(a, 1, false);
 	const struct yk_value end = yk_arg(a, 2, yk_v_text(r, "..."));
-	if (v.kind != YK_V_STRING || end.kind != YK_V_STRING || length_max < (int64_t)end.s->chars || leeway < 0)
+	if (v.kind != YK_V_STRING || end.kind != YK_V_STRING ||
+	    length_max < (int64_t)end.s->chars || leeway < 0)
 		return yk_render_fail(r, YOKE_EFORMAT, "truncate: the arguments do not fit");
 	if ((int64_t)v.s->chars <= length_max + leeway)
 		return v;
-	const struct yk_value kept = yk_v_part(r, v.s, v.s->s, yk_chars_offset(v.s, length_max - (int64_t)end.s->chars));
+	const struct yk_value kept =
+		yk_v_part(r, v.s, v.s->s, yk_chars_offset(v.s, length_max - (int64_t)end.s->chars));
 	const char *blank = cut || r->failed ? NULL : memrchr(kept.s->s, ' ', kept.s->n);
-	return r->failed ? kept : yk_v_binary(r, YK_ADD, blank ? yk_v_part(r, kept.s, kept.s->s, (size_t)(blank - kept.s->s)) : kept, end);
+	return r->failed ? kept :
+			   yk_v_binary(r, YK_ADD,
+				       blank ? yk_v_part(r, kept.s, kept.s->s,
+							 (size_t)(blank - kept.s->s)) :
+					       kept,
+				       end);
 }
 
 static struct yk_value wordcount(struct yk_render *r, struct yk_value v, const struct yk_args *a)
@@ -629,11 +690,14 @@ static struct yk_value urlencode(struct yk_render *r, struct yk_value v, const s
 	struct yk_text to = { 0 };
 	(void)a;
 	if (v.kind == YK_V_DICT || yk_v_listed(v))
-		return yk_render_fail(r, YOKE_EFORMAT, "urlencode takes a string here, not '%s'", yk_v_type(v));
+		return yk_render_fail(r, YOKE_EFORMAT, "urlencode takes a string here, not '%s'",
+				      yk_v_type(v));
 	for (size_t i = 0; !r->failed && i < s.s->n; i++) {
 		const unsigned char c = (unsigned char)s.s->s[i];
 		const char code[] = { '%', hex[c >> 4], hex[c & 15] };
-		const bool plain = c < 0x80 && c && (((c | 32) >= 'a' && (c | 32) <= 'z') || (c >= '0' && c <= '9') || strchr("_.-~/", c));
+		const bool plain = c < 0x80 && c &&
+				   (((c | 32) >= 'a' && (c | 32) <= 'z') ||
+				    (c >= '0' && c <= '9') || strchr("_.-~/", c));
 		const size_t begin = to.s.n;
 		yk_text_add(&to, NULL, plain ? (const char *)&c : code, plain ? 1 : 3);
 		yk_text_derive(&to, begin, s.s, s.s->s + i);
@@ -667,7 +731,8 @@ static struct yk_value format(struct yk_render *r, struct yk_value v, const stru
 	const struct yk_value s = yk_v_to_string(r, v);
 	struct yk_value values = yk_v_list(r, YK_V_TUPLE, 0);
 	if (a->n && a->named)
-		return yk_render_fail(r, YOKE_EFORMAT, "format takes values with names or without, not both");
+		return yk_render_fail(r, YOKE_EFORMAT,
+				      "format takes values with names or without, not both");
 	for (size_t i = 0; i < a->n && !r->failed; i++)
 		yk_v_append(r, values, a->v[i]);
 	if (a->named)
@@ -675,16 +740,21 @@ static struct yk_value format(struct yk_render *r, struct yk_value v, const stru
 	return r->failed ? s : yk_format_percent(r, s.s, values);
 }
 
-static struct yk_value default_value(struct yk_render *r, struct yk_value v, const struct yk_args *a)
+static struct yk_value default_value(struct yk_render *r, struct yk_value v,
+				     const struct yk_args *a)
 {
-	const bool replaced = v.kind == YK_V_UNDEFINED || (yk_arg_truth(a, 1, false) && !yk_v_truth(v));
+	const bool replaced =
+		v.kind == YK_V_UNDEFINED || (yk_arg_truth(a, 1, false) && !yk_v_truth(v));
 	return replaced ? yk_v_given(a->v[0]) ? a->v[0] : yk_v_text(r, "") : v;
 }
 
 static struct yk_value tojson(struct yk_render *r, struct yk_value v, const struct yk_args *a)
 {
-	const struct yk_value indent_by = yk_arg(a, 1, yk_v_none()), separators = yk_arg(a, 2, yk_v_none());
-	struct yk_json_style style = { .ascii = yk_arg_truth(a, 0, false), .sorted = yk_arg_truth(a, 3, false), .colon = ": " };
+	const struct yk_value indent_by = yk_arg(a, 1, yk_v_none()),
+			      separators = yk_arg(a, 2, yk_v_none());
+	struct yk_json_style style = { .ascii = yk_arg_truth(a, 0, false),
+				       .sorted = yk_arg_truth(a, 3, false),
+				       .colon = ": " };
 	struct yk_text to = { 0 };
 	char blanks[65] = "";
 	if (indent_by.kind == YK_V_STRING) {
@@ -692,7 +762,8 @@ static struct yk_value tojson(struct yk_render *r, struct yk_value v, const stru
 	} else if (indent_by.kind != YK_V_NONE) {
 		const int64_t n = yk_arg_int(r, a, 1, 0);
 		if (n > 64)
-			return yk_render_fail(r, YOKE_ERANGE, "tojson: indent=%lld is above 64", (long long)n);
+			return yk_render_fail(r, YOKE_ERANGE, "tojson: indent=%lld is above 64",
+					      (long long)n);
 		memset(blanks, ' ', n > 0 ? (size_t)n : 0);
 		style.indent = blanks;
 	}
@@ -700,7 +771,8 @@ static struct yk_value tojson(struct yk_render *r, struct yk_value v, const stru
 	if (separators.kind != YK_V_NONE) {
 		const struct yk_items *l = yk_v_iterate(r, separators);
 		if (!l || l->n != 2 || l->v[0].kind != YK_V_STRING || l->v[1].kind != YK_V_STRING)
-			return yk_render_fail(r, YOKE_EFORMAT, "tojson: separators must be two strings");
+			return yk_render_fail(r, YOKE_EFORMAT,
+					      "tojson: separators must be two strings");
 		style.comma = l->v[0].s->s;
 		style.colon = l->v[1].s->s;
 	}
@@ -711,22 +783,52 @@ static struct yk_value tojson(struct yk_render *r, struct yk_value v, const stru
 const struct yk_function *yk_filter_find(const struct yk_chars *name)
 {
 	static const struct yk_function filters[] = {
-		{ "abs", "", absolute }, { "batch", "linecount! fill_with", batch }, { "capitalize", "", capitalize },
-		{ "center", "width", center }, { "count", "", length }, { "d", "default_value boolean", default_value },
-		{ "default", "default_value boolean", default_value }, { "dictsort", "case_sensitive by reverse", dictsort },
-		{ "e", "", escape }, { "escape", "", escape }, { "first", "", first }, { "float", "default", float_of },
-		{ "forceescape", "", forceescape }, { "format", NULL, format },
-		{ "groupby", "attribute! default case_sensitive", groupby }, { "indent", "width first blank", indent },
-		{ "int", "default base", int_of }, { "items", "", items }, { "join", "d attribute", join }, { "last", "", last },
-		{ "length", "", length }, { "list", "", list_of }, { "lower", "", lower }, { "map", NULL, map },
-		{ "max", "case_sensitive attribute", max_of }, { "min", "case_sensitive attribute", min_of }, { "reject", NULL, reject },
-		{ "rejectattr", NULL, rejectattr }, { "replace", "old! new! count", replace }, { "reverse", "", reverse },
-		{ "round", "precision method", round_to }, { "safe", "", safe }, { "select", NULL, select_items },
-		{ "selectattr", NULL, selectattr }, { "slice", "slices! fill_with", slice },
-		{ "sort", "reverse case_sensitive attribute", sort }, { "string", "", string }, { "sum", "attribute start", sum },
-		{ "title", "", title }, { "tojson", "ensure_ascii indent separators sort_keys", tojson }, { "trim", "chars", trim },
-		{ "truncate", "length killwords end leeway", truncate }, { "unique", "case_sensitive attribute", unique },
-		{ "upper", "", upper }, { "urlencode", "", urlencode }, { "wordcount", "", wordcount },
+		{ "abs", "", absolute },
+		{ "batch", "linecount! fill_with", batch },
+		{ "capitalize", "", capitalize },
+		{ "center", "width", center },
+		{ "count", "", length },
+		{ "d", "default_value boolean", default_value },
+		{ "default", "default_value boolean", default_value },
+		{ "dictsort", "case_sensitive by reverse", dictsort },
+		{ "e", "", escape },
+		{ "escape", "", escape },
+		{ "first", "", first },
+		{ "float", "default", float_of },
+		{ "forceescape", "", forceescape },
+		{ "format", NULL, format },
+		{ "groupby", "attribute! default case_sensitive", groupby },
+		{ "indent", "width first blank", indent },
+		{ "int", "default base", int_of },
+		{ "items", "", items },
+		{ "join", "d attribute", join },
+		{ "last", "", last },
+		{ "length", "", length },
+		{ "list", "", list_of },
+		{ "lower", "", lower },
+		{ "map", NULL, map },
+		{ "max", "case_sensitive attribute", max_of },
+		{ "min", "case_sensitive attribute", min_of },
+		{ "reject", NULL, reject },
+		{ "rejectattr", NULL, rejectattr },
+		{ "replace", "old! new! count", replace },
+		{ "reverse", "", reverse },
+		{ "round", "precision method", round_to },
+		{ "safe", "", safe },
+		{ "select", NULL, select_items },
+		{ "selectattr", NULL, selectattr },
+		{ "slice", "slices! fill_with", slice },
+		{ "sort", "reverse case_sensitive attribute", sort },
+		{ "string", "", string },
+		{ "sum", "attribute start", sum },
+		{ "title", "", title },
+		{ "tojson", "ensure_ascii indent separators sort_keys", tojson },
+		{ "trim", "chars", trim },
+		{ "truncate", "length killwords end leeway", truncate },
+		{ "unique", "case_sensitive attribute", unique },
+		{ "upper", "", upper },
+		{ "urlencode", "", urlencode },
+		{ "wordcount", "", wordcount },
 	};
 	return YK_FUNCTION_IN(filters, name->s, name->n);
 }

@@ -83,8 +83,8 @@ static size_t count_chars(const char *s, size_t n)
 }
 
 // Adds sign, zeros and text of `of`, padded to the width.
-static void put(const struct spec *s, const char *sign, const struct yk_chars *of, const char *text, size_t n, char align,
-		struct yk_text *to)
+static void put(const struct spec *s, const char *sign, const struct yk_chars *of, const char *text,
+		size_t n, char align, struct yk_text *to)
 {
 	const size_t chars = strlen(sign) + count_chars(text, n);
 	const size_t more = s->width > 0 && (size_t)s->width > chars ? (size_t)s->width - chars : 0;
@@ -118,7 +118,8 @@ static void group(const char *text, struct yk_string *to)
 	yk_string_add(to, text + n, strlen(text + n));
 }
 
-static void put_number(struct yk_render *r, const struct spec *s, bool negative, char *text, struct yk_text *to)
+static void put_number(struct yk_render *r, const struct spec *s, bool negative, char *text,
+		       struct yk_text *to)
 {
 	struct yk_string grouped = { 0 };
 	const char sign[2] = { negative ? '-' : s->sign == '+' || s->sign == ' ' ? s->sign : 0, 0 };
@@ -129,7 +130,8 @@ static void put_number(struct yk_render *r, const struct spec *s, bool negative,
 	if (grouped.failed)
 		yk_render_fail(r, YOKE_ENOMEM, "no memory for a number");
 	else
-		put(s, sign, NULL, grouped.s ? grouped.s : "", grouped.n, s->zero && !s->align ? '=' : '>', to);
+		put(s, sign, NULL, grouped.s ? grouped.s : "", grouped.n,
+		    s->zero && !s->align ? '=' : '>', to);
 	yk_string_fini(&grouped);
 }
 
@@ -146,8 +148,11 @@ static void put_int(struct yk_render *r, const struct spec *s, int64_t i, struct
 			text[at++] = bits[--n];
 	} else if (s->type == 'x' || s->type == 'X' || s->type == 'o') {
 		const char *prefix = s->type == 'x' ? "0x" : s->type == 'X' ? "0X" : "0o";
-		snprintf(text, sizeof text, s->type == 'x' ? "%s%llx" : s->type == 'X' ? "%s%llX" : "%s%llo", s->alternate ? prefix : "",
-			 (unsigned long long)u);
+		snprintf(text, sizeof text,
+			 s->type == 'x' ? "%s%llx" :
+			 s->type == 'X' ? "%s%llX" :
+					  "%s%llo",
+			 s->alternate ? prefix : "", (unsigned long long)u);
 	} else {
 		snprintf(text, sizeof text, "%llu", (unsigned long long)u);
 	}
@@ -180,17 +185,21 @@ static void put_float(struct yk_render *r, const struct spec *s, double d, struc
 	yk_string_fini(&shortest);
 }
 
-static void put_text(struct yk_render *r, const struct spec *s, struct yk_value v, struct yk_text *to)
+static void put_text(struct yk_render *r, const struct spec *s, struct yk_value v,
+		     struct yk_text *to)
 {
 	const struct yk_value t = yk_v_to_string(r, v);
 	if (r->failed)
 		return;
-	put(s, "", t.s, t.s->s, s->precision >= 0 ? yk_chars_offset(t.s, s->precision) : t.s->n, '<', to);
+	put(s, "", t.s, t.s->s, s->precision >= 0 ? yk_chars_offset(t.s, s->precision) : t.s->n,
+	    '<', to);
 }
 
-static void put_value(struct yk_render *r, const struct spec *s, struct yk_value v, struct yk_text *to)
+static void put_value(struct yk_render *r, const struct spec *s, struct yk_value v,
+		      struct yk_text *to)
 {
-	const bool real = s->type && strchr("fFeEgG", s->type), whole = s->type && strchr("dxXob", s->type);
+	const bool real = s->type && strchr("fFeEgG", s->type),
+		   whole = s->type && strchr("dxXob", s->type);
 	if (s->width > 0)
 		yk_render_charge(r, (size_t)s->width / 64);
 	if (v.kind == YK_V_FLOAT && !whole && s->type != 's')
@@ -200,7 +209,9 @@ static void put_value(struct yk_render *r, const struct spec *s, struct yk_value
 	else if (yk_v_integral(v) && (v.kind == YK_V_INT || whole) && s->type != 's')
 		put_int(r, s, yk_v_int_of(v), to);
 	else if (real || whole || (s->type == 's' && v.kind != YK_V_STRING))
-		yk_render_fail(r, YOKE_EFORMAT, "format: type '%c' does not fit a value of type '%s'", s->type, yk_v_type(v));
+		yk_render_fail(r, YOKE_EFORMAT,
+			       "format: type '%c' does not fit a value of type '%s'", s->type,
+			       yk_v_type(v));
 	else
 		put_text(r, s, v, to);
 }
@@ -208,7 +219,8 @@ static void put_value(struct yk_render *r, const struct spec *s, struct yk_value
 // ---- str.format ----
 
 // The value of a field: a name or number, then .name and [key].
-static struct yk_value field(struct yk_render *r, const char *at, const char *end, const struct yk_args *a, size_t *next)
+static struct yk_value field(struct yk_render *r, const char *at, const char *end,
+			     const struct yk_args *a, size_t *next)
 {
 	const char *stop = at, *number = at;
 	struct yk_value v = yk_v_undefined(NULL);
@@ -218,12 +230,16 @@ static struct yk_value field(struct yk_render *r, const char *at, const char *en
 	if (stop == at || (index >= 0 && number == stop)) {
 		const size_t i = stop == at ? (*next)++ : (size_t)index;
 		if (i >= a->n)
-			return yk_render_fail(r, YOKE_EFORMAT, "format: there is no argument %zu", i);
+			return yk_render_fail(r, YOKE_EFORMAT, "format: there is no argument %zu",
+					      i);
 		v = a->v[i];
 	} else {
-		const struct yk_value *named = a->named ? yk_dict_get(a->named, at, (size_t)(stop - at)) : NULL;
+		const struct yk_value *named =
+			a->named ? yk_dict_get(a->named, at, (size_t)(stop - at)) : NULL;
 		if (!named)
-			return yk_render_fail(r, YOKE_EFORMAT, "format: there is no argument '%.*s'", shown(at, stop), at);
+			return yk_render_fail(r, YOKE_EFORMAT,
+					      "format: there is no argument '%.*s'",
+					      shown(at, stop), at);
 		v = *named;
 	}
 	for (at = stop; at < end && !r->failed; at = stop) {
@@ -234,7 +250,10 @@ static struct yk_value field(struct yk_render *r, const char *at, const char *en
 		number = at;
 		const int i = digits(&number, stop);
 		if (item)
-			v = yk_v_item(r, v, i >= 0 && number == stop ? yk_v_int(i) : yk_v_string(r, at, (size_t)(stop - at)));
+			v = yk_v_item(r, v,
+				      i >= 0 && number == stop ?
+					      yk_v_int(i) :
+					      yk_v_string(r, at, (size_t)(stop - at)));
 		else
 			v = yk_v_attr(r, v, at, (size_t)(stop - at));
 		stop += item && stop < end;
@@ -243,7 +262,8 @@ static struct yk_value field(struct yk_render *r, const char *at, const char *en
 }
 
 // One replacement field between braces.
-static void replacement(struct yk_render *r, const char *at, const char *end, const struct yk_args *a, size_t *next, struct yk_text *to)
+static void replacement(struct yk_render *r, const char *at, const char *end,
+			const struct yk_args *a, size_t *next, struct yk_text *to)
 {
 	const char *stop = at;
 	struct spec s;
@@ -267,13 +287,15 @@ static void replacement(struct yk_render *r, const char *at, const char *end, co
 	if (stop < end && *stop != ':')
 		yk_render_fail(r, YOKE_EFORMAT, "format: '%.*s' is no field", shown(at, end), at);
 	else if (!parse_spec(stop + (stop < end), end, &s))
-		yk_render_fail(r, YOKE_EFORMAT, "format: '%.*s' is no known format", shown(at, end), at);
+		yk_render_fail(r, YOKE_EFORMAT, "format: '%.*s' is no known format", shown(at, end),
+			       at);
 	else if (!r->failed)
 		put_value(r, &s, v, to);
 }
 
 // A format may contain fields itself, as in "{:{}}".
-static void nested(struct yk_render *r, const char *at, const char *end, const struct yk_args *a, size_t *next, struct yk_text *to)
+static void nested(struct yk_render *r, const char *at, const char *end, const struct yk_args *a,
+		   size_t *next, struct yk_text *to)
 {
 	struct yk_text inner = { 0 };
 	const char *colon = memchr(at, ':', (size_t)(end - at)), *open;
@@ -298,7 +320,8 @@ static void nested(struct yk_render *r, const char *at, const char *end, const s
 	yk_text_fini(&inner);
 }
 
-struct yk_value yk_format_braces(struct yk_render *r, const struct yk_chars *c, const struct yk_args *a)
+struct yk_value yk_format_braces(struct yk_render *r, const struct yk_chars *c,
+				 const struct yk_args *a)
 {
 	struct yk_text to = { 0 };
 	const char *end = c->s + c->n;
@@ -341,7 +364,8 @@ static struct yk_value next_value(struct yk_render *r, struct yk_value v, size_t
 	return yk_render_fail(r, YOKE_EFORMAT, "%%: there are too few values for the format");
 }
 
-static void conversion(struct yk_render *r, const struct spec *s, struct yk_value v, struct yk_text *to)
+static void conversion(struct yk_render *r, const struct spec *s, struct yk_value v,
+		       struct yk_text *to)
 {
 	struct spec t = *s;
 	struct yk_text text = { 0 };
@@ -359,7 +383,8 @@ static void conversion(struct yk_render *r, const struct spec *s, struct yk_valu
 		t.type = 0;
 		put_text(r, &t, yk_v_built(r, &text), to);
 	} else if (!yk_v_number(v)) {
-		yk_render_fail(r, YOKE_EFORMAT, "%%%c needs a number, not '%s'", s->type, yk_v_type(v));
+		yk_render_fail(r, YOKE_EFORMAT, "%%%c needs a number, not '%s'", s->type,
+			       yk_v_type(v));
 	} else {
 		put_value(r, &t, v, to);
 	}
@@ -385,9 +410,13 @@ struct yk_value yk_format_percent(struct yk_render *r, const struct yk_chars *c,
 		const bool key = at < end && *at == '(';
 		if (key) {
 			const char *close = memchr(at, ')', (size_t)(end - at));
-			const struct yk_value *found = close && v.kind == YK_V_DICT ? yk_dict_get(v.dict, at + 1, (size_t)(close - at - 1)) : NULL;
+			const struct yk_value *found =
+				close && v.kind == YK_V_DICT ?
+					yk_dict_get(v.dict, at + 1, (size_t)(close - at - 1)) :
+					NULL;
 			if (!found) {
-				yk_render_fail(r, YOKE_EFORMAT, "%%: the format names a value that is not given");
+				yk_render_fail(r, YOKE_EFORMAT,
+					       "%%: the format names a value that is not given");
 				break;
 			}
 			x = *found;

@@ -11,7 +11,8 @@
 #include "base/number.h"
 #include "template/functions.h"
 
-const struct yk_function *yk_function_in(const struct yk_function *table, size_t count, const char *name, size_t n)
+const struct yk_function *yk_function_in(const struct yk_function *table, size_t count,
+					 const char *name, size_t n)
 {
 	for (size_t i = 0; i < count; i++)
 		if (strlen(table[i].name) == n && !memcmp(table[i].name, name, n))
@@ -33,7 +34,8 @@ static const char *next_parameter(const char *p)
 	return *p ? p + 1 : p;
 }
 
-static size_t bind(struct yk_render *r, const struct yk_function *f, const struct yk_args *a, struct yk_value *to)
+static size_t bind(struct yk_render *r, const struct yk_function *f, const struct yk_args *a,
+		   struct yk_value *to)
 {
 	size_t n = 0, used = 0;
 	for (const char *p = f->parameters; *p; p = next_parameter(p), n++) {
@@ -41,17 +43,23 @@ static size_t bind(struct yk_render *r, const struct yk_function *f, const struc
 		const struct yk_value *named = a->named ? yk_dict_get(a->named, p, length) : NULL;
 		used += named != NULL;
 		if (named && n < a->n)
-			yk_render_fail(r, YOKE_EFORMAT, "%s: argument '%.*s' is given twice", f->name, (int)length, p);
-		to[n] = n < a->n ? a->v[n] : named ? *named : (struct yk_value){ .kind = YK_V_ABSENT };
+			yk_render_fail(r, YOKE_EFORMAT, "%s: argument '%.*s' is given twice",
+				       f->name, (int)length, p);
+		to[n] = n < a->n ? a->v[n] :
+			named    ? *named :
+				   (struct yk_value){ .kind = YK_V_ABSENT };
 		if (!yk_v_given(to[n]) && p[length] == '!')
-			yk_render_fail(r, YOKE_EFORMAT, "%s: argument '%.*s' is missing", f->name, (int)length, p);
+			yk_render_fail(r, YOKE_EFORMAT, "%s: argument '%.*s' is missing", f->name,
+				       (int)length, p);
 	}
 	if (a->n > n || (a->named && a->named->n > used))
-		yk_render_fail(r, YOKE_EFORMAT, "%s: takes only these arguments: %s", f->name, n ? f->parameters : "none");
+		yk_render_fail(r, YOKE_EFORMAT, "%s: takes only these arguments: %s", f->name,
+			       n ? f->parameters : "none");
 	return n;
 }
 
-struct yk_value yk_function_call(struct yk_render *r, const struct yk_function *f, struct yk_value self, const struct yk_args *a)
+struct yk_value yk_function_call(struct yk_render *r, const struct yk_function *f,
+				 struct yk_value self, const struct yk_args *a)
 {
 	struct yk_value v[YK_PARAMETERS];
 	struct yk_args bound = { .v = v };
@@ -87,7 +95,8 @@ const struct yk_chars *yk_arg_chars(struct yk_render *r, const struct yk_args *a
 	if (v.kind == YK_V_STRING)
 		return v.s;
 	if (v.kind != YK_V_NONE)
-		yk_render_fail(r, YOKE_EFORMAT, "an argument must be a string, not '%s'", yk_v_type(v));
+		yk_render_fail(r, YOKE_EFORMAT, "an argument must be a string, not '%s'",
+			       yk_v_type(v));
 	return NULL;
 }
 
@@ -95,7 +104,8 @@ const struct yk_chars *yk_arg_chars(struct yk_render *r, const struct yk_args *a
 
 static struct yk_value range(struct yk_render *r, struct yk_value self, const struct yk_args *a)
 {
-	const int64_t first = yk_arg_int(r, a, 0, 0), second = yk_arg_int(r, a, 1, 0), step = yk_arg_int(r, a, 2, 1);
+	const int64_t first = yk_arg_int(r, a, 0, 0), second = yk_arg_int(r, a, 1, 0),
+		      step = yk_arg_int(r, a, 2, 1);
 	const bool one = !yk_v_given(a->v[1]);
 	const int64_t start = one ? 0 : first, stop = one ? first : second;
 	struct yk_value v = yk_v_list(r, YK_V_VIEW, 0);
@@ -113,7 +123,8 @@ static struct yk_value range(struct yk_render *r, struct yk_value self, const st
 	}
 	if (r->failed)
 		return v;
-	snprintf(s, sizeof s, step == 1 ? "range(%lld, %lld)" : "range(%lld, %lld, %lld)", (long long)start, (long long)stop, (long long)step);
+	snprintf(s, sizeof s, step == 1 ? "range(%lld, %lld)" : "range(%lld, %lld, %lld)",
+		 (long long)start, (long long)stop, (long long)step);
 	yk_string_add(&text, s, strlen(s));
 	const struct yk_value repr = yk_v_taken(r, &text);
 	v.list->type = "range";
@@ -148,13 +159,16 @@ static struct yk_value namespace(struct yk_render *r, struct yk_value self, cons
 	struct yk_value d = make_dict(r, self, a);
 	for (size_t i = 0; !r->failed && i < d.dict->n; i++)
 		if (d.dict->pair[i].key.kind == YK_V_STRING && d.dict->pair[i].key.s->s[0] == '_')
-			yk_render_fail(r, YOKE_EFORMAT, "'%.60s': attributes of namespaces do not begin with an underscore",
-				       d.dict->pair[i].key.s->s);
+			yk_render_fail(
+				r, YOKE_EFORMAT,
+				"'%.60s': attributes of namespaces do not begin with an underscore",
+				d.dict->pair[i].key.s->s);
 	d.kind = r->failed ? YK_V_UNDEFINED : YK_V_NAMESPACE;
 	return d;
 }
 
-static struct yk_value raise_exception(struct yk_render *r, struct yk_value self, const struct yk_args *a)
+static struct yk_value raise_exception(struct yk_render *r, struct yk_value self,
+				       const struct yk_args *a)
 {
 	const struct yk_value why = yk_v_to_string(r, a->v[0]);
 	char line[300];
@@ -163,12 +177,14 @@ static struct yk_value raise_exception(struct yk_render *r, struct yk_value self
 	if (r->failed)
 		return why;
 	for (; why.s->s[n] && n + 1 < sizeof line; n++)
-		line[n] = (unsigned char)why.s->s[n] < 0x20 || why.s->s[n] == 0x7f ? ' ' : why.s->s[n];
+		line[n] = (unsigned char)why.s->s[n] < 0x20 || why.s->s[n] == 0x7f ? ' ' :
+										     why.s->s[n];
 	line[n] = 0;
 	return yk_render_fail(r, YOKE_EFORMAT, "the template refuses the messages: %s", line);
 }
 
-static struct yk_value strftime_now(struct yk_render *r, struct yk_value self, const struct yk_args *a)
+static struct yk_value strftime_now(struct yk_render *r, struct yk_value self,
+				    const struct yk_args *a)
 {
 	const struct yk_chars *format = yk_arg_chars(r, a, 0);
 	const time_t now = r->now ? (time_t)r->now : time(NULL);
@@ -181,7 +197,8 @@ static struct yk_value strftime_now(struct yk_render *r, struct yk_value self, c
 	const size_t n = strftime(to, sizeof to, format->s, &tm);
 	yk_locale_end(before);
 	if (n == 0 && format->n)
-		return yk_render_fail(r, YOKE_ERANGE, "strftime_now: the format '%.60s' gives no text", format->s);
+		return yk_render_fail(r, YOKE_ERANGE,
+				      "strftime_now: the format '%.60s' gives no text", format->s);
 	return yk_v_string(r, to, n);
 }
 
@@ -200,7 +217,8 @@ const struct yk_function *yk_global_find(const struct yk_chars *name)
 // ---- tests ----
 
 #define TEST(name, condition) \
-	static struct yk_value name(struct yk_render *r, struct yk_value v, const struct yk_args *a) \
+	static struct yk_value name(struct yk_render *r, struct yk_value v, \
+				    const struct yk_args *a) \
 	{ \
 		(void)r; \
 		(void)a; \
@@ -217,10 +235,13 @@ TEST(is_float, v.kind == YK_V_FLOAT)
 TEST(is_number, yk_v_number(v))
 TEST(is_string, v.kind == YK_V_STRING)
 TEST(is_mapping, v.kind == YK_V_DICT)
-TEST(is_iterable, v.kind == YK_V_UNDEFINED || v.kind == YK_V_STRING || v.kind == YK_V_DICT || v.kind == YK_V_ITERATOR || yk_v_listed(v))
-TEST(is_sequence, v.kind == YK_V_UNDEFINED || v.kind == YK_V_STRING || v.kind == YK_V_DICT || v.kind == YK_V_LIST ||
-			  v.kind == YK_V_TUPLE || (v.kind == YK_V_VIEW && v.list->text))
-TEST(is_callable, v.kind == YK_V_UNDEFINED || v.kind == YK_V_MACRO || v.kind == YK_V_FUNCTION || v.kind == YK_V_METHOD || v.kind == YK_V_LOOP)
+TEST(is_iterable, v.kind == YK_V_UNDEFINED || v.kind == YK_V_STRING || v.kind == YK_V_DICT ||
+			  v.kind == YK_V_ITERATOR || yk_v_listed(v))
+TEST(is_sequence, v.kind == YK_V_UNDEFINED || v.kind == YK_V_STRING || v.kind == YK_V_DICT ||
+			  v.kind == YK_V_LIST || v.kind == YK_V_TUPLE ||
+			  (v.kind == YK_V_VIEW && v.list->text))
+TEST(is_callable, v.kind == YK_V_UNDEFINED || v.kind == YK_V_MACRO || v.kind == YK_V_FUNCTION ||
+			  v.kind == YK_V_METHOD || v.kind == YK_V_LOOP)
 TEST(is_escaped, v.kind == YK_V_STRING && v.markup)
 TEST(is_equal, yk_v_equal(r, v, a->v[0]))
 TEST(is_unequal, !yk_v_equal(r, v, a->v[0]))
@@ -280,17 +301,45 @@ static struct yk_value is_upper(struct yk_render *r, struct yk_value v, const st
 const struct yk_function *yk_test_find(const struct yk_chars *name)
 {
 	static const struct yk_function tests[] = {
-		{ "defined", "", is_defined }, { "undefined", "", is_undefined }, { "none", "", is_none }, { "boolean", "", is_boolean },
-		{ "true", "", is_true }, { "false", "", is_false }, { "integer", "", is_integer }, { "float", "", is_float },
-		{ "number", "", is_number }, { "string", "", is_string }, { "mapping", "", is_mapping }, { "iterable", "", is_iterable },
-		{ "sequence", "", is_sequence }, { "callable", "", is_callable }, { "escaped", "", is_escaped },
-		{ "equalto", "other!", is_equal }, { "eq", "other!", is_equal }, { "==", "other!", is_equal }, { "ne", "other!", is_unequal },
-		{ "!=", "other!", is_unequal }, { "lt", "other!", is_less }, { "lessthan", "other!", is_less }, { "<", "other!", is_less },
-		{ "le", "other!", is_at_most }, { "<=", "other!", is_at_most }, { "gt", "other!", is_greater },
-		{ "greaterthan", "other!", is_greater }, { ">", "other!", is_greater }, { "ge", "other!", is_at_least },
-		{ ">=", "other!", is_at_least }, { "in", "seq!", is_in }, { "filter", "", is_filter }, { "test", "", is_test },
-		{ "sameas", "other!", is_same }, { "divisibleby", "num!", is_divisible }, { "even", "", is_even }, { "odd", "", is_odd },
-		{ "lower", "", is_lower }, { "upper", "", is_upper },
+		{ "defined", "", is_defined },
+		{ "undefined", "", is_undefined },
+		{ "none", "", is_none },
+		{ "boolean", "", is_boolean },
+		{ "true", "", is_true },
+		{ "false", "", is_false },
+		{ "integer", "", is_integer },
+		{ "float", "", is_float },
+		{ "number", "", is_number },
+		{ "string", "", is_string },
+		{ "mapping", "", is_mapping },
+		{ "iterable", "", is_iterable },
+		{ "sequence", "", is_sequence },
+		{ "callable", "", is_callable },
+		{ "escaped", "", is_escaped },
+		{ "equalto", "other!", is_equal },
+		{ "eq", "other!", is_equal },
+		{ "==", "other!", is_equal },
+		{ "ne", "other!", is_unequal },
+		{ "!=", "other!", is_unequal },
+		{ "lt", "other!", is_less },
+		{ "lessthan", "other!", is_less },
+		{ "<", "other!", is_less },
+		{ "le", "other!", is_at_most },
+		{ "<=", "other!", is_at_most },
+		{ "gt", "other!", is_greater },
+		{ "greaterthan", "other!", is_greater },
+		{ ">", "other!", is_greater },
+		{ "ge", "other!", is_at_least },
+		{ ">=", "other!", is_at_least },
+		{ "in", "seq!", is_in },
+		{ "filter", "", is_filter },
+		{ "test", "", is_test },
+		{ "sameas", "other!", is_same },
+		{ "divisibleby", "num!", is_divisible },
+		{ "even", "", is_even },
+		{ "odd", "", is_odd },
+		{ "lower", "", is_lower },
+		{ "upper", "", is_upper },
 	};
 	return YK_FUNCTION_IN(tests, name->s, name->n);
 }

@@ -12,7 +12,8 @@ struct yk_args {
 	struct yk_dict *named; // NULL: none
 };
 
-typedef struct yk_value yk_function_call_fn(struct yk_render *, struct yk_value self, const struct yk_args *);
+typedef struct yk_value yk_function_call_fn(struct yk_render *, struct yk_value self,
+					    const struct yk_args *);
 struct yk_function {
 	const char *name;
 	// Names separated by blanks; "!" after one that must be given.  The function gets as many values,
@@ -26,10 +27,13 @@ const struct yk_function *yk_filter_find(const struct yk_chars *name);
 const struct yk_function *yk_test_find(const struct yk_chars *name);
 const struct yk_function *yk_method_find(enum yk_value_kind, const char *name, size_t n);
 const struct yk_function *yk_global_find(const struct yk_chars *name);
-const struct yk_function *yk_function_in(const struct yk_function *table, size_t count, const char *name, size_t n);
-#define YK_FUNCTION_IN(table, name, n) yk_function_in(table, sizeof(table) / sizeof *(table), name, n)
+const struct yk_function *yk_function_in(const struct yk_function *table, size_t count,
+					 const char *name, size_t n);
+#define YK_FUNCTION_IN(table, name, n) \
+	yk_function_in(table, sizeof(table) / sizeof *(table), name, n)
 // Binds the arguments and calls.
-struct yk_value yk_function_call(struct yk_render *, const struct yk_function *, struct yk_value self, const struct yk_args *);
+struct yk_value yk_function_call(struct yk_render *, const struct yk_function *,
+				 struct yk_value self, const struct yk_args *);
 
 // Arguments with a default.
 struct yk_value yk_arg(const struct yk_args *, size_t i, struct yk_value otherwise);
@@ -39,11 +43,12 @@ bool yk_arg_truth(const struct yk_args *, size_t i, bool otherwise);
 const struct yk_chars *yk_arg_chars(struct yk_render *, const struct yk_args *, size_t i);
 
 // str.format and the operator %.
-struct yk_value yk_format_braces(struct yk_render *, const struct yk_chars *, const struct yk_args *);
+struct yk_value yk_format_braces(struct yk_render *, const struct yk_chars *,
+				 const struct yk_args *);
 struct yk_value yk_format_percent(struct yk_render *, const struct yk_chars *, struct yk_value);
 // Occurrences of `old` are replaced, up to `max` of them (negative: all).
-struct yk_value yk_v_replace(struct yk_render *, const struct yk_chars *, const struct yk_chars *old, const struct yk_chars *by,
-			     int64_t max);
+struct yk_value yk_v_replace(struct yk_render *, const struct yk_chars *,
+			     const struct yk_chars *old, const struct yk_chars *by, int64_t max);
 enum yk_letter_case { YK_LOWER, YK_UPPER, YK_CAPITAL, YK_TITLE, YK_SWAP };
 struct yk_value yk_v_case(struct yk_render *, const struct yk_chars *, enum yk_letter_case);
 bool yk_v_is_case(const struct yk_chars *, bool upper); // str.isupper, str.islower

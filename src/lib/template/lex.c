@@ -24,11 +24,13 @@ static const struct {
 	char text[3];
 	enum yk_sign sign;
 } signs[] = {
-	{ "//", YK_FLOORDIV }, { "**", YK_POW }, { "==", YK_EQ }, { "!=", YK_NE }, { ">=", YK_GE }, { "<=", YK_LE },
-	{ "+", YK_ADD }, { "-", YK_SUB }, { "/", YK_DIV }, { "*", YK_MUL }, { "%", YK_MOD }, { "~", YK_CONCAT },
-	{ "[", YK_OPEN_LIST }, { "]", YK_CLOSE_LIST }, { "(", YK_OPEN }, { ")", YK_CLOSE }, { "{", YK_OPEN_DICT },
-	{ "}", YK_CLOSE_DICT }, { ">", YK_GT }, { "<", YK_LT }, { "=", YK_ASSIGN }, { ".", YK_DOT }, { ":", YK_COLON },
-	{ "|", YK_PIPE }, { ",", YK_COMMA }, { ";", YK_SEMICOLON },
+	{ "//", YK_FLOORDIV }, { "**", YK_POW },       { "==", YK_EQ },   { "!=", YK_NE },
+	{ ">=", YK_GE },       { "<=", YK_LE },        { "+", YK_ADD },   { "-", YK_SUB },
+	{ "/", YK_DIV },       { "*", YK_MUL },        { "%", YK_MOD },   { "~", YK_CONCAT },
+	{ "[", YK_OPEN_LIST }, { "]", YK_CLOSE_LIST }, { "(", YK_OPEN },  { ")", YK_CLOSE },
+	{ "{", YK_OPEN_DICT }, { "}", YK_CLOSE_DICT }, { ">", YK_GT },    { "<", YK_LT },
+	{ "=", YK_ASSIGN },    { ".", YK_DOT },        { ":", YK_COLON }, { "|", YK_PIPE },
+	{ ",", YK_COMMA },     { ";", YK_SEMICOLON },
 };
 
 static void lexeme(struct lexer *x, enum yk_lexeme_kind kind, enum yk_sign sign, struct yk_value v)
@@ -133,8 +135,10 @@ static void raw(struct lexer *x, size_t after)
 static void comment(struct lexer *x, size_t from)
 {
 	for (size_t at = from; at < x->n; at++) {
-		const size_t end = x->s[at] == '#' || ((x->s[at] == '-' || x->s[at] == '+') && looking(x, at + 1, "#}")) ?
-					   after_end(x, at, "#}", true) : 0;
+		const size_t end = x->s[at] == '#' || ((x->s[at] == '-' || x->s[at] == '+') &&
+						       looking(x, at + 1, "#}")) ?
+					   after_end(x, at, "#}", true) :
+					   0;
 		if (end)
 			return move(x, end);
 	}
@@ -152,7 +156,8 @@ static bool digit(char c)
 static size_t digits(const struct lexer *x, size_t at, char *to, size_t room)
 {
 	size_t n = strlen(to);
-	while (at < x->n && (digit(x->s[at]) || (x->s[at] == '_' && at + 1 < x->n && digit(x->s[at + 1])))) {
+	while (at < x->n &&
+	       (digit(x->s[at]) || (x->s[at] == '_' && at + 1 < x->n && digit(x->s[at + 1])))) {
 		if (x->s[at] != '_' && n + 1 < room)
 			to[n++] = x->s[at];
 		at++;
@@ -230,8 +235,10 @@ static size_t escape(struct lexer *x, const char *s, size_t n, struct yk_string 
 	}
 	memcpy(hex, s + 1, n - 1 < width ? n - 1 : width);
 	const unsigned long c = strtoul(hex, &end, 16);
-	if (end != hex + width || strpbrk(hex, "+-") || c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff))
-		yk_render_fail(x->r, YOKE_EFORMAT, "\\%c%.8s in a string is no character", s[0], hex);
+	if (end != hex + width || strpbrk(hex, "+-") || c > 0x10ffff ||
+	    (c >= 0xd800 && c <= 0xdfff))
+		yk_render_fail(x->r, YOKE_EFORMAT, "\\%c%.8s in a string is no character", s[0],
+			       hex);
 	else
 		yk_string_char(to, (uint32_t)c);
 	return 1 + width;
@@ -267,7 +274,8 @@ static void bracket(struct lexer *x, char c)
 	static const char opening[] = "([{", closing[] = ")]}";
 	const char *o = strchr(opening, c), *e = strchr(closing, c);
 	if (o && x->depth == sizeof x->open)
-		yk_render_fail(x->r, YOKE_ERANGE, "more than %zu brackets are nested", sizeof x->open);
+		yk_render_fail(x->r, YOKE_ERANGE, "more than %zu brackets are nested",
+			       sizeof x->open);
 	else if (o)
 		x->open[x->depth++] = closing[o - opening];
 	else if (e && (x->depth == 0 || x->open[--x->depth] != c))
@@ -300,10 +308,13 @@ static void tag(struct lexer *x, const char *end, bool block)
 			move(x, to);
 		} else {
 			size_t i = 0;
-			while (i < sizeof signs / sizeof *signs && !looking(x, x->at, signs[i].text))
+			while (i < sizeof signs / sizeof *signs &&
+			       !looking(x, x->at, signs[i].text))
 				i++;
 			if (i == sizeof signs / sizeof *signs) {
-				yk_render_fail(x->r, YOKE_EFORMAT, "unexpected character 0x%02x in a tag", (unsigned char)c);
+				yk_render_fail(x->r, YOKE_EFORMAT,
+					       "unexpected character 0x%02x in a tag",
+					       (unsigned char)c);
 				return;
 			}
 			bracket(x, c);
@@ -318,7 +329,8 @@ static void tag(struct lexer *x, const char *end, bool block)
 static size_t next_tag(const struct lexer *x)
 {
 	size_t at = x->at;
-	while (at + 1 < x->n && !(x->s[at] == '{' && (x->s[at + 1] == '{' || x->s[at + 1] == '%' || x->s[at + 1] == '#')))
+	while (at + 1 < x->n && !(x->s[at] == '{' && (x->s[at + 1] == '{' || x->s[at + 1] == '%' ||
+						      x->s[at + 1] == '#')))
 		at++;
 	return at + 1 < x->n ? at : x->n;
 }
@@ -340,7 +352,8 @@ void yk_template_lex(struct yk_render *r, const char *source, size_t bytes, stru
 	struct lexer x = { .r = r, .to = to };
 	r->line = 1;
 	if (yk_utf8_check(source, bytes) < bytes)
-		yk_render_fail(r, YOKE_EFORMAT, "byte %zu is not UTF-8", yk_utf8_check(source, bytes));
+		yk_render_fail(r, YOKE_EFORMAT, "byte %zu is not UTF-8",
+			       yk_utf8_check(source, bytes));
 	x.n = bytes;
 	x.s = r->failed ? NULL : unix_lines(r, source, &x.n);
 	while (!r->failed && x.at < x.n) {

@@ -16,7 +16,8 @@ struct yk_frame *yk_frame_new(struct yk_render *r, struct yk_frame *up)
 	return f;
 }
 
-void yk_frame_set(struct yk_render *r, struct yk_frame *f, const struct yk_chars *name, struct yk_value v)
+void yk_frame_set(struct yk_render *r, struct yk_frame *f, const struct yk_chars *name,
+		  struct yk_value v)
 {
 	if (!r->failed)
 		yk_dict_put(r, &f->vars, (struct yk_value){ .kind = YK_V_STRING, .s = name }, v);
@@ -24,20 +25,27 @@ void yk_frame_set(struct yk_render *r, struct yk_frame *f, const struct yk_chars
 
 // ---- assignment ----
 
-static void assign_member(struct yk_render *r, struct yk_frame *f, const struct yk_node *to, struct yk_value v)
+static void assign_member(struct yk_render *r, struct yk_frame *f, const struct yk_node *to,
+			  struct yk_value v)
 {
 	const struct yk_value object = yk_eval(r, f, to->b);
 	if (r->failed)
 		return;
 	if (object.kind != YK_V_NAMESPACE)
-		yk_render_fail(r, YOKE_EFORMAT, "an attribute of '%s' is assigned to, which is not a namespace", to->b->name->s);
+		yk_render_fail(r, YOKE_EFORMAT,
+			       "an attribute of '%s' is assigned to, which is not a namespace",
+			       to->b->name->s);
 	else if (to->name->s[0] == '_')
-		yk_render_fail(r, YOKE_EFORMAT, "'%.60s': attributes of namespaces do not begin with an underscore", to->name->s);
+		yk_render_fail(r, YOKE_EFORMAT,
+			       "'%.60s': attributes of namespaces do not begin with an underscore",
+			       to->name->s);
 	else
-		yk_dict_put(r, object.dict, (struct yk_value){ .kind = YK_V_STRING, .s = to->name }, v);
+		yk_dict_put(r, object.dict, (struct yk_value){ .kind = YK_V_STRING, .s = to->name },
+			    v);
 }
 
-static void assign(struct yk_render *r, struct yk_frame *f, const struct yk_node *to, struct yk_value v)
+static void assign(struct yk_render *r, struct yk_frame *f, const struct yk_node *to,
+		   struct yk_value v)
 {
 	if (r->failed)
 		return;
@@ -71,7 +79,8 @@ static struct yk_value captured(struct yk_render *r, struct yk_frame *f, const s
 }
 
 // Applies a chain of filters, the innermost of which has no operand, to a value.
-static struct yk_value filtered(struct yk_render *r, struct yk_frame *f, const struct yk_node *n, struct yk_value v)
+static struct yk_value filtered(struct yk_render *r, struct yk_frame *f, const struct yk_node *n,
+				struct yk_value v)
 {
 	if (!n || !yk_render_charge(r, 1) || !yk_render_enter(r))
 		return v;
@@ -86,7 +95,8 @@ static struct yk_value filtered(struct yk_render *r, struct yk_frame *f, const s
 
 // ---- macros ----
 
-struct yk_value yk_macro_call(struct yk_render *r, const struct yk_macro *m, const struct yk_args *a)
+struct yk_value yk_macro_call(struct yk_render *r, const struct yk_macro *m,
+			      const struct yk_args *a)
 {
 	struct yk_frame *f = yk_frame_new(r, m->frame);
 	struct yk_value extra = yk_v_list(r, YK_V_TUPLE, 0), named = yk_v_dict(r);
@@ -95,14 +105,21 @@ struct yk_value yk_macro_call(struct yk_render *r, const struct yk_macro *m, con
 	for (size_t k = 0; a->named && k < a->named->n && !r->failed; k++)
 		yk_dict_put(r, named.dict, a->named->pair[k].key, a->named->pair[k].value);
 	for (; p && !r->failed; p = p->next, i++) {
-		const struct yk_value *given = i < a->n ? &a->v[i] : a->named ? yk_dict_get(a->named, p->name->s, p->name->n) : NULL;
+		const struct yk_value *given =
+			i < a->n ? &a->v[i] :
+			a->named ? yk_dict_get(a->named, p->name->s, p->name->n) :
+				   NULL;
 		if (given && i >= a->n) // it is not one of kwargs
 			for (size_t k = 0; k < named.dict->n; k++)
 				if (yk_v_is_string(named.dict->pair[k].key, p->name->s)) {
-					memmove(&named.dict->pair[k], &named.dict->pair[k + 1], (--named.dict->n - k) * sizeof *named.dict->pair);
+					memmove(&named.dict->pair[k], &named.dict->pair[k + 1],
+						(--named.dict->n - k) * sizeof *named.dict->pair);
 					break;
 				}
-		yk_frame_set(r, f, p->name, given ? *given : p->a ? yk_eval(r, f, p->a) : yk_v_undefined(p->name));
+		yk_frame_set(r, f, p->name,
+			     given ? *given :
+			     p->a  ? yk_eval(r, f, p->a) :
+				     yk_v_undefined(p->name));
 	}
 	for (; i < a->n && !r->failed; i++)
 		yk_v_append(r, extra, a->v[i]);
@@ -114,8 +131,10 @@ struct yk_value yk_macro_call(struct yk_render *r, const struct yk_macro *m, con
 		yk_dict_put(r, &f->vars, name, *caller);
 	}
 	if (!m->node->flag && (extra.list->n || named.dict->n > (caller != NULL)))
-		return yk_render_fail(r, YOKE_EFORMAT, "macro '%.60s' is called with arguments that it does not take",
-				      m->node->name ? m->node->name->s : "caller");
+		return yk_render_fail(
+			r, YOKE_EFORMAT,
+			"macro '%.60s' is called with arguments that it does not take",
+			m->node->name ? m->node->name->s : "caller");
 	if (m->node->flag) {
 		yk_dict_put(r, &f->vars, yk_v_text(r, "varargs"), extra);
 		yk_dict_put(r, &f->vars, yk_v_text(r, "kwargs"), named);
@@ -154,7 +173,8 @@ static void call_block(struct yk_render *r, struct yk_frame *f, const struct yk_
 
 // ---- loops ----
 
-static void for_items(struct yk_render *r, struct yk_frame *f, const struct yk_node *n, const struct yk_items *all, int64_t depth)
+static void for_items(struct yk_render *r, struct yk_frame *f, const struct yk_node *n,
+		      const struct yk_items *all, int64_t depth)
 {
 	struct yk_value kept = yk_v_list(r, YK_V_LIST, 0), name = yk_v_text(r, "loop");
 	struct yk_loop *loop = yk_render_alloc(r, sizeof *loop);
@@ -172,7 +192,8 @@ static void for_items(struct yk_render *r, struct yk_frame *f, const struct yk_n
 		struct yk_frame *inner = yk_frame_new(r, f);
 		if (r->failed)
 			return;
-		yk_dict_put(r, &inner->vars, name, (struct yk_value){ .kind = YK_V_LOOP, .loop = loop });
+		yk_dict_put(r, &inner->vars, name,
+			    (struct yk_value){ .kind = YK_V_LOOP, .loop = loop });
 		assign(r, inner, n->a, l->v[loop->index]);
 		yk_statements(r, inner, n->list);
 		const int signal = r->signal;
@@ -189,7 +210,8 @@ struct yk_value yk_loop_call(struct yk_render *r, const struct yk_loop *loop, st
 	struct yk_text text = { 0 }, *outer = r->out;
 	const struct yk_items *l = yk_v_iterate(r, items);
 	if (!loop->node->flag)
-		return yk_render_fail(r, YOKE_EFORMAT, "loop(..) is called in a loop that is not recursive");
+		return yk_render_fail(r, YOKE_EFORMAT,
+				      "loop(..) is called in a loop that is not recursive");
 	r->out = &text;
 	if (l)
 		for_items(r, loop->frame, loop->node, l, loop->depth + 1);
@@ -197,34 +219,47 @@ struct yk_value yk_loop_call(struct yk_render *r, const struct yk_loop *loop, st
 	return yk_v_built(r, &text);
 }
 
-static struct yk_value loop_cycle(struct yk_render *r, struct yk_value self, const struct yk_args *a)
+static struct yk_value loop_cycle(struct yk_render *r, struct yk_value self,
+				  const struct yk_args *a)
 {
 	if (a->n == 0)
 		return yk_render_fail(r, YOKE_EFORMAT, "loop.cycle needs values");
 	return a->v[self.loop->index % (int64_t)a->n];
 }
 
-static struct yk_value loop_changed(struct yk_render *r, struct yk_value self, const struct yk_args *a)
+static struct yk_value loop_changed(struct yk_render *r, struct yk_value self,
+				    const struct yk_args *a)
 {
 	struct yk_value now = yk_v_list(r, YK_V_TUPLE, a->n);
 	for (size_t i = 0; i < a->n && !r->failed; i++)
 		yk_v_append(r, now, a->v[i]);
-	const bool first = !yk_v_given(self.loop->changed), changed = first || !yk_v_equal(r, self.loop->changed, now);
+	const bool first = !yk_v_given(self.loop->changed),
+		   changed = first || !yk_v_equal(r, self.loop->changed, now);
 	self.loop->changed = now;
 	return yk_v_bool(changed);
 }
 
 struct yk_value yk_loop_attr(struct yk_render *r, struct yk_value self, const char *name, size_t n)
 {
-	static const char *const names[] = { "index", "index0", "revindex", "revindex0", "first", "last", "length", "depth", "depth0",
-					     "previtem", "nextitem" };
-	static const struct yk_function methods[] = { { "cycle", NULL, loop_cycle }, { "changed", NULL, loop_changed } };
+	static const char *const names[] = { "index",  "index0",   "revindex", "revindex0",
+					     "first",  "last",     "length",   "depth",
+					     "depth0", "previtem", "nextitem" };
+	static const struct yk_function methods[] = { { "cycle", NULL, loop_cycle },
+						      { "changed", NULL, loop_changed } };
 	const struct yk_loop *l = self.loop;
 	const int64_t i = l->index, count = (int64_t)l->items->n;
 	const struct yk_value values[] = {
-		yk_v_int(i + 1), yk_v_int(i), yk_v_int(count - i), yk_v_int(count - i - 1), yk_v_bool(i == 0), yk_v_bool(i == count - 1),
-		yk_v_int(count), yk_v_int(l->depth + 1), yk_v_int(l->depth),
-		i > 0 ? l->items->v[i - 1] : yk_v_undefined(NULL), i + 1 < count ? l->items->v[i + 1] : yk_v_undefined(NULL),
+		yk_v_int(i + 1),
+		yk_v_int(i),
+		yk_v_int(count - i),
+		yk_v_int(count - i - 1),
+		yk_v_bool(i == 0),
+		yk_v_bool(i == count - 1),
+		yk_v_int(count),
+		yk_v_int(l->depth + 1),
+		yk_v_int(l->depth),
+		i > 0 ? l->items->v[i - 1] : yk_v_undefined(NULL),
+		i + 1 < count ? l->items->v[i + 1] : yk_v_undefined(NULL),
 	};
 	for (size_t k = 0; k < sizeof names / sizeof *names; k++)
 		if (n == strlen(names[k]) && !memcmp(name, names[k], n))
@@ -234,7 +269,8 @@ struct yk_value yk_loop_attr(struct yk_render *r, struct yk_value self, const ch
 	if (m)
 		*m = (struct yk_method){ self, f };
 	const struct yk_value s = m ? yk_v_none() : yk_v_string(r, name, n);
-	return m ? (struct yk_value){ .kind = YK_V_METHOD, .method = m } : yk_v_undefined(r->failed ? NULL : s.s);
+	return m ? (struct yk_value){ .kind = YK_V_METHOD, .method = m } :
+		   yk_v_undefined(r->failed ? NULL : s.s);
 }
 
 static void for_loop(struct yk_render *r, struct yk_frame *f, const struct yk_node *n)
@@ -286,55 +322,42 @@ static void branch(struct yk_render *r, struct yk_frame *f, const struct yk_node
 static void statement(struct yk_render *r, struct yk_frame *f, const struct yk_node *n)
 {
 	switch (n->kind) {
-	case YK_N_DATA:
-		return yk_v_str(r, n->value, r->out);
-	case YK_N_OUTPUT:
-		return yk_v_str(r, yk_eval(r, f, n->a), r->out);
-	case YK_N_IF:
-		return branch(r, f, n);
-	case YK_N_FOR:
-		return for_loop(r, f, n);
-	case YK_N_SET:
-		return assign(r, f, n->a, yk_eval(r, f, n->b));
+	case YK_N_DATA: return yk_v_str(r, n->value, r->out);
+	case YK_N_OUTPUT: return yk_v_str(r, yk_eval(r, f, n->a), r->out);
+	case YK_N_IF: return branch(r, f, n);
+	case YK_N_FOR: return for_loop(r, f, n);
+	case YK_N_SET: return assign(r, f, n->a, yk_eval(r, f, n->b));
 	case YK_N_SET_BLOCK: {
 		const struct yk_value v = captured(r, yk_frame_new(r, f), n->list);
 		return assign(r, f, n->a, filtered(r, f, n->b, v));
 	}
-	case YK_N_MACRO:
-		return yk_frame_set(r, f, n->name, macro_of(r, f, n));
-	case YK_N_CALL_BLOCK:
-		return call_block(r, f, n);
+	case YK_N_MACRO: return yk_frame_set(r, f, n->name, macro_of(r, f, n));
+	case YK_N_CALL_BLOCK: return call_block(r, f, n);
 	case YK_N_FILTER_BLOCK: {
 		const struct yk_value v = captured(r, yk_frame_new(r, f), n->list);
 		return yk_v_str(r, filtered(r, f, n->b, v), r->out);
 	}
-	case YK_N_WITH:
-		return with(r, f, n);
-	case YK_N_SCOPE:
-		return yk_statements(r, yk_frame_new(r, f), n->list);
-	case YK_N_GENERATION:
-		return generation(r, f, n);
-	case YK_N_BREAK:
-		r->signal = YK_SIGNAL_BREAK;
-		return;
-	case YK_N_CONTINUE:
-		r->signal = YK_SIGNAL_CONTINUE;
-		return;
-	default:
-		return;
+	case YK_N_WITH: return with(r, f, n);
+	case YK_N_SCOPE: return yk_statements(r, yk_frame_new(r, f), n->list);
+	case YK_N_GENERATION: return generation(r, f, n);
+	case YK_N_BREAK: r->signal = YK_SIGNAL_BREAK; return;
+	case YK_N_CONTINUE: r->signal = YK_SIGNAL_CONTINUE; return;
+	default: return;
 	}
 }
 
 void yk_statements(struct yk_render *r, struct yk_frame *f, const struct yk_node *list)
 {
 	if (yk_render_enter(r))
-		for (const struct yk_node *n = list; n && r->signal == YK_SIGNAL_NONE && yk_render_charge(r, 1); n = n->next) {
+		for (const struct yk_node *n = list;
+		     n && r->signal == YK_SIGNAL_NONE && yk_render_charge(r, 1); n = n->next) {
 			r->line = n->line;
 			statement(r, f, n);
 			if (r->out->s.failed)
 				yk_render_fail(r, YOKE_ENOMEM, "no memory for the text");
 			else if (r->out->s.n > YK_RENDER_OUTPUT)
-				yk_render_fail(r, YOKE_ERANGE, "the text has more than %zu bytes", YK_RENDER_OUTPUT);
+				yk_render_fail(r, YOKE_ERANGE, "the text has more than %zu bytes",
+					       YK_RENDER_OUTPUT);
 		}
 	r->depth--;
 }

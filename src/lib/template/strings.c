@@ -41,7 +41,9 @@ struct yk_value yk_v_case(struct yk_render *r, const struct yk_chars *c, enum yk
 		const char *from = at;
 		const size_t begin = to.s.n;
 		const uint32_t x = yk_char_next(&at);
-		const bool large = how == YK_UPPER || ((how == YK_CAPITAL || how == YK_TITLE) && !inside) || (how == YK_SWAP && is_small(x));
+		const bool large = how == YK_UPPER ||
+				   ((how == YK_CAPITAL || how == YK_TITLE) && !inside) ||
+				   (how == YK_SWAP && is_small(x));
 		(large ? yk_char_upper : yk_char_lower)(&to.s, x);
 		yk_text_derive(&to, begin, c, from);
 		inside = how != YK_TITLE || is_small(x) || is_large(x);
@@ -115,7 +117,8 @@ static struct yk_value all(struct yk_value v, bool (*is)(uint32_t))
 }
 
 #define ALL(name, is) \
-	static struct yk_value name(struct yk_render *r, struct yk_value v, const struct yk_args *a) \
+	static struct yk_value name(struct yk_render *r, struct yk_value v, \
+				    const struct yk_args *a) \
 	{ \
 		(void)a; \
 		return yk_render_charge(r, v.s->n / 64) ? all(v, is) : v; \
@@ -141,7 +144,8 @@ static struct yk_value islower_all(struct yk_render *r, struct yk_value v, const
 
 // ---- ends ----
 
-static struct yk_value strip_sides(struct yk_render *r, struct yk_value v, const struct yk_args *a, bool left, bool right)
+static struct yk_value strip_sides(struct yk_render *r, struct yk_value v, const struct yk_args *a,
+				   bool left, bool right)
 {
 	const struct yk_chars *set = yk_arg_chars(r, a, 0);
 	size_t from, to;
@@ -177,7 +181,8 @@ static bool ends(const struct yk_chars *c, const struct yk_chars *with)
 }
 
 // startswith and endswith take a string or a tuple of them, and an interval.
-static struct yk_value with_end(struct yk_render *r, struct yk_value v, const struct yk_args *a, bool (*is)(const struct yk_chars *, const struct yk_chars *))
+static struct yk_value with_end(struct yk_render *r, struct yk_value v, const struct yk_args *a,
+				bool (*is)(const struct yk_chars *, const struct yk_chars *))
 {
 	const struct yk_value what = a->v[0];
 	if (yk_v_given(a->v[1]) || yk_v_given(a->v[2])) {
@@ -196,7 +201,10 @@ static struct yk_value with_end(struct yk_render *r, struct yk_value v, const st
 			return yk_v_bool(true);
 	if (what.kind == YK_V_TUPLE)
 		return yk_v_bool(false);
-	return yk_render_fail(r, YOKE_EFORMAT, "startswith and endswith need a string or a tuple of strings, not '%s'", yk_v_type(what));
+	return yk_render_fail(
+		r, YOKE_EFORMAT,
+		"startswith and endswith need a string or a tuple of strings, not '%s'",
+		yk_v_type(what));
 }
 
 static struct yk_value startswith(struct yk_render *r, struct yk_value v, const struct yk_args *a)
@@ -224,11 +232,14 @@ static struct yk_value removesuffix(struct yk_render *r, struct yk_value v, cons
 // ---- padding ----
 
 // `left` and `right` copies of a character around a string.
-static struct yk_value padded(struct yk_render *r, const struct yk_chars *c, int64_t left, int64_t right, const struct yk_chars *fill)
+static struct yk_value padded(struct yk_render *r, const struct yk_chars *c, int64_t left,
+			      int64_t right, const struct yk_chars *fill)
 {
 	struct yk_text to = { 0 };
 	if (left > (int64_t)YK_RENDER_OUTPUT || right > (int64_t)YK_RENDER_OUTPUT)
-		return yk_render_fail(r, YOKE_ERANGE, "a string is padded to more than %zu characters", YK_RENDER_OUTPUT);
+		return yk_render_fail(r, YOKE_ERANGE,
+				      "a string is padded to more than %zu characters",
+				      YK_RENDER_OUTPUT);
 	for (int64_t i = 0; i < left; i++)
 		yk_text_add(&to, fill, fill->s, fill->n);
 	yk_text_add(&to, c, c->s, c->n);
@@ -238,7 +249,8 @@ static struct yk_value padded(struct yk_render *r, const struct yk_chars *c, int
 }
 
 // align: < > ^ as in formats, or c as str.center
-static struct yk_value justified(struct yk_render *r, struct yk_value v, const struct yk_args *a, char align)
+static struct yk_value justified(struct yk_render *r, struct yk_value v, const struct yk_args *a,
+				 char align)
 {
 	const int64_t width = yk_arg_int(r, a, 0, 0), n = (int64_t)v.s->chars, more = width - n;
 	static const struct yk_chars blank = { " ", 1, 1, NULL };
@@ -246,7 +258,9 @@ static struct yk_value justified(struct yk_render *r, struct yk_value v, const s
 	if (r->failed || more <= 0)
 		return v;
 	if (fill && fill->chars != 1)
-		return yk_render_fail(r, YOKE_EFORMAT, "a string is padded with one character, not %zu", fill->chars);
+		return yk_render_fail(r, YOKE_EFORMAT,
+				      "a string is padded with one character, not %zu",
+				      fill->chars);
 	const int64_t left = align == '<' ? 0 : align == '>' ? more : more / 2 + (more & width & 1);
 	return padded(r, v.s, left, more - left, fill ? fill : &blank);
 }
@@ -275,12 +289,14 @@ static struct yk_value zfill(struct yk_render *r, struct yk_value v, const struc
 	const size_t sign = v.s->n && (v.s->s[0] == '-' || v.s->s[0] == '+');
 	const struct yk_value rest = yk_v_part(r, v.s, v.s->s + sign, v.s->n - sign);
 	struct yk_value zeros = r->failed ? rest : padded(r, rest.s, more, 0, &zero);
-	return sign && !r->failed ? yk_v_binary(r, YK_ADD, yk_v_part(r, v.s, v.s->s, 1), zeros) : zeros;
+	return sign && !r->failed ? yk_v_binary(r, YK_ADD, yk_v_part(r, v.s, v.s->s, 1), zeros) :
+				    zeros;
 }
 
 // ---- search ----
 
-struct yk_value yk_v_replace(struct yk_render *r, const struct yk_chars *c, const struct yk_chars *old, const struct yk_chars *by, int64_t max)
+struct yk_value yk_v_replace(struct yk_render *r, const struct yk_chars *c,
+			     const struct yk_chars *old, const struct yk_chars *by, int64_t max)
 {
 	struct yk_text to = { 0 };
 	const char *at = c->s, *end = c->s + c->n;
@@ -293,12 +309,14 @@ struct yk_value yk_v_replace(struct yk_render *r, const struct yk_chars *c, cons
 		at = hit + old->n;
 		max--;
 		if (to.s.n > (size_t)YK_RENDER_MEMORY)
-			yk_render_fail(r, YOKE_ERANGE, "replace makes more than %lld MiB", (long long)(YK_RENDER_MEMORY >> 20));
+			yk_render_fail(r, YOKE_ERANGE, "replace makes more than %lld MiB",
+				       (long long)(YK_RENDER_MEMORY >> 20));
 		if (old->n)
 			continue;
 		if (at == end)
 			break;
-		yk_text_add(&to, c, at, yk_char_size(*at)); // an empty string occurs between all characters
+		yk_text_add(&to, c, at,
+			    yk_char_size(*at)); // an empty string occurs between all characters
 		at += yk_char_size(*at);
 	}
 	yk_text_add(&to, c, at, (size_t)(end - at));
@@ -317,7 +335,8 @@ static struct yk_value replace(struct yk_render *r, struct yk_value v, const str
 static const char *last_hit(const char *from, const char *end, const struct yk_chars *what)
 {
 	const char *last = NULL;
-	for (const char *at = from; (at = memmem(at, (size_t)(end - at), what->s, what->n)) != NULL; at++) {
+	for (const char *at = from; (at = memmem(at, (size_t)(end - at), what->s, what->n)) != NULL;
+	     at++) {
 		last = at;
 		if (at == end)
 			break;
@@ -329,14 +348,17 @@ static const char *last_hit(const char *from, const char *end, const struct yk_c
 static int64_t position(struct yk_render *r, struct yk_value v, const struct yk_args *a, bool last)
 {
 	const struct yk_chars *what = yk_arg_chars(r, a, 0);
-	int64_t n = (int64_t)v.s->chars, from = yk_arg_int(r, a, 1, 0), to = yk_arg_int(r, a, 2, n), index = 0;
+	int64_t n = (int64_t)v.s->chars, from = yk_arg_int(r, a, 1, 0), to = yk_arg_int(r, a, 2, n),
+		index = 0;
 	from = from < 0 ? from + n : from;
 	to = to < 0 ? to + n : to > n ? n : to;
 	from = from < 0 ? 0 : from;
 	if (!yk_render_charge(r, v.s->n / 64) || !what || from > to)
 		return -1;
-	const char *begin = v.s->s + yk_chars_offset(v.s, from), *end = v.s->s + yk_chars_offset(v.s, to);
-	const char *hit = last ? last_hit(begin, end, what) : memmem(begin, (size_t)(end - begin), what->s, what->n);
+	const char *begin = v.s->s + yk_chars_offset(v.s, from),
+		   *end = v.s->s + yk_chars_offset(v.s, to);
+	const char *hit = last ? last_hit(begin, end, what) :
+				 memmem(begin, (size_t)(end - begin), what->s, what->n);
 	for (const char *at = v.s->s; hit && at < hit; at++)
 		index += ((unsigned char)*at & 0xc0) != 0x80;
 	return hit ? index : -1;
@@ -354,7 +376,8 @@ static struct yk_value rfind(struct yk_render *r, struct yk_value v, const struc
 
 static struct yk_value found(struct yk_render *r, int64_t i)
 {
-	return i < 0 ? yk_render_fail(r, YOKE_EFORMAT, "index: the string does not occur") : yk_v_int(i);
+	return i < 0 ? yk_render_fail(r, YOKE_EFORMAT, "index: the string does not occur") :
+		       yk_v_int(i);
 }
 
 static struct yk_value index_in(struct yk_render *r, struct yk_value v, const struct yk_args *a)
@@ -374,7 +397,8 @@ static struct yk_value count_in(struct yk_render *r, struct yk_value v, const st
 	if (!what || !what->n)
 		return r->failed ? v : yk_v_int((int64_t)v.s->chars + 1);
 	const char *at = v.s->s, *end = at + v.s->n;
-	while (yk_render_charge(r, 1) && (at = memmem(at, (size_t)(end - at), what->s, what->n)) != NULL) {
+	while (yk_render_charge(r, 1) &&
+	       (at = memmem(at, (size_t)(end - at), what->s, what->n)) != NULL) {
 		at += what->n;
 		n++;
 	}
@@ -383,12 +407,14 @@ static struct yk_value count_in(struct yk_render *r, struct yk_value v, const st
 
 // ---- division ----
 
-static void add_interval(struct yk_render *r, struct yk_value list, const struct yk_chars *c, const char *from, const char *to)
+static void add_interval(struct yk_render *r, struct yk_value list, const struct yk_chars *c,
+			 const char *from, const char *to)
 {
 	yk_v_append(r, list, yk_v_part(r, c, from, (size_t)(to - from)));
 }
 
-static void split_space(struct yk_render *r, const struct yk_chars *c, int64_t max, struct yk_value list)
+static void split_space(struct yk_render *r, const struct yk_chars *c, int64_t max,
+			struct yk_value list)
 {
 	const char *at = c->s, *end = c->s + c->n;
 	while (!r->failed) {
@@ -420,7 +446,8 @@ static void reverse_list(struct yk_value list)
 	}
 }
 
-static void rsplit_space(struct yk_render *r, const struct yk_chars *c, int64_t max, struct yk_value list)
+static void rsplit_space(struct yk_render *r, const struct yk_chars *c, int64_t max,
+			 struct yk_value list)
 {
 	struct yk_chars rest = *c;
 	while (!r->failed) {
@@ -449,17 +476,20 @@ static void rsplit_space(struct yk_render *r, const struct yk_chars *c, int64_t 
 	reverse_list(list);
 }
 
-static void split_by(struct yk_render *r, const struct yk_chars *c, const struct yk_chars *by, int64_t max, bool last, struct yk_value list)
+static void split_by(struct yk_render *r, const struct yk_chars *c, const struct yk_chars *by,
+		     int64_t max, bool last, struct yk_value list)
 {
 	const char *at = c->s, *end = c->s + c->n, *hit;
 	if (!last) {
-		while (max-- != 0 && !r->failed && (hit = memmem(at, (size_t)(end - at), by->s, by->n)) != NULL) {
+		while (max-- != 0 && !r->failed &&
+		       (hit = memmem(at, (size_t)(end - at), by->s, by->n)) != NULL) {
 			add_interval(r, list, c, at, hit);
 			at = hit + by->n;
 		}
 		return add_interval(r, list, c, at, end);
 	}
-	while (max-- != 0 && !r->failed && (hit = last_hit(at, end, by)) != NULL && yk_render_charge(r, (size_t)(end - at) / 256)) {
+	while (max-- != 0 && !r->failed && (hit = last_hit(at, end, by)) != NULL &&
+	       yk_render_charge(r, (size_t)(end - at) / 256)) {
 		add_interval(r, list, c, hit + by->n, end);
 		end = hit;
 	}
@@ -467,7 +497,8 @@ static void split_by(struct yk_render *r, const struct yk_chars *c, const struct
 	reverse_list(list);
 }
 
-static struct yk_value divide(struct yk_render *r, struct yk_value v, const struct yk_args *a, bool last)
+static struct yk_value divide(struct yk_render *r, struct yk_value v, const struct yk_args *a,
+			      bool last)
 {
 	const struct yk_chars *by = yk_arg_chars(r, a, 0);
 	const int64_t max = yk_arg_int(r, a, 1, -1);
@@ -497,7 +528,8 @@ static struct yk_value rsplit(struct yk_render *r, struct yk_value v, const stru
 
 static bool ends_line(uint32_t c)
 {
-	return (c >= '\n' && c <= '\r') || (c >= 0x1c && c <= 0x1e) || c == 0x85 || c == 0x2028 || c == 0x2029;
+	return (c >= '\n' && c <= '\r') || (c >= 0x1c && c <= 0x1e) || c == 0x85 || c == 0x2028 ||
+	       c == 0x2029;
 }
 
 static struct yk_value splitlines(struct yk_render *r, struct yk_value v, const struct yk_args *a)
@@ -517,13 +549,15 @@ static struct yk_value splitlines(struct yk_render *r, struct yk_value v, const 
 	return list;
 }
 
-static struct yk_value partition_at(struct yk_render *r, struct yk_value v, const struct yk_args *a, bool last)
+static struct yk_value partition_at(struct yk_render *r, struct yk_value v, const struct yk_args *a,
+				    bool last)
 {
 	const struct yk_chars *by = yk_arg_chars(r, a, 0);
 	const char *s = v.s->s, *end = s + v.s->n;
 	struct yk_value list = yk_v_list(r, YK_V_TUPLE, 3);
 	if (r->failed || !by || !by->n)
-		return yk_render_fail(r, YOKE_EFORMAT, "partition needs a string that is not empty");
+		return yk_render_fail(r, YOKE_EFORMAT,
+				      "partition needs a string that is not empty");
 	const char *hit = last ? last_hit(s, end, by) : memmem(s, v.s->n, by->s, by->n);
 	const char *after = hit ? hit + by->n : last ? s : end;
 	if (!hit)
@@ -550,7 +584,8 @@ static struct yk_value join(struct yk_render *r, struct yk_value v, const struct
 	struct yk_text to = { 0 };
 	for (size_t i = 0; l && i < l->n && !r->failed; i++) {
 		if (l->v[i].kind != YK_V_STRING)
-			yk_render_fail(r, YOKE_EFORMAT, "join needs strings, not '%s'", yk_v_type(l->v[i]));
+			yk_render_fail(r, YOKE_EFORMAT, "join needs strings, not '%s'",
+				       yk_v_type(l->v[i]));
 		if (i)
 			yk_v_str(r, v, &to);
 		yk_v_str(r, l->v[i], &to);
@@ -566,7 +601,8 @@ static struct yk_value format(struct yk_render *r, struct yk_value v, const stru
 static struct yk_value format_map(struct yk_render *r, struct yk_value v, const struct yk_args *a)
 {
 	if (a->v[0].kind != YK_V_DICT)
-		return yk_render_fail(r, YOKE_EFORMAT, "format_map needs a dict, not '%s'", yk_v_type(a->v[0]));
+		return yk_render_fail(r, YOKE_EFORMAT, "format_map needs a dict, not '%s'",
+				      yk_v_type(a->v[0]));
 	const struct yk_args named = { .named = a->v[0].dict };
 	return yk_format_braces(r, v.s, &named);
 }
@@ -641,29 +677,70 @@ static struct yk_value dict_items(struct yk_render *r, struct yk_value v, const 
 const struct yk_function *yk_method_find(enum yk_value_kind kind, const char *name, size_t n)
 {
 	static const struct yk_function of_strings[] = {
-		{ "upper", "", upper }, { "lower", "", lower }, { "casefold", "", lower }, { "capitalize", "", capitalize },
-		{ "title", "", title }, { "swapcase", "", swapcase }, { "strip", "chars", strip }, { "lstrip", "chars", lstrip },
-		{ "rstrip", "chars", rstrip }, { "startswith", "prefix! start end", startswith },
-		{ "endswith", "suffix! start end", endswith }, { "removeprefix", "prefix!", removeprefix },
-		{ "removesuffix", "suffix!", removesuffix }, { "ljust", "width! fillchar", ljust }, { "rjust", "width! fillchar", rjust },
-		{ "center", "width! fillchar", center }, { "zfill", "width!", zfill }, { "replace", "old! new! count", replace },
-		{ "find", "sub! start end", find }, { "rfind", "sub! start end", rfind }, { "index", "sub! start end", index_in },
-		{ "rindex", "sub! start end", rindex_in }, { "count", "sub!", count_in }, { "split", "sep maxsplit", split },
-		{ "rsplit", "sep maxsplit", rsplit }, { "splitlines", "keepends", splitlines }, { "partition", "sep!", partition },
-		{ "rpartition", "sep!", rpartition }, { "join", "iterable!", join }, { "format", NULL, format },
-		{ "format_map", "mapping!", format_map }, { "isdigit", "", isdigit_all }, { "isnumeric", "", isdigit_all },
-		{ "isdecimal", "", isdigit_all }, { "isalpha", "", isalpha_all }, { "isalnum", "", isalnum_all },
-		{ "isspace", "", isspace_all }, { "isupper", "", isupper_all }, { "islower", "", islower_all },
+		{ "upper", "", upper },
+		{ "lower", "", lower },
+		{ "casefold", "", lower },
+		{ "capitalize", "", capitalize },
+		{ "title", "", title },
+		{ "swapcase", "", swapcase },
+		{ "strip", "chars", strip },
+		{ "lstrip", "chars", lstrip },
+		{ "rstrip", "chars", rstrip },
+		{ "startswith", "prefix! start end", startswith },
+		{ "endswith", "suffix! start end", endswith },
+		{ "removeprefix", "prefix!", removeprefix },
+		{ "removesuffix", "suffix!", removesuffix },
+		{ "ljust", "width! fillchar", ljust },
+		{ "rjust", "width! fillchar", rjust },
+		{ "center", "width! fillchar", center },
+		{ "zfill", "width!", zfill },
+		{ "replace", "old! new! count", replace },
+		{ "find", "sub! start end", find },
+		{ "rfind", "sub! start end", rfind },
+		{ "index", "sub! start end", index_in },
+		{ "rindex", "sub! start end", rindex_in },
+		{ "count", "sub!", count_in },
+		{ "split", "sep maxsplit", split },
+		{ "rsplit", "sep maxsplit", rsplit },
+		{ "splitlines", "keepends", splitlines },
+		{ "partition", "sep!", partition },
+		{ "rpartition", "sep!", rpartition },
+		{ "join", "iterable!", join },
+		{ "format", NULL, format },
+		{ "format_map", "mapping!", format_map },
+		{ "isdigit", "", isdigit_all },
+		{ "isnumeric", "", isdigit_all },
+		{ "isdecimal", "", isdigit_all },
+		{ "isalpha", "", isalpha_all },
+		{ "isalnum", "", isalnum_all },
+		{ "isspace", "", isspace_all },
+		{ "isupper", "", isupper_all },
+		{ "islower", "", islower_all },
 	};
 	static const struct yk_function of_lists[] = {
-		{ "index", "value!", list_index }, { "count", "value!", list_count }, { "copy", "", list_copy }, { "append", NULL, NULL },
-		{ "clear", NULL, NULL }, { "pop", NULL, NULL }, { "reverse", NULL, NULL }, { "insert", NULL, NULL },
-		{ "sort", NULL, NULL }, { "extend", NULL, NULL }, { "remove", NULL, NULL },
+		{ "index", "value!", list_index },
+		{ "count", "value!", list_count },
+		{ "copy", "", list_copy },
+		{ "append", NULL, NULL },
+		{ "clear", NULL, NULL },
+		{ "pop", NULL, NULL },
+		{ "reverse", NULL, NULL },
+		{ "insert", NULL, NULL },
+		{ "sort", NULL, NULL },
+		{ "extend", NULL, NULL },
+		{ "remove", NULL, NULL },
 	};
 	static const struct yk_function of_dicts[] = {
-		{ "get", "key! default", dict_get }, { "keys", "", dict_keys }, { "values", "", dict_values }, { "items", "", dict_items },
-		{ "copy", "", list_copy }, { "clear", NULL, NULL }, { "pop", NULL, NULL }, { "popitem", NULL, NULL },
-		{ "setdefault", NULL, NULL }, { "update", NULL, NULL },
+		{ "get", "key! default", dict_get },
+		{ "keys", "", dict_keys },
+		{ "values", "", dict_values },
+		{ "items", "", dict_items },
+		{ "copy", "", list_copy },
+		{ "clear", NULL, NULL },
+		{ "pop", NULL, NULL },
+		{ "popitem", NULL, NULL },
+		{ "setdefault", NULL, NULL },
+		{ "update", NULL, NULL },
 	};
 	if (kind == YK_V_STRING)
 		return YK_FUNCTION_IN(of_strings, name, n);

@@ -17,7 +17,8 @@ struct parser {
 
 static struct yk_node *expression(struct parser *, bool with_cond);
 static struct yk_node *unary(struct parser *, bool with_filter);
-static struct yk_node *statements(struct parser *, const char *end1, const char *end2, const char *end3);
+static struct yk_node *statements(struct parser *, const char *end1, const char *end2,
+				  const char *end3);
 
 // ---- lexemes ----
 
@@ -28,7 +29,8 @@ static struct yk_node *fail(struct parser *p, const char *what)
 	if (l->kind == YK_L_NAME)
 		yk_render_fail(p->r, YOKE_EFORMAT, "%s at '%.60s'", what, l->value.s->s);
 	else
-		yk_render_fail(p->r, YOKE_EFORMAT, l->kind == YK_L_END ? "%s at the end" : "%s", what);
+		yk_render_fail(p->r, YOKE_EFORMAT, l->kind == YK_L_END ? "%s at the end" : "%s",
+			       what);
 	return NULL;
 }
 
@@ -83,7 +85,8 @@ static const struct yk_chars *take_name(struct parser *p)
 
 // ---- nodes ----
 
-static struct yk_node *node(struct parser *p, enum yk_node_kind kind, struct yk_node *a, struct yk_node *b)
+static struct yk_node *node(struct parser *p, enum yk_node_kind kind, struct yk_node *a,
+			    struct yk_node *b)
 {
 	struct yk_node *n = yk_render_alloc(p->r, sizeof *n);
 	if (n)
@@ -91,7 +94,8 @@ static struct yk_node *node(struct parser *p, enum yk_node_kind kind, struct yk_
 	return n;
 }
 
-static struct yk_node *named(struct parser *p, enum yk_node_kind kind, struct yk_node *a, const struct yk_chars *name)
+static struct yk_node *named(struct parser *p, enum yk_node_kind kind, struct yk_node *a,
+			     const struct yk_chars *name)
 {
 	struct yk_node *n = node(p, kind, a, NULL);
 	if (n)
@@ -99,7 +103,8 @@ static struct yk_node *named(struct parser *p, enum yk_node_kind kind, struct yk
 	return n;
 }
 
-static struct yk_node *signed_node(struct parser *p, enum yk_node_kind kind, enum yk_sign s, struct yk_node *a, struct yk_node *b)
+static struct yk_node *signed_node(struct parser *p, enum yk_node_kind kind, enum yk_sign s,
+				   struct yk_node *a, struct yk_node *b)
 {
 	struct yk_node *n = node(p, kind, a, b);
 	if (n)
@@ -138,13 +143,15 @@ static struct yk_node *elements(struct parser *p, enum yk_node_kind kind, enum y
 
 static bool tuple_ends(const struct parser *p, const char *stop)
 {
-	return p->at->kind == YK_L_OUTPUT_END || p->at->kind == YK_L_BLOCK_END || sign_is(p->at, YK_CLOSE) || (stop && name_is(p->at, stop));
+	return p->at->kind == YK_L_OUTPUT_END || p->at->kind == YK_L_BLOCK_END ||
+	       sign_is(p->at, YK_CLOSE) || (stop && name_is(p->at, stop));
 }
 
 static struct yk_node *primary(struct parser *p, bool member);
 
 // One expression, or several with commas between them as a tuple.  simple: names and constants only.
-static struct yk_node *tuple(struct parser *p, bool simple, bool member, bool with_cond, const char *stop, bool parentheses)
+static struct yk_node *tuple(struct parser *p, bool simple, bool member, bool with_cond,
+			     const char *stop, bool parentheses)
 {
 	struct yk_node *list = NULL, **end = &list;
 	bool is_tuple = false;
@@ -182,7 +189,8 @@ static struct yk_node *strings(struct parser *p)
 	struct yk_string to = { 0 };
 	if (v.kind != YK_V_STRING || p->at->kind != YK_L_CONST || p->at->value.kind != YK_V_STRING)
 		return constant(p, v);
-	for (yk_string_add(&to, v.s->s, v.s->n); p->at->kind == YK_L_CONST && p->at->value.kind == YK_V_STRING; p->at++)
+	for (yk_string_add(&to, v.s->s, v.s->n);
+	     p->at->kind == YK_L_CONST && p->at->value.kind == YK_V_STRING; p->at++)
 		yk_string_add(&to, p->at->value.s->s, p->at->value.s->n);
 	return constant(p, yk_v_taken(p->r, &to));
 }
@@ -195,7 +203,8 @@ static struct yk_node *primary(struct parser *p, bool member)
 		return strings(p);
 	if (l->kind == YK_L_NAME) {
 		p->at++;
-		if (name_is(l, "true") || name_is(l, "True") || name_is(l, "false") || name_is(l, "False"))
+		if (name_is(l, "true") || name_is(l, "True") || name_is(l, "false") ||
+		    name_is(l, "False"))
 			return constant(p, yk_v_bool((l->value.s->s[0] | 32) == 't'));
 		if (name_is(l, "none") || name_is(l, "None"))
 			return constant(p, yk_v_none());
@@ -262,7 +271,8 @@ static struct yk_node *call(struct parser *p, struct yk_node *what)
 
 static bool slice_ends(const struct parser *p)
 {
-	return sign_is(p->at, YK_CLOSE_LIST) || sign_is(p->at, YK_COMMA) || sign_is(p->at, YK_COLON);
+	return sign_is(p->at, YK_CLOSE_LIST) || sign_is(p->at, YK_COMMA) ||
+	       sign_is(p->at, YK_COLON);
 }
 
 static struct yk_node *index_of(struct parser *p)
@@ -326,7 +336,8 @@ static bool test_argument(const struct parser *p)
 {
 	if (name_is(p->at, "else") || name_is(p->at, "or") || name_is(p->at, "and"))
 		return false;
-	return p->at->kind == YK_L_NAME || p->at->kind == YK_L_CONST || sign_is(p->at, YK_OPEN_LIST) || sign_is(p->at, YK_OPEN_DICT);
+	return p->at->kind == YK_L_NAME || p->at->kind == YK_L_CONST ||
+	       sign_is(p->at, YK_OPEN_LIST) || sign_is(p->at, YK_OPEN_DICT);
 }
 
 static struct yk_node *test(struct parser *p, struct yk_node *of)
@@ -382,18 +393,22 @@ static struct yk_node *binary(struct parser *p, int level)
 {
 	static const struct {
 		enum yk_sign s[5]; // ends with ASSIGN
-	} levels[] = { { { YK_POW, YK_ASSIGN } }, { { YK_MUL, YK_DIV, YK_FLOORDIV, YK_MOD, YK_ASSIGN } }, { { YK_ASSIGN } },
+	} levels[] = { { { YK_POW, YK_ASSIGN } },
+		       { { YK_MUL, YK_DIV, YK_FLOORDIV, YK_MOD, YK_ASSIGN } },
+		       { { YK_ASSIGN } },
 		       { { YK_ADD, YK_SUB, YK_ASSIGN } } };
 	struct yk_node *n = level == 0 ? unary(p, true) : binary(p, level - 1);
 	for (int i = 0; !p->r->failed && levels[level].s[i] != YK_ASSIGN; i++) {
 		if (!sign(p, levels[level].s[i]))
 			continue;
-		n = signed_node(p, YK_N_BINARY, levels[level].s[i], n, level == 0 ? unary(p, true) : binary(p, level - 1));
+		n = signed_node(p, YK_N_BINARY, levels[level].s[i], n,
+				level == 0 ? unary(p, true) : binary(p, level - 1));
 		i = -1;
 	}
 	if (level != 2 || p->r->failed || !sign_is(p->at, YK_CONCAT))
 		return n;
-	struct yk_node *list = node(p, YK_N_CONCAT, NULL, NULL), **end = list ? append(&list->list, n) : NULL;
+	struct yk_node *list = node(p, YK_N_CONCAT, NULL, NULL),
+		       **end = list ? append(&list->list, n) : NULL;
 	while (!p->r->failed && sign(p, YK_CONCAT))
 		end = append(end, binary(p, 1));
 	return list;
@@ -431,7 +446,7 @@ static struct yk_node *compare(struct parser *p)
 	return n;
 }
 
-static struct yk_node *not(struct parser *p)
+static struct yk_node * not(struct parser * p)
 {
 	struct yk_node *n = NULL;
 	if (!word(p, "not"))
@@ -442,7 +457,7 @@ static struct yk_node *not(struct parser *p)
 	return n;
 }
 
-static struct yk_node *and(struct parser *p)
+static struct yk_node * and (struct parser * p)
 {
 	struct yk_node *n = not(p);
 	while (!p->r->failed && word(p, "and"))
@@ -450,7 +465,7 @@ static struct yk_node *and(struct parser *p)
 	return n;
 }
 
-static struct yk_node *or(struct parser *p)
+static struct yk_node * or (struct parser * p)
 {
 	struct yk_node *n = and(p);
 	while (!p->r->failed && word(p, "or"))
@@ -462,9 +477,9 @@ static struct yk_node *expression(struct parser *p, bool with_cond)
 {
 	struct yk_node *n = NULL;
 	if (yk_render_enter(p->r))
-		n = or(p);
+		n = or (p);
 	while (with_cond && !p->r->failed && word(p, "if")) {
-		n = node(p, YK_N_COND, or(p), n);
+		n = node(p, YK_N_COND, or (p), n);
 		if (n && word(p, "else"))
 			n->c = expression(p, true);
 	}
@@ -627,7 +642,8 @@ static struct yk_node *print(struct parser *p)
 	while (!p->r->failed && p->at->kind != YK_L_BLOCK_END) {
 		if (list)
 			expect_sign(p, YK_COMMA, "a comma is missing");
-		end = append(end, node(p, YK_N_OUTPUT, p->r->failed ? NULL : expression(p, true), NULL));
+		end = append(end,
+			     node(p, YK_N_OUTPUT, p->r->failed ? NULL : expression(p, true), NULL));
 	}
 	struct yk_node *n = node(p, YK_N_SCOPE, NULL, NULL);
 	if (n)
@@ -642,7 +658,8 @@ static struct yk_node *block(struct parser *p)
 	while (word(p, "scoped") || word(p, "required"))
 		;
 	n = body(p, n, "endblock");
-	if (n && p->at->kind == YK_L_NAME && p->at->value.s->n == name->n && !memcmp(p->at->value.s->s, name->s, name->n))
+	if (n && p->at->kind == YK_L_NAME && p->at->value.s->n == name->n &&
+	    !memcmp(p->at->value.s->s, name->s, name->n))
 		p->at++;
 	return n;
 }
@@ -652,8 +669,9 @@ static struct yk_node *statement(struct parser *p)
 	static const struct {
 		const char *name;
 		struct yk_node *(*parse)(struct parser *);
-	} kinds[] = { { "set", set }, { "if", if_block }, { "for", for_loop }, { "macro", macro }, { "call", call_block },
-		      { "filter", filter_block }, { "with", with }, { "print", print }, { "block", block } };
+	} kinds[] = { { "set", set },     { "if", if_block },     { "for", for_loop },
+		      { "macro", macro }, { "call", call_block }, { "filter", filter_block },
+		      { "with", with },   { "print", print },     { "block", block } };
 	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
 		if (word(p, kinds[i].name))
 			return kinds[i].parse(p);
@@ -667,7 +685,8 @@ static struct yk_node *statement(struct parser *p)
 }
 
 // Statements up to the tag of one of these names, which is left, or, without names, to the end.
-static struct yk_node *statements(struct parser *p, const char *end1, const char *end2, const char *end3)
+static struct yk_node *statements(struct parser *p, const char *end1, const char *end2,
+				  const char *end3)
 {
 	struct yk_node *list = NULL, **end = &list, *n;
 	if (end1 && !p->r->failed) {
@@ -692,7 +711,8 @@ static struct yk_node *statements(struct parser *p, const char *end1, const char
 			n = node(p, YK_N_OUTPUT, tuple(p, false, false, true, NULL, false), NULL);
 			expect(p, YK_L_OUTPUT_END, "an expression is longer than expected");
 		} else if (l->kind == YK_L_BLOCK) {
-			if ((end1 && name_is(p->at, end1)) || (end2 && name_is(p->at, end2)) || (end3 && name_is(p->at, end3)))
+			if ((end1 && name_is(p->at, end1)) || (end2 && name_is(p->at, end2)) ||
+			    (end3 && name_is(p->at, end3)))
 				break;
 			n = statement(p);
 			expect(p, YK_L_BLOCK_END, "a tag is longer than expected");

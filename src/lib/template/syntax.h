@@ -37,18 +37,18 @@ enum yk_node_kind {
 	// expressions
 	YK_N_CONST,
 	YK_N_NAME,
-	YK_N_LIST,    // list
-	YK_N_TUPLE,   // list
-	YK_N_DICT,    // list of PAIR a: b
+	YK_N_LIST,  // list
+	YK_N_TUPLE, // list
+	YK_N_DICT,  // list of PAIR a: b
 	YK_N_PAIR,
-	YK_N_NEG,     // a
+	YK_N_NEG, // a
 	YK_N_POS,
 	YK_N_NOT,
 	YK_N_BINARY,  // a sign b
 	YK_N_CONCAT,  // list
 	YK_N_COMPARE, // a, then a list of OPERAND sign a
 	YK_N_OPERAND,
-	YK_N_AND,     // a b
+	YK_N_AND, // a b
 	YK_N_OR,
 	YK_N_COND,    // b if a else c; c NULL: undefined
 	YK_N_ATTR,    // a.name
@@ -63,17 +63,17 @@ enum yk_node_kind {
 	YK_N_MEMBER,  // target name.b, with b a NAME
 	// statements
 	YK_N_DATA,
-	YK_N_OUTPUT,     // a
-	YK_N_IF,         // a: list, other; flag: an elif, in `other` of the one before
-	YK_N_FOR,        // a in b if c: list, other; flag: recursive
-	YK_N_SET,        // a = b
-	YK_N_SET_BLOCK,  // a, filters b: list
-	YK_N_MACRO,      // name(args): list; args: KEYWORD name=a, a may be NULL
-	YK_N_CALL_BLOCK, // call a with a caller(args): list
+	YK_N_OUTPUT,       // a
+	YK_N_IF,           // a: list, other; flag: an elif, in `other` of the one before
+	YK_N_FOR,          // a in b if c: list, other; flag: recursive
+	YK_N_SET,          // a = b
+	YK_N_SET_BLOCK,    // a, filters b: list
+	YK_N_MACRO,        // name(args): list; args: KEYWORD name=a, a may be NULL
+	YK_N_CALL_BLOCK,   // call a with a caller(args): list
 	YK_N_FILTER_BLOCK, // filters b: list
-	YK_N_WITH,       // args: SET; list
-	YK_N_SCOPE,      // list
-	YK_N_GENERATION, // list
+	YK_N_WITH,         // args: SET; list
+	YK_N_SCOPE,        // list
+	YK_N_GENERATION,   // list
 	YK_N_BREAK,
 	YK_N_CONTINUE,
 };
@@ -84,7 +84,7 @@ struct yk_node {
 	int line;
 	bool flag;
 	const struct yk_chars *name;
-	struct yk_value value; // CONST, DATA
+	struct yk_value value;              // CONST, DATA
 	const struct yk_function *function; // FILTER, TEST; NULL: unknown
 	struct yk_node *a, *b, *c;
 	struct yk_node *args, *list, *other;

@@ -20,7 +20,8 @@ struct yoke_chat_template {
 	char *token[TOKENS]; // values of the variables of a tokenizer, NULL: not defined
 };
 
-static const char *const token_names[TOKENS] = { "bos_token", "eos_token", "pad_token", "unk_token" };
+static const char *const token_names[TOKENS] = { "bos_token", "eos_token", "pad_token",
+						 "unk_token" };
 
 yoke_chat_template *yoke_chat_template_parse(const char *source, size_t bytes, const char *name)
 {
@@ -30,7 +31,8 @@ yoke_chat_template *yoke_chat_template_parse(const char *source, size_t bytes, c
 	if (yk_given(source, "source") < 0 || yk_given(name, "name") < 0)
 		return NULL;
 	if (bytes > SOURCE_MAX) {
-		yk_fail(YOKE_ERANGE, "%s: a template of %zu bytes; at most %d", name, bytes, SOURCE_MAX);
+		yk_fail(YOKE_ERANGE, "%s: a template of %zu bytes; at most %d", name, bytes,
+			SOURCE_MAX);
 		return NULL;
 	}
 	r.name = name;
@@ -63,16 +65,19 @@ yoke_chat_template *yoke_chat_template_of(const yoke_tokenizer *tokenizer)
 	return yk_chat_template_for(tokenizer, source, strlen(source), "chat template");
 }
 
-yoke_chat_template *yk_chat_template_for(const yoke_tokenizer *tokenizer, const char *source, size_t bytes, const char *name)
+yoke_chat_template *yk_chat_template_for(const yoke_tokenizer *tokenizer, const char *source,
+					 size_t bytes, const char *name)
 {
 	yoke_chat_template *t = yoke_chat_template_parse(source, bytes, name);
 	const int32_t *eos = NULL;
 	const int count = yoke_tokenizer_eos(tokenizer, &eos);
-	const int ids[TOKENS] = { yoke_tokenizer_bos(tokenizer), count > 0 ? eos[0] : -1, yoke_tokenizer_pad(tokenizer),
+	const int ids[TOKENS] = { yoke_tokenizer_bos(tokenizer), count > 0 ? eos[0] : -1,
+				  yoke_tokenizer_pad(tokenizer),
 				  yoke_tokenizer_unknown(tokenizer) };
 	for (int i = 0; t && i < TOKENS; i++) {
 		size_t n;
-		const char *piece = ids[i] >= 0 ? yoke_tokenizer_piece(tokenizer, ids[i], &n) : NULL;
+		const char *piece =
+			ids[i] >= 0 ? yoke_tokenizer_piece(tokenizer, ids[i], &n) : NULL;
 		if (piece && !(t->token[i] = strndup(piece, n))) {
 			yk_fail(YOKE_ENOMEM, "chat template: no memory for a token");
 			yoke_chat_template_free(t);
@@ -115,8 +120,9 @@ static int parse_option(const char *text, bool array, const char *what, json_t *
 	return yk_fail(YOKE_EINVAL, "%s: must be a JSON %s", what, array ? "array" : "object");
 }
 
-static void set_variables(struct yk_render *r, struct yk_frame *f, const yoke_chat_template *t, const json_t *messages,
-			  const json_t *tools, const json_t *variables, bool prompt)
+static void set_variables(struct yk_render *r, struct yk_frame *f, const yoke_chat_template *t,
+			  const json_t *messages, const json_t *tools, const json_t *variables,
+			  bool prompt)
 {
 	for (int i = 0; i < TOKENS; i++)
 		if (t->token[i])
@@ -127,30 +133,38 @@ static void set_variables(struct yk_render *r, struct yk_frame *f, const yoke_ch
 	set(r, f, "tools", tools ? yk_v_json(r, tools, -1) : yk_v_none());
 	set(r, f, "documents", yk_v_none());
 	set(r, f, "add_generation_prompt", yk_v_bool(prompt));
-	json_object_foreach((json_t *)(uintptr_t)variables, name, v)
+	json_object_foreach ((json_t *)(uintptr_t)variables, name, v)
 		set(r, f, name, yk_v_json(r, v, YK_NO_ORIGIN));
 }
 
-int yk_chat_render(const yoke_chat_template *t, const json_t *messages, const struct yoke_chat_options *options,
-		   struct yk_chat_text *to)
+int yk_chat_render(const yoke_chat_template *t, const json_t *messages,
+		   const struct yoke_chat_options *options, struct yk_chat_text *to)
 {
 	struct yoke_chat_options o = { .size = sizeof o };
 	struct yk_text out = { 0 };
 	struct yk_spans generation = { 0 };
-	struct yk_render r = { .name = t->name, .steps = YK_RENDER_STEPS, .memory = YK_RENDER_MEMORY, .out = &out, .whole = &out,
+	struct yk_render r = { .name = t->name,
+			       .steps = YK_RENDER_STEPS,
+			       .memory = YK_RENDER_MEMORY,
+			       .out = &out,
+			       .whole = &out,
 			       .generation = &generation };
 	json_t *tools = NULL, *variables = NULL;
-	int e = options ? yk_sized_take(&o, sizeof o, options, "yoke_chat_template_render", "yoke_chat_options") : 0;
+	int e = options ? yk_sized_take(&o, sizeof o, options, "yoke_chat_template_render",
+					"yoke_chat_options") :
+			  0;
 	if (e == 0)
 		e = parse_option(o.tools, true, "tools", &tools);
 	if (e == 0)
 		e = parse_option(o.variables, false, "variables", &variables);
 	if (e == 0) {
 		r.now = o.now;
-		r.steps += 64 * (int64_t)json_array_size(messages); // conversion is not the template's
+		r.steps +=
+			64 * (int64_t)json_array_size(messages); // conversion is not the template's
 		struct yk_frame *f = yk_frame_new(&r, NULL);
 		if (f)
-			set_variables(&r, f, t, messages, tools, variables, o.add_generation_prompt);
+			set_variables(&r, f, t, messages, tools, variables,
+				      o.add_generation_prompt);
 		yk_statements(&r, f, t->root);
 		yk_string_add(&out.s, "", 1);
 		if (!r.failed && out.s.failed)
@@ -197,7 +211,9 @@ static json_t *json_of_array(const struct yoke_chat_message *m, size_t count)
 	if (!j)
 		yk_fail(YOKE_ENOMEM, "no memory for %zu messages", count);
 	for (size_t i = 0; i < count && j; i++) {
-		json_t *x = m[i].role && m[i].content ? json_pack("{s:s, s:s}", "role", m[i].role, "content", m[i].content) : NULL;
+		json_t *x = m[i].role && m[i].content ? json_pack("{s:s, s:s}", "role", m[i].role,
+								  "content", m[i].content) :
+							NULL;
 		if (x && json_array_append_new(j, x) == 0)
 			continue;
 		yk_fail(YOKE_EINVAL, "message %zu: role and content must be UTF-8", i);
@@ -208,14 +224,16 @@ static json_t *json_of_array(const struct yoke_chat_message *m, size_t count)
 }
 
 // Renders messages and releases them; NULL: making them has failed.
-static int render(const yoke_chat_template *t, json_t *messages, const struct yoke_chat_options *o, struct yk_chat_text *to)
+static int render(const yoke_chat_template *t, json_t *messages, const struct yoke_chat_options *o,
+		  struct yk_chat_text *to)
 {
 	const int e = messages ? yk_chat_render(t, messages, o, to) : yk_error_last();
 	json_decref(messages);
 	return e;
 }
 
-static int text_of(const yoke_chat_template *t, json_t *messages, const struct yoke_chat_options *o, char **text, size_t *bytes)
+static int text_of(const yoke_chat_template *t, json_t *messages, const struct yoke_chat_options *o,
+		   char **text, size_t *bytes)
 {
 	struct yk_chat_text x = { 0 };
 	const int e = render(t, messages, o, &x);
@@ -228,19 +246,21 @@ static int text_of(const yoke_chat_template *t, json_t *messages, const struct y
 	return 0;
 }
 
-static int ids_of(const yoke_chat_template *t, const yoke_tokenizer *tokenizer, json_t *messages, const struct yoke_chat_options *o,
-		  int32_t **ids, size_t *n)
+static int ids_of(const yoke_chat_template *t, const yoke_tokenizer *tokenizer, json_t *messages,
+		  const struct yoke_chat_options *o, int32_t **ids, size_t *n)
 {
 	struct yk_chat_text x = { 0 };
 	int e = render(t, messages, o, &x);
 	if (e == 0)
-		e = yoke_tokenizer_encode_spans(tokenizer, x.text, x.bytes, YOKE_TOKENIZER_PARSE, x.written.at, x.written.n, ids, n);
+		e = yoke_tokenizer_encode_spans(tokenizer, x.text, x.bytes, YOKE_TOKENIZER_PARSE,
+						x.written.at, x.written.n, ids, n);
 	yk_chat_text_fini(&x);
 	return e;
 }
 
 // Refuses NULL among the arguments.
-static int given(const char *call, const yoke_chat_template *t, const void *messages, const void *first, const char *what, const void *bytes)
+static int given(const char *call, const yoke_chat_template *t, const void *messages,
+		 const void *first, const char *what, const void *bytes)
 {
 	int e = yk_given_as(t, call, "template");
 	if (e == 0)
@@ -251,22 +271,25 @@ static int given(const char *call, const yoke_chat_template *t, const void *mess
 }
 
 int yoke_chat_template_render_json(const yoke_chat_template *t, const char *messages, size_t length,
-				   const struct yoke_chat_options *options, char **text, size_t *bytes)
+				   const struct yoke_chat_options *options, char **text,
+				   size_t *bytes)
 {
 	const int e = given(__func__, t, messages, text, "text", bytes);
 	return e ? e : text_of(t, json_of_text(messages, length), options, text, bytes);
 }
 
-int yoke_chat_template_render(const yoke_chat_template *t, const struct yoke_chat_message *m, size_t count,
-			      const struct yoke_chat_options *options, char **text, size_t *bytes)
+int yoke_chat_template_render(const yoke_chat_template *t, const struct yoke_chat_message *m,
+			      size_t count, const struct yoke_chat_options *options, char **text,
+			      size_t *bytes)
 {
 	const int e = given(__func__, t, m, text, "text", bytes);
 	return e ? e : text_of(t, json_of_array(m, count), options, text, bytes);
 }
 
-int yoke_chat_template_render_spans(const yoke_chat_template *t, const char *messages, size_t length,
-				    const struct yoke_chat_options *options, char **text, size_t *bytes,
-				    struct yoke_text_span **spans, size_t *count)
+int yoke_chat_template_render_spans(const yoke_chat_template *t, const char *messages,
+				    size_t length, const struct yoke_chat_options *options,
+				    char **text, size_t *bytes, struct yoke_text_span **spans,
+				    size_t *count)
 {
 	struct yk_chat_text x = { 0 };
 	int e = given(__func__, t, messages, text, "text", bytes);
@@ -277,7 +300,8 @@ int yoke_chat_template_render_spans(const yoke_chat_template *t, const char *mes
 	if (e == 0)
 		e = render(t, json_of_text(messages, length), options, &x);
 	// never NULL, also without any
-	if (e == 0 && yk_grow(&x.written.at, &x.written.cap, x.written.n + 1, sizeof *x.written.at) < 0)
+	if (e == 0 &&
+	    yk_grow(&x.written.at, &x.written.cap, x.written.n + 1, sizeof *x.written.at) < 0)
 		e = yk_fail(YOKE_ENOMEM, "no memory for the intervals of a text");
 	if (e == 0) {
 		*text = x.text;
@@ -291,8 +315,10 @@ int yoke_chat_template_render_spans(const yoke_chat_template *t, const char *mes
 	return e;
 }
 
-int yoke_chat_template_encode_json(const yoke_chat_template *t, const yoke_tokenizer *tokenizer, const char *messages, size_t length,
-				   const struct yoke_chat_options *options, int32_t **ids, size_t *count)
+int yoke_chat_template_encode_json(const yoke_chat_template *t, const yoke_tokenizer *tokenizer,
+				   const char *messages, size_t length,
+				   const struct yoke_chat_options *options, int32_t **ids,
+				   size_t *count)
 {
 	int e = given(__func__, t, messages, ids, "pointer to the ids", count);
 	if (e == 0)
@@ -300,8 +326,9 @@ int yoke_chat_template_encode_json(const yoke_chat_template *t, const yoke_token
 	return e ? e : ids_of(t, tokenizer, json_of_text(messages, length), options, ids, count);
 }
 
-int yoke_chat_template_encode(const yoke_chat_template *t, const yoke_tokenizer *tokenizer, const struct yoke_chat_message *m,
-			      size_t messages, const struct yoke_chat_options *options, int32_t **ids, size_t *count)
+int yoke_chat_template_encode(const yoke_chat_template *t, const yoke_tokenizer *tokenizer,
+			      const struct yoke_chat_message *m, size_t messages,
+			      const struct yoke_chat_options *options, int32_t **ids, size_t *count)
 {
 	int e = given(__func__, t, m, ids, "pointer to the ids", count);
 	if (e == 0)

@@ -7,7 +7,8 @@
 #include "yoke-tokenizer.h"
 
 // Parses a template with the variables of a tokenizer, as yoke_chat_template_of.
-yoke_chat_template *yk_chat_template_for(const yoke_tokenizer *, const char *source, size_t bytes, const char *name);
+yoke_chat_template *yk_chat_template_for(const yoke_tokenizer *, const char *source, size_t bytes,
+					 const char *name);
 
 struct yk_chat_text {
 	char *text; // ends with a NUL that `bytes` does not count
@@ -16,7 +17,8 @@ struct yk_chat_text {
 	struct yk_spans generation; // what the template encloses in generation blocks; message: -1
 };
 // Renders an array of messages.  The caller calls yk_chat_text_fini.
-int yk_chat_render(const yoke_chat_template *, const json_t *messages, const struct yoke_chat_options *, struct yk_chat_text *);
+int yk_chat_render(const yoke_chat_template *, const json_t *messages,
+		   const struct yoke_chat_options *, struct yk_chat_text *);
 void yk_chat_text_fini(struct yk_chat_text *);
 
 #endif

@@ -81,7 +81,11 @@ static void quote(const struct yk_chars *c, struct yk_text *to)
 		} else if (printable(x)) {
 			yk_text_add(to, c, from, (size_t)(at - from));
 		} else {
-			snprintf(s, sizeof s, x < 0x100 ? "\\x%02x" : x < 0x10000 ? "\\u%04x" : "\\U%08x", (unsigned)x);
+			snprintf(s, sizeof s,
+				 x < 0x100   ? "\\x%02x" :
+				 x < 0x10000 ? "\\u%04x" :
+					       "\\U%08x",
+				 (unsigned)x);
 			add(to, s);
 		}
 		yk_text_derive(to, begin, c, from);
@@ -118,7 +122,8 @@ static void dict_repr(struct yk_render *r, const struct yk_dict *d, struct yk_te
 static void check_room(struct yk_render *r, const struct yk_text *to)
 {
 	if ((int64_t)to->s.n > YK_RENDER_MEMORY)
-		yk_render_fail(r, YOKE_ERANGE, "the text of a value has more than %lld MiB", (long long)(YK_RENDER_MEMORY >> 20));
+		yk_render_fail(r, YOKE_ERANGE, "the text of a value has more than %lld MiB",
+			       (long long)(YK_RENDER_MEMORY >> 20));
 }
 
 void yk_v_repr(struct yk_render *r, struct yk_value v, struct yk_text *to)
@@ -146,26 +151,18 @@ void yk_v_str(struct yk_render *r, struct yk_value v, struct yk_text *to)
 	struct yk_value list = v;
 	switch (v.kind) {
 	case YK_V_ABSENT:
-	case YK_V_UNDEFINED:
-		return;
-	case YK_V_NONE:
-		return add(to, "None");
-	case YK_V_BOOL:
-		return add(to, v.b ? "True" : "False");
-	case YK_V_INT:
-		snprintf(s, sizeof s, "%lld", (long long)v.i);
-		return add(to, s);
-	case YK_V_FLOAT:
-		return yk_float_repr(v.d, &to->s);
+	case YK_V_UNDEFINED: return;
+	case YK_V_NONE: return add(to, "None");
+	case YK_V_BOOL: return add(to, v.b ? "True" : "False");
+	case YK_V_INT: snprintf(s, sizeof s, "%lld", (long long)v.i); return add(to, s);
+	case YK_V_FLOAT: return yk_float_repr(v.d, &to->s);
 	case YK_V_STRING:
 		if (yk_render_charge(r, v.s->n / 256))
 			yk_text_add(to, v.s, v.s->s, v.s->n);
 		return;
 	case YK_V_LIST:
-	case YK_V_TUPLE:
-		return list_repr(r, v, to);
-	case YK_V_DICT:
-		return dict_repr(r, v.dict, to);
+	case YK_V_TUPLE: return list_repr(r, v, to);
+	case YK_V_DICT: return dict_repr(r, v.dict, to);
 	case YK_V_VIEW:
 		if (v.list->text) {
 			yk_text_add(to, NULL, v.list->text->s, v.list->text->n);
@@ -180,8 +177,7 @@ void yk_v_str(struct yk_render *r, struct yk_value v, struct yk_text *to)
 		add(to, "<Namespace ");
 		dict_repr(r, v.dict, to);
 		return add(to, ">");
-	default:
-		yk_render_fail(r, YOKE_EFORMAT, "a %s has no text", yk_v_type(v));
+	default: yk_render_fail(r, YOKE_EFORMAT, "a %s has no text", yk_v_type(v));
 	}
 }
 
@@ -198,8 +194,10 @@ struct yk_value yk_v_to_string(struct yk_render *r, struct yk_value v)
 
 static void dump_string(const struct yk_chars *c, bool ascii, struct yk_text *to)
 {
-	static const char *const names[] = { ['\b'] = "\\b", ['\t'] = "\\t", ['\n'] = "\\n", ['\f'] = "\\f", ['\r'] = "\\r",
-					     ['"'] = "\\\"", ['\\'] = "\\\\" };
+	static const char *const names[] = {
+		['\b'] = "\\b", ['\t'] = "\\t", ['\n'] = "\\n", ['\f'] = "\\f",
+		['\r'] = "\\r", ['"'] = "\\\"", ['\\'] = "\\\\"
+	};
 	char s[16];
 	add(to, "\"");
 	for (const char *at = c->s; at < c->s + c->n;) {
@@ -209,7 +207,8 @@ static void dump_string(const struct yk_chars *c, bool ascii, struct yk_text *to
 		if (x < sizeof names / sizeof *names && names[x]) {
 			add(to, names[x]);
 		} else if (x >= 0x10000 && ascii) {
-			snprintf(s, sizeof s, "\\u%04x\\u%04x", 0xd7c0 + (unsigned)(x >> 10), 0xdc00 + (unsigned)(x & 0x3ff));
+			snprintf(s, sizeof s, "\\u%04x\\u%04x", 0xd7c0 + (unsigned)(x >> 10),
+				 0xdc00 + (unsigned)(x & 0x3ff));
 			add(to, s);
 		} else if (x < 0x20 || (x >= 0x7f && ascii && x != 0x7f)) {
 			snprintf(s, sizeof s, "\\u%04x", (unsigned)x);
@@ -260,14 +259,17 @@ static bool dump_atom(struct yk_value v, struct yk_text *to)
 	return true;
 }
 
-static void dump_dict(struct yk_render *r, const struct yk_dict *d, const struct yk_json_style *y, int level, struct yk_text *to)
+static void dump_dict(struct yk_render *r, const struct yk_dict *d, const struct yk_json_style *y,
+		      int level, struct yk_text *to)
 {
 	struct yk_pair *pair = d->pair;
 	if (y->sorted && d->n > 1) {
 		pair = yk_render_alloc(r, d->n * sizeof *pair);
 		for (size_t i = 0; i < d->n && !r->failed; i++) {
 			if (d->pair[i].key.kind != YK_V_STRING)
-				yk_render_fail(r, YOKE_EFORMAT, "tojson: keys that are not strings cannot be sorted");
+				yk_render_fail(
+					r, YOKE_EFORMAT,
+					"tojson: keys that are not strings cannot be sorted");
 			pair[i] = d->pair[i];
 		}
 		if (!r->failed)
@@ -282,7 +284,8 @@ static void dump_dict(struct yk_render *r, const struct yk_dict *d, const struct
 		} else {
 			add(to, "\"");
 			if (!dump_atom(key, to))
-				yk_render_fail(r, YOKE_EFORMAT, "tojson: a key is '%s'", yk_v_type(key));
+				yk_render_fail(r, YOKE_EFORMAT, "tojson: a key is '%s'",
+					       yk_v_type(key));
 			add(to, "\"");
 		}
 		add(to, y->colon);
@@ -290,7 +293,8 @@ static void dump_dict(struct yk_render *r, const struct yk_dict *d, const struct
 	}
 }
 
-void yk_v_dump(struct yk_render *r, struct yk_value v, const struct yk_json_style *y, int level, struct yk_text *to)
+void yk_v_dump(struct yk_render *r, struct yk_value v, const struct yk_json_style *y, int level,
+	       struct yk_text *to)
 {
 	if (!yk_render_charge(r, 1) || dump_atom(v, to))
 		return;

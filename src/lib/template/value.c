@@ -34,7 +34,8 @@ bool yk_render_charge(struct yk_render *r, size_t steps)
 		return false;
 	r->steps -= steps < YK_RENDER_STEPS ? (int64_t)steps : YK_RENDER_STEPS;
 	if (r->steps < 0)
-		yk_render_fail(r, YOKE_ERANGE, "the template takes more than %lld steps; it may not end",
+		yk_render_fail(r, YOKE_ERANGE,
+			       "the template takes more than %lld steps; it may not end",
 			       (long long)YK_RENDER_STEPS);
 	return !r->failed;
 }
@@ -44,7 +45,8 @@ void *yk_render_alloc(struct yk_render *r, size_t bytes)
 	if (!yk_render_charge(r, bytes / 256))
 		return NULL;
 	if (bytes > (size_t)YK_RENDER_MEMORY || (r->memory -= (int64_t)bytes + 16) < 0) {
-		yk_render_fail(r, YOKE_ERANGE, "the template needs more than %lld MiB", (long long)(YK_RENDER_MEMORY >> 20));
+		yk_render_fail(r, YOKE_ERANGE, "the template needs more than %lld MiB",
+			       (long long)(YK_RENDER_MEMORY >> 20));
 		return NULL;
 	}
 	void *p = yk_arena_alloc(&r->arena, bytes);
@@ -56,7 +58,9 @@ void *yk_render_alloc(struct yk_render *r, size_t bytes)
 bool yk_render_enter(struct yk_render *r)
 {
 	if (r->depth >= YK_RENDER_DEPTH)
-		yk_render_fail(r, YOKE_ERANGE, "the template nests more than %d levels of values or calls", YK_RENDER_DEPTH);
+		yk_render_fail(r, YOKE_ERANGE,
+			       "the template nests more than %d levels of values or calls",
+			       YK_RENDER_DEPTH);
 	r->depth++; // also after a failure, so that callers leave without asking
 	return !r->failed;
 }
@@ -163,10 +167,16 @@ struct yk_value yk_v_json(struct yk_render *r, const json_t *j, int64_t origin)
 		const char *key;
 		json_t *member;
 		v = yk_v_dict(r);
-		json_object_foreach((json_t *)(uintptr_t)j, key, member) {
-			struct yk_value k = json_string_of(r, key, strlen(key), plain_word(key, strlen(key)) ? YK_NO_ORIGIN : origin), x = yk_v_json(r, member, origin);
-			if (!r->failed && grow(r, &v.dict->pair, &v.dict->cap, v.dict->n, sizeof *v.dict->pair))
-				v.dict->pair[v.dict->n++] = (struct yk_pair){ k, x }; // keys of JSON are distinct
+		json_object_foreach ((json_t *)(uintptr_t)j, key, member) {
+			struct yk_value k = json_string_of(r, key, strlen(key),
+							   plain_word(key, strlen(key)) ?
+								   YK_NO_ORIGIN :
+								   origin),
+					x = yk_v_json(r, member, origin);
+			if (!r->failed &&
+			    grow(r, &v.dict->pair, &v.dict->cap, v.dict->n, sizeof *v.dict->pair))
+				v.dict->pair[v.dict->n++] =
+					(struct yk_pair){ k, x }; // keys of JSON are distinct
 		}
 	} else if (json_is_array(j)) {
 		v = yk_v_list(r, YK_V_LIST, json_array_size(j));
@@ -192,7 +202,8 @@ struct yk_value yk_v_messages(struct yk_render *r, const json_t *j)
 	struct yk_value list = yk_v_list(r, YK_V_LIST, json_array_size(j));
 	for (size_t i = 0; i < json_array_size(j) && !r->failed; i++) {
 		const struct yk_value v = yk_v_json(r, json_array_get(j, i), (int64_t)i);
-		const struct yk_value *role = v.kind == YK_V_DICT ? yk_dict_get(v.dict, "role", 4) : NULL;
+		const struct yk_value *role =
+			v.kind == YK_V_DICT ? yk_dict_get(v.dict, "role", 4) : NULL;
 		if (role && role->kind == YK_V_STRING && plain_word(role->s->s, role->s->n))
 			((struct yk_chars *)(uintptr_t)role->s)->spans = NULL;
 		yk_v_append(r, list, v);
@@ -210,10 +221,23 @@ bool yk_v_is_string(struct yk_value v, const char *s)
 const char *yk_v_type(struct yk_value v)
 {
 	static const char *const names[] = {
-		[YK_V_ABSENT] = "missing", [YK_V_UNDEFINED] = "Undefined", [YK_V_NONE] = "NoneType", [YK_V_BOOL] = "bool",
-		[YK_V_INT] = "int", [YK_V_FLOAT] = "float", [YK_V_STRING] = "str", [YK_V_LIST] = "list", [YK_V_TUPLE] = "tuple",
-		[YK_V_VIEW] = "view", [YK_V_ITERATOR] = "generator", [YK_V_DICT] = "dict", [YK_V_NAMESPACE] = "Namespace",
-		[YK_V_SLICE] = "slice", [YK_V_LOOP] = "LoopContext", [YK_V_MACRO] = "Macro", [YK_V_FUNCTION] = "function",
+		[YK_V_ABSENT] = "missing",
+		[YK_V_UNDEFINED] = "Undefined",
+		[YK_V_NONE] = "NoneType",
+		[YK_V_BOOL] = "bool",
+		[YK_V_INT] = "int",
+		[YK_V_FLOAT] = "float",
+		[YK_V_STRING] = "str",
+		[YK_V_LIST] = "list",
+		[YK_V_TUPLE] = "tuple",
+		[YK_V_VIEW] = "view",
+		[YK_V_ITERATOR] = "generator",
+		[YK_V_DICT] = "dict",
+		[YK_V_NAMESPACE] = "Namespace",
+		[YK_V_SLICE] = "slice",
+		[YK_V_LOOP] = "LoopContext",
+		[YK_V_MACRO] = "Macro",
+		[YK_V_FUNCTION] = "function",
 		[YK_V_METHOD] = "method",
 	};
 	return v.kind == YK_V_VIEW ? v.list->type : names[v.kind];
@@ -224,24 +248,16 @@ bool yk_v_truth(struct yk_value v)
 	switch (v.kind) {
 	case YK_V_ABSENT:
 	case YK_V_UNDEFINED:
-	case YK_V_NONE:
-		return false;
-	case YK_V_BOOL:
-		return v.b;
-	case YK_V_INT:
-		return v.i != 0;
-	case YK_V_FLOAT:
-		return v.d != 0;
-	case YK_V_STRING:
-		return v.s->n > 0;
+	case YK_V_NONE: return false;
+	case YK_V_BOOL: return v.b;
+	case YK_V_INT: return v.i != 0;
+	case YK_V_FLOAT: return v.d != 0;
+	case YK_V_STRING: return v.s->n > 0;
 	case YK_V_LIST:
 	case YK_V_TUPLE:
-	case YK_V_VIEW:
-		return v.list->n > 0;
-	case YK_V_DICT:
-		return v.dict->n > 0;
-	default:
-		return true;
+	case YK_V_VIEW: return v.list->n > 0;
+	case YK_V_DICT: return v.dict->n > 0;
+	default: return true;
 	}
 }
 
@@ -276,10 +292,10 @@ bool yk_v_equal(struct yk_render *r, struct yk_value a, struct yk_value b)
 	bool same = false;
 	switch (a.kind) {
 	case YK_V_UNDEFINED:
-	case YK_V_NONE:
-		return true;
+	case YK_V_NONE: return true;
 	case YK_V_STRING:
-		return a.s->n == b.s->n && yk_render_charge(r, a.s->n / 256) && !memcmp(a.s->s, b.s->s, a.s->n);
+		return a.s->n == b.s->n && yk_render_charge(r, a.s->n / 256) &&
+		       !memcmp(a.s->s, b.s->s, a.s->n);
 	case YK_V_LIST:
 	case YK_V_TUPLE:
 	case YK_V_VIEW:
@@ -290,8 +306,7 @@ bool yk_v_equal(struct yk_render *r, struct yk_value a, struct yk_value b)
 		same = yk_render_enter(r) && equal_dicts(r, a.dict, b.dict);
 		r->depth--;
 		return same;
-	default:
-		return a.list == b.list; // the same object
+	default: return a.list == b.list; // the same object
 	}
 }
 
@@ -303,19 +318,23 @@ int yk_v_compare(struct yk_render *r, struct yk_value a, struct yk_value b)
 	if (yk_v_integral(a) && yk_v_integral(b))
 		return (yk_v_int_of(a) > yk_v_int_of(b)) - (yk_v_int_of(a) < yk_v_int_of(b));
 	if (yk_v_number(a) && yk_v_number(b))
-		return (yk_v_float_of(a) > yk_v_float_of(b)) - (yk_v_float_of(a) < yk_v_float_of(b));
+		return (yk_v_float_of(a) > yk_v_float_of(b)) -
+		       (yk_v_float_of(a) < yk_v_float_of(b));
 	if (a.kind == YK_V_STRING && b.kind == YK_V_STRING) {
 		const size_t n = a.s->n < b.s->n ? a.s->n : b.s->n;
-		order = yk_render_charge(r, n / 256) ? memcmp(a.s->s, b.s->s, n) : 0; // bytes of UTF-8 sort as characters
+		order = yk_render_charge(r, n / 256) ? memcmp(a.s->s, b.s->s, n) :
+						       0; // bytes of UTF-8 sort as characters
 		return order ? order : (a.s->n > b.s->n) - (a.s->n < b.s->n);
 	}
 	if (a.kind != b.kind || (a.kind != YK_V_LIST && a.kind != YK_V_TUPLE)) {
-		yk_render_fail(r, YOKE_EFORMAT, "'%s' and '%s' cannot be ordered", yk_v_type(a), yk_v_type(b));
+		yk_render_fail(r, YOKE_EFORMAT, "'%s' and '%s' cannot be ordered", yk_v_type(a),
+			       yk_v_type(b));
 		return 0;
 	}
 	yk_render_enter(r);
 	size_t i = 0;
-	while (!r->failed && i < a.list->n && i < b.list->n && yk_v_equal(r, a.list->v[i], b.list->v[i]))
+	while (!r->failed && i < a.list->n && i < b.list->n &&
+	       yk_v_equal(r, a.list->v[i], b.list->v[i]))
 		i++;
 	if (i < a.list->n && i < b.list->n && !r->failed)
 		order = yk_v_compare(r, a.list->v[i], b.list->v[i]);
@@ -331,10 +350,12 @@ bool yk_v_contains(struct yk_render *r, struct yk_value in, struct yk_value what
 		return false;
 	if (in.kind == YK_V_STRING) {
 		if (what.kind != YK_V_STRING) {
-			yk_render_fail(r, YOKE_EFORMAT, "'in' of a string needs a string, not '%s'", yk_v_type(what));
+			yk_render_fail(r, YOKE_EFORMAT, "'in' of a string needs a string, not '%s'",
+				       yk_v_type(what));
 			return false;
 		}
-		return yk_render_charge(r, in.s->n / 256) && memmem(in.s->s, in.s->n, what.s->s, what.s->n);
+		return yk_render_charge(r, in.s->n / 256) &&
+		       memmem(in.s->s, in.s->n, what.s->s, what.s->n);
 	}
 	if (in.kind == YK_V_DICT)
 		return yk_dict_find(r, in.dict, what) != NULL;
@@ -358,12 +379,10 @@ struct yk_items *yk_v_iterate(struct yk_render *r, struct yk_value v)
 	static struct yk_items none;
 	struct yk_value list;
 	switch (v.kind) {
-	case YK_V_UNDEFINED:
-		return &none;
+	case YK_V_UNDEFINED: return &none;
 	case YK_V_LIST:
 	case YK_V_TUPLE:
-	case YK_V_VIEW:
-		return v.list;
+	case YK_V_VIEW: return v.list;
 	case YK_V_ITERATOR:
 		list = yk_v_list(r, YK_V_LIST, 0);
 		if (r->failed)
@@ -371,15 +390,13 @@ struct yk_items *yk_v_iterate(struct yk_render *r, struct yk_value v)
 		*list.list = *v.list;
 		v.list->n = 0;
 		return list.list;
-	case YK_V_STRING:
-		return characters(r, v.s);
+	case YK_V_STRING: return characters(r, v.s);
 	case YK_V_DICT:
 		list = yk_v_list(r, YK_V_LIST, v.dict->n);
 		for (size_t i = 0; i < v.dict->n && !r->failed; i++)
 			yk_v_append(r, list, v.dict->pair[i].key);
 		return r->failed ? NULL : list.list;
-	default:
-		break;
+	default: break;
 	}
 	yk_render_fail(r, YOKE_EFORMAT, "'%s' cannot be iterated", yk_v_type(v));
 	return NULL;
@@ -388,19 +405,13 @@ struct yk_items *yk_v_iterate(struct yk_render *r, struct yk_value v)
 int64_t yk_v_length(struct yk_render *r, struct yk_value v)
 {
 	switch (v.kind) {
-	case YK_V_UNDEFINED:
-		return 0;
-	case YK_V_STRING:
-		return (int64_t)v.s->chars;
+	case YK_V_UNDEFINED: return 0;
+	case YK_V_STRING: return (int64_t)v.s->chars;
 	case YK_V_LIST:
 	case YK_V_TUPLE:
-	case YK_V_VIEW:
-		return (int64_t)v.list->n;
-	case YK_V_DICT:
-		return (int64_t)v.dict->n;
-	default:
-		yk_render_fail(r, YOKE_EFORMAT, "'%s' has no length", yk_v_type(v));
-		return 0;
+	case YK_V_VIEW: return (int64_t)v.list->n;
+	case YK_V_DICT: return (int64_t)v.dict->n;
+	default: yk_render_fail(r, YOKE_EFORMAT, "'%s' has no length", yk_v_type(v)); return 0;
 	}
 }
 
@@ -422,7 +433,8 @@ struct yk_value *yk_dict_find(struct yk_render *r, const struct yk_dict *d, stru
 	for (size_t i = 0; i < d->n; i++) {
 		const struct yk_value k = d->pair[i].key;
 		const bool texts = k.kind == YK_V_STRING && key.kind == YK_V_STRING;
-		if (texts ? k.s->n == key.s->n && !memcmp(k.s->s, key.s->s, k.s->n) : k.kind != YK_V_STRING && yk_v_equal(r, k, key))
+		if (texts ? k.s->n == key.s->n && !memcmp(k.s->s, key.s->s, k.s->n) :
+			    k.kind != YK_V_STRING && yk_v_equal(r, k, key))
 			return &d->pair[i].value;
 	}
 	return NULL;
@@ -453,8 +465,8 @@ bool yk_py_space(uint32_t c)
 {
 	if (c < 0x80)
 		return c == ' ' || (c >= '\t' && c <= '\r') || (c >= 0x1c && c <= 0x1f);
-	return c == 0x85 || c == 0xa0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200a) || c == 0x2028 || c == 0x2029 ||
-	       c == 0x202f || c == 0x205f || c == 0x3000;
+	return c == 0x85 || c == 0xa0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200a) ||
+	       c == 0x2028 || c == 0x2029 || c == 0x202f || c == 0x205f || c == 0x3000;
 }
 
 size_t yk_chars_offset(const struct yk_chars *c, int64_t i)
@@ -474,10 +486,12 @@ size_t yk_chars_offset(const struct yk_chars *c, int64_t i)
 static bool strips(const struct yk_chars *set, const char *at)
 {
 	const char *s = at;
-	return set ? memmem(set->s, set->n, at, yk_char_size(*at)) != NULL : yk_py_space(yk_char_next(&s));
+	return set ? memmem(set->s, set->n, at, yk_char_size(*at)) != NULL :
+		     yk_py_space(yk_char_next(&s));
 }
 
-void yk_chars_strip(const struct yk_chars *c, const struct yk_chars *set, bool left, bool right, size_t *from, size_t *to)
+void yk_chars_strip(const struct yk_chars *c, const struct yk_chars *set, bool left, bool right,
+		    size_t *from, size_t *to)
 {
 	*from = 0;
 	*to = c->n;
@@ -495,7 +509,9 @@ void yk_chars_strip(const struct yk_chars *c, const struct yk_chars *set, bool l
 
 struct yk_value yk_v_escape(struct yk_render *r, struct yk_value v)
 {
-	static const char *const names[] = { ['&'] = "&amp;", ['<'] = "&lt;", ['>'] = "&gt;", ['"'] = "&#34;", ['\''] = "&#39;" };
+	static const char *const names[] = {
+		['&'] = "&amp;", ['<'] = "&lt;", ['>'] = "&gt;", ['"'] = "&#34;", ['\''] = "&#39;"
+	};
 	struct yk_text to = { 0 };
 	struct yk_value s = yk_v_to_string(r, v);
 	if (r->failed || s.markup)
@@ -512,7 +528,8 @@ struct yk_value yk_v_escape(struct yk_render *r, struct yk_value v)
 	return s;
 }
 
-static int64_t bound(struct yk_render *r, struct yk_value v, int64_t n, int64_t lo, int64_t hi, int64_t otherwise)
+static int64_t bound(struct yk_render *r, struct yk_value v, int64_t n, int64_t lo, int64_t hi,
+		     int64_t otherwise)
 {
 	if (v.kind == YK_V_NONE || r->failed)
 		return otherwise;
@@ -527,14 +544,16 @@ static int64_t bound(struct yk_render *r, struct yk_value v, int64_t n, int64_t 
 	return i > hi ? hi : i;
 }
 
-void yk_slice_indices(struct yk_render *r, struct yk_value slice, int64_t n, int64_t *start, int64_t *stop, int64_t *step)
+void yk_slice_indices(struct yk_render *r, struct yk_value slice, int64_t n, int64_t *start,
+		      int64_t *stop, int64_t *step)
 {
 	const struct yk_value *v = slice.list->v;
 	*step = 1;
 	if (v[2].kind != YK_V_NONE) {
 		*step = yk_v_integral(v[2]) ? yk_v_int_of(v[2]) : 0;
 		if (*step == 0 || *step == INT64_MIN)
-			yk_render_fail(r, YOKE_EFORMAT, "the step of a slice must be an integer other than 0");
+			yk_render_fail(r, YOKE_EFORMAT,
+				       "the step of a slice must be an integer other than 0");
 	}
 	const bool up = *step > 0;
 	*start = bound(r, v[0], n, up ? 0 : -1, up ? n : n - 1, up ? 0 : n - 1);
@@ -550,7 +569,8 @@ struct yk_value yk_v_slice(struct yk_render *r, struct yk_value v, struct yk_val
 	if (r->failed)
 		return yk_v_undefined(NULL);
 	if (text && step == 1) {
-		const size_t from = yk_chars_offset(v.s, start), end = yk_chars_offset(v.s, stop > start ? stop : start);
+		const size_t from = yk_chars_offset(v.s, start),
+			     end = yk_chars_offset(v.s, stop > start ? stop : start);
 		struct yk_value s = yk_v_part(r, v.s, v.s->s + from, end - from);
 		s.markup = v.markup;
 		return s;

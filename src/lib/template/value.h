@@ -37,10 +37,34 @@ enum yk_value_kind {
 
 // Operators and other signs of the language.
 enum yk_sign {
-	YK_ADD, YK_SUB, YK_MUL, YK_DIV, YK_FLOORDIV, YK_MOD, YK_POW, YK_CONCAT, // ~
-	YK_EQ, YK_NE, YK_LT, YK_LE, YK_GT, YK_GE, YK_IN, YK_NOT_IN,
-	YK_ASSIGN, YK_DOT, YK_COLON, YK_PIPE, YK_COMMA, YK_SEMICOLON,
-	YK_OPEN, YK_CLOSE, YK_OPEN_LIST, YK_CLOSE_LIST, YK_OPEN_DICT, YK_CLOSE_DICT,
+	YK_ADD,
+	YK_SUB,
+	YK_MUL,
+	YK_DIV,
+	YK_FLOORDIV,
+	YK_MOD,
+	YK_POW,
+	YK_CONCAT, // ~
+	YK_EQ,
+	YK_NE,
+	YK_LT,
+	YK_LE,
+	YK_GT,
+	YK_GE,
+	YK_IN,
+	YK_NOT_IN,
+	YK_ASSIGN,
+	YK_DOT,
+	YK_COLON,
+	YK_PIPE,
+	YK_COMMA,
+	YK_SEMICOLON,
+	YK_OPEN,
+	YK_CLOSE,
+	YK_OPEN_LIST,
+	YK_CLOSE_LIST,
+	YK_OPEN_DICT,
+	YK_CLOSE_DICT,
 };
 
 struct yk_value;
@@ -132,7 +156,8 @@ enum { YK_RENDER_DEPTH = 400 };
 #define YK_RENDER_MEMORY ((int64_t)1 << 26)
 
 // Reports an error with the template's name and line.
-struct yk_value yk_render_fail(struct yk_render *, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+struct yk_value yk_render_fail(struct yk_render *, int code, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 // Counts steps; fails when too many were made.  false: failed.
 bool yk_render_charge(struct yk_render *, size_t steps);
 void *yk_render_alloc(struct yk_render *, size_t bytes); // zeroed; NULL: failed
@@ -161,10 +186,13 @@ static inline struct yk_value yk_v_undefined(const struct yk_chars *name)
 }
 struct yk_value yk_v_string(struct yk_render *, const char *s, size_t n); // copies
 struct yk_value yk_v_text(struct yk_render *, const char *s);             // of a C string
-struct yk_value yk_v_taken(struct yk_render *, struct yk_string *);       // of a growing string, which it releases
-struct yk_value yk_v_built(struct yk_render *, struct yk_text *);         // of a text, which it releases
-struct yk_value yk_v_part(struct yk_render *, const struct yk_chars *, const char *s, size_t n); // an interval of a string
-void yk_chars_mark(struct yk_render *, struct yk_value, const struct yoke_text_span *, size_t n); // of a new string
+struct yk_value yk_v_taken(struct yk_render *,
+			   struct yk_string *); // of a growing string, which it releases
+struct yk_value yk_v_built(struct yk_render *, struct yk_text *); // of a text, which it releases
+struct yk_value yk_v_part(struct yk_render *, const struct yk_chars *, const char *s,
+			  size_t n); // an interval of a string
+void yk_chars_mark(struct yk_render *, struct yk_value, const struct yoke_text_span *,
+		   size_t n); // of a new string
 struct yk_value yk_v_list(struct yk_render *, enum yk_value_kind, size_t room);
 void yk_v_append(struct yk_render *, struct yk_value list, struct yk_value);
 struct yk_value yk_v_dict(struct yk_render *);
@@ -211,7 +239,8 @@ const char *yk_v_type(struct yk_value); // Python's name of the type
 // str() and repr(), appended.
 void yk_v_str(struct yk_render *, struct yk_value, struct yk_text *);
 void yk_v_repr(struct yk_render *, struct yk_value, struct yk_text *);
-struct yk_value yk_v_to_string(struct yk_render *, struct yk_value); // str(); a string stays as it is
+struct yk_value yk_v_to_string(struct yk_render *,
+			       struct yk_value); // str(); a string stays as it is
 void yk_float_repr(double, struct yk_string *);
 // json.dumps
 struct yk_json_style {
@@ -219,7 +248,8 @@ struct yk_json_style {
 	const char *indent; // of one level; NULL: all on one line
 	const char *comma, *colon;
 };
-void yk_v_dump(struct yk_render *, struct yk_value, const struct yk_json_style *, int level, struct yk_text *);
+void yk_v_dump(struct yk_render *, struct yk_value, const struct yk_json_style *, int level,
+	       struct yk_text *);
 
 // A member of a dict or namespace, or NULL.
 struct yk_value *yk_dict_find(struct yk_render *, const struct yk_dict *, struct yk_value key);
@@ -230,11 +260,13 @@ void yk_dict_put(struct yk_render *, struct yk_dict *, struct yk_value key, stru
 size_t yk_chars_offset(const struct yk_chars *, int64_t i); // byte offset of character i
 bool yk_py_space(uint32_t);
 // Intervals without white space, or without the characters of `set`, at the ends.
-void yk_chars_strip(const struct yk_chars *, const struct yk_chars *set, bool left, bool right, size_t *from, size_t *to);
+void yk_chars_strip(const struct yk_chars *, const struct yk_chars *set, bool left, bool right,
+		    size_t *from, size_t *to);
 struct yk_value yk_v_escape(struct yk_render *, struct yk_value); // of HTML
 
 // Positions of a slice, as Python's slice.indices.
-void yk_slice_indices(struct yk_render *, struct yk_value slice, int64_t n, int64_t *start, int64_t *stop, int64_t *step);
+void yk_slice_indices(struct yk_render *, struct yk_value slice, int64_t n, int64_t *start,
+		      int64_t *stop, int64_t *step);
 struct yk_value yk_v_slice(struct yk_render *, struct yk_value, struct yk_value slice);
 
 #endif
