@@ -70,7 +70,7 @@ static inline struct tensors tensors_listed(const char *list, bool offset)
 	return tensors_scaled(list, offset, 1);
 }
 
-static struct tensors tensors_of(const struct recorded *r)
+static inline struct tensors tensors_of(const struct recorded *r)
 {
 	return tensors_scaled(r->tensors, !strncmp(r->name, "gemma", 5), r->embedding);
 }

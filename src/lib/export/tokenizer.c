@@ -17,11 +17,12 @@
 #include "base/error.h"
 #include "base/log.h"
 
+// The sample is in Unicode's normal form C, which GGUF files do not name.
 static const char sample[] =
 	"Hello world!  It's 3.14, 1234567 or 007; isn't it?\n\n\n I'LL we've THEY'RE\t\tx+=y<<2; // caf\xc3\xa9 na\xc3\xafve\r\n"
 	"    for (int i = 0; i < 10; i++) { a[i] = \"\xe2\x82\xac\"; }\n   \n\xe4\xbd\xa0\xe5\xa5\xbd\xef\xbc\x8c\xe4\xb8\x96\xe7\x95\x8c 42\xe5\xb9\xb4 "
 	"\xd0\x9f\xd1\x80\xd0\xb8\xd0\xb2\xd0\xb5\xd1\x82 \xd9\x85\xd8\xb1\xd8\xad\xd8\xa8\xd8\xa7 \xe3\x81\x93\xe3\x82\x93\xe3\x81\xab\xe3\x81\xa1\xe3\x81\xaf "
-	"\xf0\x9f\x9a\x80\xf0\x9f\x98\x80 camelCaseWord HTTPServer __init__ <tag/> $5.00 100% a\xcc\x81 3\xc2\xbd \xe2\x85\xa3 --  ''' ... end ";
+	"\xf0\x9f\x9a\x80\xf0\x9f\x98\x80 camelCaseWord HTTPServer __init__ <tag/> $5.00 100% x\xcc\x81 3\xc2\xbd \xe2\x85\xa3 --  ''' ... end ";
 
 // ---- tables of a tokenizer ----
 
@@ -90,9 +91,11 @@ static int add_merges(const yoke_tokenizer *t, const struct yk_merge *list, size
 	return 0;
 }
 
-// llama.cpp merges the pair with the highest score first.
-static void scores_of_ranks(const struct yk_merge *list, size_t n, float *score)
+// llama.cpp merges the pair with the highest score first.  Tokens that no merge makes come last.
+static void scores_of_ranks(const struct yk_merge *list, size_t n, size_t tokens, float *score)
 {
+	for (size_t i = 0; i < tokens; i++)
+		score[i] = -(float)(n + 1);
 	for (size_t i = n; i-- > 0;)
 		score[list[i].to] = -(float)(i + 1);
 }
@@ -128,7 +131,7 @@ static int add_tokens(const yoke_tokenizer *t, bool pieces, struct yk_export_tab
 	}
 	for (size_t i = 0; i < t->added.count; i++) {
 		const struct yk_added_token *a = &t->added.token[i];
-		if ((size_t)a->id < b->is.count)
+		if ((size_t)a->id < b->is.count && b->type[a->id] != YK_PIECE_BYTE)
 			b->type[a->id] = a->special ? YK_PIECE_CONTROL : YK_PIECE_USER;
 	}
 	if (pieces && t->model.unknown >= 0)
@@ -140,13 +143,22 @@ static void set_ids(const yoke_tokenizer *t, struct yk_gguf_tokenizer *to)
 {
 	const int32_t *eos;
 	const int ends = yoke_tokenizer_eos(t, &eos);
-	to->bos = t->bos;
-	to->eos = ends > 0 ? eos[0] : -1;
-	to->eot = ends > 1 ? eos[1] : -1;
-	to->pad = t->pad;
+	const int64_t count = (int64_t)to->count;
+	int64_t ends_at[2] = { -1, -1 };
+	// the tokens around a text, which the other files of a folder need not name
+	to->add_bos = t->before.n == 1;
+	to->add_eos = t->after.n == 1;
+	int n = 0;
+	if (to->add_eos)
+		ends_at[n++] = t->after.id[0];
+	for (int i = 0; i < ends && n < 2; i++)
+		if (n == 0 || eos[i] != ends_at[0])
+			ends_at[n++] = eos[i];
+	to->bos = to->add_bos ? t->before.id[0] : t->bos;
+	to->eos = ends_at[0] < count ? ends_at[0] : -1;
+	to->eot = ends_at[1] < count ? ends_at[1] : -1;
+	to->pad = t->pad < count ? t->pad : -1;
 	to->unknown = t->model.unknown;
-	to->add_bos = t->before.n == 1 && t->before.id[0] == t->bos;
-	to->add_eos = t->after.n == 1 && t->after.id[0] == to->eos;
 	to->chat_template = t->chat;
 }
 
@@ -167,6 +179,28 @@ static bool prepends(const yoke_tokenizer *t)
 	return t->spm.on ? t->spm.dummy : has_step(&t->normalizer, YK_PREPEND);
 }
 
+// The tokens that the model has.  Added tokens may be more, which training of others added and then did not use.
+static int check_count(const yoke_tokenizer *t, const struct yk_merge *list, size_t merges, int64_t vocab)
+{
+	size_t beyond = 0, added = 0;
+	bool used = t->bos >= vocab;
+	for (size_t i = (size_t)vocab; i < t->vocab.count; i++)
+		beyond += t->vocab.token[i].s != NULL;
+	for (size_t i = 0; i < t->added.count; i++)
+		added += t->added.token[i].id >= vocab;
+	for (size_t i = 0; i < merges; i++)
+		used |= (int64_t)(list[i].pair >> 32) >= vocab || (int64_t)(list[i].pair & UINT32_MAX) >= vocab || list[i].to >= vocab;
+	for (size_t i = 0; i < t->before.n; i++)
+		used |= t->before.id[i] >= vocab;
+	for (size_t i = 0; i < t->after.n; i++)
+		used |= t->after.id[i] >= vocab;
+	if (beyond > added || used)
+		return yk_fail(YOKE_EINVAL, "%s: has %zu tokens, but the model %" PRId64, t->name, t->vocab.count, vocab);
+	if (beyond)
+		yk_warn("export", "%s: %zu added tokens have ids that the model does not have; they are left out", t->name, beyond);
+	return 0;
+}
+
 static int tables_of(const yoke_tokenizer *t, int64_t vocab, struct yk_export_tables *b)
 {
 	const bool bytes = t->model.kind == YK_BPE && has_step(&t->decoder, YK_DECODE_BYTES);
@@ -174,22 +208,24 @@ static int tables_of(const yoke_tokenizer *t, int64_t vocab, struct yk_export_ta
 	size_t n;
 	if (!bytes && !pieces)
 		return yk_fail(YOKE_EINVAL, "%s: GGUF has no tokenizer of this kind; byte-level BPE and SentencePiece can be written", t->name);
-	if ((int64_t)t->vocab.count > vocab)
-		return yk_fail(YOKE_EINVAL, "%s: has %zu tokens, but the model %" PRId64, t->name, t->vocab.count, vocab);
 	struct yk_merge *list = ranked(&t->model, &n);
-	int e = list ? make_tables(b, (size_t)vocab, bytes ? n : 0, pieces, t->name) : no_memory(t->name);
+	int e = list ? check_count(t, list, n, vocab) : no_memory(t->name);
+	if (e == 0)
+		e = make_tables(b, (size_t)vocab, bytes ? n : 0, pieces, t->name);
 	if (e == 0)
 		e = add_tokens(t, pieces, b);
 	if (e == 0 && bytes)
 		e = add_merges(t, list, n, b);
 	if (e == 0 && pieces && !t->model.scored)
-		scores_of_ranks(list, n, b->score);
+		scores_of_ranks(list, n, b->is.count, b->score);
 	free(list);
 	if (e < 0)
 		return e;
 	b->is.model = bytes ? "gpt2" : t->model.kind == YK_UNIGRAM ? "t5" : "llama";
 	b->is.pre = bytes ? NULL : "default";
 	set_ids(t, &b->is);
+	if (bytes && has_step(&t->normalizer, YK_FORM))
+		yk_warn("export", "%s: GGUF files name no normal form of Unicode; text must be in it already", t->name);
 	if (pieces) {
 		b->is.add_space_prefix = prepends(t);
 		b->is.remove_extra_spaces = t->spm.on && t->spm.squeeze ? 1 : -1;
