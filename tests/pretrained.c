@@ -551,6 +551,27 @@ static void check_export(const struct recorded *r, const char *what, const char 
 	yoke_error_clear();
 }
 
+// A folder with something that no export writes is not replaced, and no folder is left beside it.
+static void test_replaced(void)
+{
+	static const char *const foreign[] = { "notes", "onnx/", ".git/", "config.json.bak" };
+	const struct yk_export_options o = { .format = -1, .shard = 10000, .overwrite = true };
+	char from[256], to[256], name[400], command[600];
+	snprintf(from, sizeof from, "%s/%s", folder, recorded[0].name);
+	snprintf(to, sizeof to, "%s/replaced", folder);
+	ok(yk_export_hf(from, to, &o) == 0 && yk_export_hf(from, to, &o) == 0, "an exported folder is replaced %s", yoke_error());
+	for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++) {
+		snprintf(name, sizeof name, "%s/%s", to, foreign[i]);
+		const bool made = strchr(foreign[i], '/') ? mkdir(name, 0777) == 0 : yk_file_write(name, "mine", 4) == 0;
+		const int e = yk_export_hf(from, to, &o);
+		ok(made && e == YOKE_EINVAL && access(name, F_OK) == 0, "a folder with %s is not replaced: %s", foreign[i], yoke_error());
+		yoke_error_clear();
+		remove(name);
+	}
+	snprintf(command, sizeof command, "ls %s | grep -q '^replaced[.]'", folder);
+	ok(system(command) != 0 && yk_export_hf(from, to, &o) == 0, "no folder is left beside it %s", yoke_error());
+}
+
 static void test_export(const struct recorded *r)
 {
 	const struct yk_export_options o = { .format = -1, .shard = 10000 }, replace = { .format = YK_GGUF_F32, .overwrite = true };
@@ -795,6 +816,7 @@ int main(void)
 			test_again(&recorded[i]);
 	for (int i = 0; i < MODELS; i++)
 		test_export(&recorded[i]);
+	test_replaced();
 	test_all_onnx();
 	write_ids();
 	test_training(&recorded[0]);

@@ -3,7 +3,10 @@
 // large, tokenizer files.  The folder is written under a temporary name and renamed when it is complete.
 #include "config.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -191,6 +194,31 @@ static int publish(const char *temporary, const char *old, const char *to)
 	return replaces ? yk_dir_remove(old) : 0;
 }
 
+// Has the folder only files that an export writes?  All others would be lost with it.
+static int check_replaceable(const char *to)
+{
+	static const char *const names[] = {
+		"config.json", "generation_config.json", "model.safetensors", "model-*-of-*.safetensors", "model.safetensors.index.json",
+		"tokenizer.json", "tokenizer.model", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json",
+		"merges.txt", "chat_template.jinja", "chat_template.json", "adapter_config.json", "adapter_model.safetensors",
+	};
+	DIR *dir = opendir(to);
+	int e = dir ? 0 : yk_fail(YOKE_EIO, "out=%s: %s", to, strerror(errno));
+	for (struct dirent *d; e == 0 && (d = readdir(dir));) {
+		struct stat st;
+		bool ours = !strcmp(d->d_name, ".") || !strcmp(d->d_name, "..");
+		const bool folder = fstatat(dirfd(dir), d->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
+		for (size_t i = 0; i < sizeof names / sizeof *names && !ours && !folder; i++)
+			ours = fnmatch(names[i], d->d_name, 0) == 0;
+		if (!ours)
+			e = yk_fail(YOKE_EINVAL, "out=%s: holds the %s '%.80s', which would be lost; remove it or choose another name", to,
+				    folder ? "folder" : "file", d->d_name);
+	}
+	if (dir)
+		closedir(dir);
+	return e;
+}
+
 int yk_export_folder(const char *to, const char *marker, int (*write)(const struct yk_export *, const struct yk_export_options *, const char *folder),
 		     const struct yk_export *x, const struct yk_export_options *o)
 {
@@ -206,7 +234,10 @@ int yk_export_folder(const char *to, const char *marker, int (*write)(const stru
 			return yk_fail(YOKE_EINVAL, "out=%s: has no %s and is not replaced; choose another name", to, marker);
 		if (yk_checkpoint_exists(to))
 			return yk_fail(YOKE_EINVAL, "out=%s: holds a run, which is not replaced; choose another name", to);
+		e = check_replaceable(to);
 	}
+	if (e < 0)
+		return e;
 	if (asprintf(&temporary, "%.*s.tmp.%ld", (int)n, to, (long)getpid()) < 0 ||
 	    asprintf(&old, "%.*s.old.%ld", (int)n, to, (long)getpid()) < 0)
 		e = yk_fail(YOKE_ENOMEM, "out=%s: no memory", to);
