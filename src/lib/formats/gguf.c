@@ -123,6 +123,11 @@ static unsigned size_of(unsigned type)
 
 // ---- metadata ----
 
+static bool is_int(const struct yk_gguf_key *k)
+{
+	return k->type != YK_GGUF_FLOAT && k->type != YK_GGUF_DOUBLE && k->type != YK_GGUF_STRING;
+}
+
 static void take_value(struct cursor *c, struct yk_gguf_key *k)
 {
 	uint32_t type = take_u32(c, "a key's type");
@@ -181,11 +186,38 @@ static int sort_names(const struct yk_gguf *g, void *array, size_t n, size_t eac
 	return 0;
 }
 
+// What a further file of a split model says it is; -1: nothing.
+struct split {
+	int64_t no, count;
+};
+
+static void note_split(const struct yk_gguf_key *k, struct split *to)
+{
+	const bool no = !strcmp(k->name, "split.no"), count = !strcmp(k->name, "split.count");
+	if ((no || count) && !k->array && is_int(k))
+		*(no ? &to->no : &to->count) = yk_gguf_int_at(k, 0);
+}
+
+// A copy of another file in its place would be read as a model that lacks tensors, or has wrong ones.
+static int check_split(const struct yk_gguf *g, const char *path, const struct split *is)
+{
+	int64_t count = 1;
+	const int e = yk_gguf_int(g, "split.count", 1, MAX_FILES, &count);
+	if (e < 0 || (is->no == g->files && is->count == count))
+		return e < 0 ? e : 0;
+	return yk_fail(
+		YOKE_EFORMAT,
+		"%s: its keys split.no and split.count do not say that it is file %d of %" PRId64
+		" of the split model; copy it again",
+		path, g->files + 1, count);
+}
+
 // Reads the keys of a file, and keeps those of the first file.  *alignment: of its tensors.
 static int take_keys(struct yk_gguf *g, struct cursor *c, uint64_t n, bool keep, uint32_t *alignment)
 {
 	if (n > (c->f->bytes - c->at) / MIN_KEY)
 		return damaged(c, "there are more keys than fit in the file");
+	struct split split = { -1, -1 };
 	for (uint64_t i = 0; i < n && !c->error; i++) {
 		struct yk_gguf_key k = { .name = take_name(c, g, "a key's name") };
 		if (!c->error)
@@ -197,13 +229,18 @@ static int take_keys(struct yk_gguf *g, struct cursor *c, uint64_t n, bool keep,
 			if (*alignment == 0 || *alignment > MAX_ALIGNMENT || *alignment & (*alignment - 1))
 				return damaged(c, "general.alignment is not a power of two from 1 to 2^20");
 		}
+		if (!c->error && !keep)
+			note_split(&k, &split);
 		if (c->error || !keep)
 			continue;
 		if (yk_grow(&g->key, &g->key_cap, g->keys + 1, sizeof *g->key) < 0)
 			return yoke_error_code();
 		g->key[g->keys++] = k;
 	}
-	return c->error ? c->error : sort_names(g, g->key, g->keys, sizeof *g->key, "key");
+	if (c->error)
+		return c->error;
+	return keep ? sort_names(g, g->key, g->keys, sizeof *g->key, "key") :
+		      check_split(g, c->f->path, &split);
 }
 
 // ---- tensors ----
@@ -456,11 +493,6 @@ static int wrong_type(const struct yk_gguf *g, const struct yk_gguf_key *k, cons
 {
 	return yk_fail(YOKE_EFORMAT, "%s: key '%s' is %s of type %d, not %s", g->path, k->name, k->array ? "an array" : "a value",
 		       k->type, wanted);
-}
-
-static bool is_int(const struct yk_gguf_key *k)
-{
-	return k->type != YK_GGUF_FLOAT && k->type != YK_GGUF_DOUBLE && k->type != YK_GGUF_STRING;
 }
 
 #define LOAD(T) \
