@@ -29,18 +29,23 @@ static int check_rope(const struct yk_decoder *d, const struct yk_rope *r, const
 		return 0;
 	if (!(r->magnitude >= 0 && r->magnitude < 1e3))
 		return yk_fail(YOKE_EINVAL, "%s: cosine and sine times %g; must be from 0 to 1000", which, r->magnitude);
-	if (!(r->base > 1) || d->head_dim % 2 || d->head_dim > 2 * YK_ROPE_COLUMNS)
+	if (!(r->base > 1) || isinf(r->base) || d->head_dim % 2 ||
+	    d->head_dim > 2 * YK_ROPE_COLUMNS)
 		return yk_fail(YOKE_EINVAL, "%s: base %g with heads of %" PRId64 " columns; the base must be above 1, and the columns "
 			       "an even number of at most %d", which, r->base, d->head_dim, 2 * YK_ROPE_COLUMNS);
 	const bool scaled = r->scaling == YK_ROPE_LINEAR || r->scaling == YK_ROPE_LLAMA3 || r->scaling == YK_ROPE_YARN;
-	if (scaled && !(r->factor > 0))
-		return yk_fail(YOKE_EINVAL, "%s: factor %g must be positive", which, r->factor);
+	if (scaled && (!(r->factor > 0) || isinf(r->factor)))
+		return yk_fail(YOKE_EINVAL, "%s: factor %g must be positive and finite", which,
+			       r->factor);
 	if (scaled && r->scaling != YK_ROPE_LINEAR && !(r->original > 0 && r->high > r->low && r->low > 0))
 		return yk_fail(YOKE_EINVAL, "%s: original context %g, low %g, high %g: must be positive, and high above low", which,
 			       r->original, r->low, r->high);
 	for (int64_t i = 0; r->scaling == YK_ROPE_DIVIDED && i < d->head_dim / 2; i++)
-		if (!(r->divisor[i] > 0))
-			return yk_fail(YOKE_EINVAL, "%s: divisor %" PRId64 " is %g; it must be positive", which, i, (double)r->divisor[i]);
+		if (!(r->divisor[i] > 0) || isinf(r->divisor[i]))
+			return yk_fail(YOKE_EINVAL,
+				       "%s: divisor %" PRId64
+				       " is %g; it must be positive and finite",
+				       which, i, (double)r->divisor[i]);
 	return 0;
 }
 
@@ -52,7 +57,10 @@ static int check(const struct yk_model_shape *s)
 		return yk_fail(YOKE_EINVAL, "%" PRId64 " heads of keys and values do not divide %" PRId64 " heads", d->kv_heads, s->heads);
 	if (d->head_dim < 1 || d->head_dim > 4096 || d->hidden < 1 || d->hidden > limit)
 		return yk_fail(YOKE_EINVAL, "heads of %" PRId64 " columns, mlp of width %" PRId64 ": out of bounds", d->head_dim, d->hidden);
-	if (!(d->norm_eps >= 0) || !(d->embed_scale > 0) || !(d->attention_scale > 0) || !(d->attention_cap >= 0) || !(d->logit_cap >= 0))
+	const double sum =
+		d->norm_eps + d->embed_scale + d->attention_scale + d->attention_cap + d->logit_cap;
+	if (!isfinite(sum) || !(d->norm_eps >= 0) || !(d->embed_scale > 0) ||
+	    !(d->attention_scale > 0) || !(d->attention_cap >= 0) || !(d->logit_cap >= 0))
 		return yk_fail(YOKE_EINVAL, "norm_eps %g, embed_scale %g, attention_scale %g, caps %g and %g: out of bounds", d->norm_eps,
 			       d->embed_scale, d->attention_scale, d->attention_cap, d->logit_cap);
 	if (s->context > d->positions)
