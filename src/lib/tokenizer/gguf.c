@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "tokenizer/gguf.h"
 #include "tokenizer/unicode.h"
 
@@ -274,6 +275,7 @@ static int pieces(yoke_tokenizer *t, const struct yk_gguf_tokenizer *g, enum yk_
 
 // ---- special ids ----
 
+// -1: none, or none of the tokens, which llama.cpp ignores as well.
 static int32_t id_of(const struct yk_gguf_tokenizer *g, int64_t id)
 {
 	return id >= 0 && (uint64_t)id < g->count ? (int32_t)id : -1;
@@ -308,8 +310,18 @@ static int specials(yoke_tokenizer *t, const struct yk_gguf_tokenizer *g)
 	const bool bert = t->model.kind == YK_WORDPIECE, spm = t->spm.on && t->model.kind == YK_BPE;
 	const int32_t first = id_of(g, bert && g->cls >= 0 ? g->cls : g->bos);
 	const int32_t last = id_of(g, bert && g->separator >= 0 ? g->separator : g->eos);
+	const int64_t ids[] = { g->bos, g->eos, g->eot };
 	int e = 0;
 
+	for (int i = 0; i < 3; i++)
+		if (ids[i] >= 0 && id_of(g, ids[i]) < 0)
+			yk_warn("load",
+				"%s: %s is %lld, but there are %zu tokens; it is ignored, so check "
+				"which tokens begin and end a text",
+				t->name,
+				(const char *[]){ "bos_token_id", "eos_token_id",
+						  "eot_token_id" }[i],
+				(long long)ids[i], g->count);
 	t->bos = id_of(g, g->bos);
 	t->pad = id_of(g, g->pad);
 	if (g->unknown >= 0 && !t->spm.on)

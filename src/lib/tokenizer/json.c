@@ -411,6 +411,22 @@ static int post(yoke_tokenizer *t, const json_t *j)
 	return e < 0 ? e : wrap(t, before);
 }
 
+// Ids that the post-processor adds must be tokens: a model has no row for others.
+static int check_affixes(const yoke_tokenizer *t)
+{
+	const struct yk_ids *lists[] = { &t->before, &t->after };
+	const int32_t size = yoke_tokenizer_size(t);
+
+	for (int k = 0; k < 2; k++)
+		for (size_t i = 0; i < lists[k]->n; i++)
+			if (lists[k]->id[i] >= size)
+				return yk_fail(YOKE_EFORMAT,
+					       "%s: the post-processor adds id %d, but ids end at "
+					       "%d; add the token or correct the id",
+					       t->name, (int)lists[k]->id[i], (int)size - 1);
+	return 0;
+}
+
 static int read(yoke_tokenizer *t, const json_t *j)
 {
 	int e = yk_tokenizer_normalizer(t, json_object_get(j, "normalizer"));
@@ -423,6 +439,8 @@ static int read(yoke_tokenizer *t, const json_t *j)
 		e = added(t, json_object_get(j, "added_tokens"));
 	if (e == 0)
 		e = post(t, json_object_get(j, "post_processor"));
+	if (e == 0)
+		e = check_affixes(t);
 	return e < 0 ? e : yk_tokenizer_decoder(t, json_object_get(j, "decoder"));
 }
 
