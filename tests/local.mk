@@ -76,6 +76,7 @@ test_programs = \
 	tests/grad.t \
 	tests/history.t \
 	tests/hostile.t \
+	tests/hostile_files.t \
 	tests/hostile_model.t \
 	tests/images.t \
 	tests/kerneltext.t \
@@ -379,6 +380,9 @@ tests_formula_t_SOURCES = tests/formula.c
 tests_grad_t_SOURCES = tests/grad.c
 tests_hostile_t_SOURCES = tests/hostile.c tests/fuzz/targets.c tests/fuzz/targets.h
 tests_hostile_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
+tests_hostile_files_t_SOURCES = tests/hostile_files.c tests/gguf_write.h tests/models/recorded.h tests/models/recorded_files.h \
+	tests/fuzz/targets.c tests/fuzz/targets.h
+tests_hostile_files_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
 tests_hostile_model_t_SOURCES = tests/hostile_model.c tests/fuzz/targets.c tests/fuzz/targets.h
 tests_hostile_model_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
 tests_keys_t_SOURCES = tests/keys.c

@@ -395,6 +395,156 @@ static void test_hostile(void)
 #endif
 		{ "{\"pre_tokenizer\": {\"type\": \"FixedLength\", \"length\": 0}}", "length" },
 		{ "\x0a\x03\x0a\x01", "" }, // a field that is longer than the file
+		{ "{\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0, \"b\": 1, \"ab\": 2}, "
+		  "\"merges\": [\"a b\", \"ab c\"]}}",
+		  "merge 1" },
+		{ "{\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0, \"b\": 1, \"ab\": 2}, "
+		  "\"merges\": [[\"a\", \"b\", \"c\"]]}}",
+		  "merge 0" },
+		{ "{\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0, \"b\": 1, \"ab\": 2}, "
+		  "\"merges\": [[\"a\"]]}}",
+		  "merge 0" },
+		{ "{\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0, \"b\": 1, \"ab\": 2}, "
+		  "\"merges\": [[\"a\", 1]]}}",
+		  "merge 0" },
+		{ "{\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0, \"b\": 1, \"ab\": 2}, "
+		  "\"merges\": {}}}",
+		  "merges" },
+		{ "{\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0, \"b\": 1, \"ab\": 2}, "
+		  "\"merges\": [\"b a\"]}}",
+		  "merge 0" },
+		{ "{\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0, \"b\": 1, \"ab\": 2}, "
+		  "\"merges\": [null]}}",
+		  "merge 0" },
+		{ "{\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0, \"b\": 1, \"ab\": 2}, "
+		  "\"merges\": [], \"byte_fallback\": 1}}",
+		  "byte_fallback" },
+		{ "{\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0, \"b\": 1, \"ab\": 2}, "
+		  "\"merges\": [], \"unk_token\": 5}}",
+		  "unk_token" },
+		{ "{\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0, \"b\": 1, \"ab\": 2}, "
+		  "\"merges\": []}, \"added_tokens\": {}}",
+		  "added_tokens" },
+		{ "{\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0, \"b\": 1, \"ab\": 2}, "
+		  "\"merges\": []}, \"added_tokens\": [1]}",
+		  "id" },
+		{ "{\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0, \"b\": 1, \"ab\": 2}, "
+		  "\"merges\": []}, \"added_tokens\": [{\"id\": -1, \"content\": \"x\"}]}",
+		  "-1" },
+		{ "{\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0, \"b\": 1, \"ab\": 2}, "
+		  "\"merges\": []}, \"added_tokens\": [{\"id\": 4294967296, \"content\": \"x\"}]}",
+		  "" },
+		{ "{\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0, \"b\": 1, \"ab\": 2}, "
+		  "\"merges\": []}, \"added_tokens\": [{\"id\": 3}]}",
+		  "content" },
+		{ "{\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0, \"b\": 1, \"ab\": 2}, "
+		  "\"merges\": []}, \"added_tokens\": [{\"content\": \"x\"}]}",
+		  "id" },
+		{ "{\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0, \"b\": 1, \"ab\": 2}, "
+		  "\"merges\": []}, \"added_tokens\": [{\"id\": 3, \"content\": \"\"}]}",
+		  "" },
+		{ "{\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0, \"b\": 1, \"ab\": 2}, "
+		  "\"merges\": []}, \"added_tokens\": [{\"id\": 3, \"content\": \"x\"}, {\"id\": "
+		  "3, \"content\": \"y\"}]}",
+		  "id 3" },
+		{ "{\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0, \"b\": 1, \"ab\": 2}, "
+		  "\"merges\": []}, \"post_processor\": 3}",
+		  "post-processor" },
+		{ "{\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0, \"b\": 1, \"ab\": 2}, "
+		  "\"merges\": []}, \"post_processor\": {\"type\": \"Magic\"}}",
+		  "Magic" },
+		{ "{\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0, \"b\": 1, \"ab\": 2}, "
+		  "\"merges\": []}, \"decoder\": {\"type\": \"Magic\"}}",
+		  "Magic" },
+		{ "{\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0, \"b\": 1, \"ab\": 2}, "
+		  "\"merges\": []}, \"decoder\": []}",
+		  "decoder" },
+		{ "{\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0, \"b\": 1, \"ab\": 2}, "
+		  "\"merges\": []}, \"post_processor\": {\"type\": \"TemplateProcessing\", "
+		  "\"single\": []}}",
+		  "single" },
+		{ "{\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0, \"b\": 1, \"ab\": 2}, "
+		  "\"merges\": []}, \"post_processor\": {\"type\": \"TemplateProcessing\", "
+		  "\"single\": [{\"SpecialToken\": {\"id\": \"x\", \"type_id\": 0}}, "
+		  "{\"Sequence\": {\"id\": \"A\", \"type_id\": 0}}], \"special_tokens\": {\"x\": "
+		  "{\"ids\": [99]}}}}",
+		  "" },
+		{ "{\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0, \"b\": 1, \"ab\": 2}, "
+		  "\"merges\": []}, \"post_processor\": {\"type\": \"TemplateProcessing\", "
+		  "\"single\": [{\"SpecialToken\": {\"id\": \"x\"}}], \"special_tokens\": {}}}",
+		  "" },
+		{ "{\"model\": {\"type\": \"BPE\", \"vocab\": [], \"merges\": []}}", "vocab" },
+		{ "{\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 1.5}, \"merges\": []}}",
+		  "'a'" },
+		{ "{\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": \"0\"}, \"merges\": []}}",
+		  "'a'" },
+		{ "{\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 9223372036854775807}, "
+		  "\"merges\": []}}",
+		  "a" },
+		{ "{\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0, \"a\": 1}, \"merges\": "
+		  "[]}}",
+		  "" },
+		{ "{\"model\": {\"vocab\": 3}}", "" },
+		{ "[]", "" },
+		{ "3", "" },
+		{ "null", "" },
+		{ "{\"model\": {\"type\": \"Unigram\", \"vocab\": [[\"a\", \"1\"]]}}", "token 0" },
+		{ "{\"model\": {\"type\": \"Unigram\", \"vocab\": [[1, 1]]}}", "token 0" },
+		{ "{\"model\": {\"type\": \"Unigram\", \"vocab\": [[\"a\", 1], [\"a\", 2]], "
+		  "\"unk_id\": -1}}",
+		  "unk_id" },
+		{ "{\"model\": {\"type\": \"Unigram\", \"vocab\": {\"a\": 1}}}", "vocab" },
+		{ "{\"model\": {\"type\": \"WordLevel\", \"vocab\": {\"a\": 0}, \"unk_token\": "
+		  "\"a\"}, \"normalizer\": 3}",
+		  "normalizer" },
+		{ "{\"model\": {\"type\": \"WordLevel\", \"vocab\": {\"a\": 0}, \"unk_token\": "
+		  "\"a\"}, \"normalizer\": {\"type\": \"Sequence\"}}",
+		  "normalizers" },
+		{ "{\"model\": {\"type\": \"WordLevel\", \"vocab\": {\"a\": 0}, \"unk_token\": "
+		  "\"a\"}, \"normalizer\": {\"type\": \"Prepend\"}}",
+		  "prepend" },
+		{ "{\"model\": {\"type\": \"WordLevel\", \"vocab\": {\"a\": 0}, \"unk_token\": "
+		  "\"a\"}, \"normalizer\": {\"type\": \"Replace\", \"pattern\": {}, \"content\": "
+		  "\"a\"}}",
+		  "pattern" },
+		{ "{\"model\": {\"type\": \"WordLevel\", \"vocab\": {\"a\": 0}, \"unk_token\": "
+		  "\"a\"}, \"normalizer\": {\"type\": \"Replace\", \"pattern\": {\"String\": "
+		  "\"a\"}}}",
+		  "content" },
+		{ "{\"model\": {\"type\": \"WordLevel\", \"vocab\": {\"a\": 0}, \"unk_token\": "
+		  "\"a\"}, \"pre_tokenizer\": []}",
+		  "pre-tokenizer" },
+		{ "{\"model\": {\"type\": \"WordLevel\", \"vocab\": {\"a\": 0}, \"unk_token\": "
+		  "\"a\"}, \"pre_tokenizer\": {\"type\": 3}}",
+		  "" },
+		{ "{\"model\": {\"type\": \"WordLevel\", \"vocab\": {\"a\": 0}, \"unk_token\": "
+		  "\"a\"}, \"pre_tokenizer\": {\"type\": \"Sequence\", \"pretokenizers\": {}}}",
+		  "pretokenizers" },
+		{ "{\"model\": {\"type\": \"WordLevel\", \"vocab\": {\"a\": 0}, \"unk_token\": "
+		  "\"a\"}, \"pre_tokenizer\": {\"type\": \"Metaspace\", \"replacement\": \"ab\"}}",
+		  "character" },
+		{ "{\"model\": {\"type\": \"WordLevel\", \"vocab\": {\"a\": 0}, \"unk_token\": "
+		  "\"a\"}, \"pre_tokenizer\": {\"type\": \"Metaspace\", \"replacement\": \"a\", "
+		  "\"prepend_scheme\": \"often\"}}",
+		  "often" },
+		{ "{\"model\": {\"type\": \"WordLevel\", \"vocab\": {\"a\": 0}, \"unk_token\": "
+		  "\"a\"}, \"pre_tokenizer\": {\"type\": \"ByteLevel\", \"add_prefix_space\": 1}}",
+		  "add_prefix_space" },
+		{ "{\"model\": {\"type\": \"WordLevel\", \"vocab\": {\"a\": 0}, \"unk_token\": "
+		  "\"a\"}, \"pre_tokenizer\": {\"type\": \"FixedLength\", \"length\": -1}}",
+		  "length" },
+		{ "\x0a", "" },     // a field without its length
+		{ "\x0a\x80", "" }, // a length that is cut
+		{ "\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", "" },     // 2^64 - 1 bytes
+		{ "\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f", "" },     // more than 64 bits
+		{ "\x0a\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01", "" }, // a number of 11 bytes
+		{ "\x0a\x05\x0a\x09"
+		  "abc",
+		  "" },                         // a piece that is longer than its message
+		{ "\x0b\x0b\x0b", "" },         // groups
+		{ "\x0e", "" },                 // wire type 6
+		{ "\x0a\x03\x0a\x01\xff", "" }, // no UTF-8
+		{ "\x12\x02\x18\x7f", "" },     // an unknown model type, and no pieces
 		{ "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", "" },
 	};
 	const int files = open_files();

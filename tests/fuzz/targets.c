@@ -16,12 +16,14 @@
 #include "base/json.h"
 #include "data/envi.h"
 #include "formats/checkpoint.h"
+#include "formats/gguf.h"
 #include "formats/image.h"
 #include "nn/model.h"
 #include "text/tokenizer.h"
 #include "config/conf.h"
 #include "train/check.h"
 #include "yoke-data.h"
+#include "yoke-model.h"
 #include "yoke-tokenizer.h"
 
 #define MUST(x) \
@@ -291,6 +293,51 @@ void yk_fuzz_image(const uint8_t *data, size_t bytes)
 		sum += im.rgb[i];
 	MUST(sum <= 255u * 3 * YK_IMAGE_PIXELS);
 	free(im.rgb);
+}
+
+// ---- GGUF ----
+
+// Are all keys and tensors inside the files, and found by their names?
+static void check_gguf(const struct yk_gguf *g)
+{
+	for (size_t i = 0; i < g->keys; i++) {
+		const struct yk_gguf_key *k = &g->key[i];
+		struct yk_gguf_strings s = yk_gguf_strings(k);
+		const char *text;
+		size_t bytes, sum = 0;
+		MUST(yk_gguf_key(g, k->name) == k);
+		while (yk_gguf_next(&s, &text, &bytes))
+			sum += bytes + 8;
+		MUST(k->type != YK_GGUF_STRING || sum == k->bytes);
+		MUST(k->data >= g->file[0].map &&
+		     k->bytes <= g->file[0].bytes - (size_t)(k->data - g->file[0].map));
+	}
+	for (size_t i = 0; i < g->tensors; i++) {
+		const struct yk_gguf_tensor *t = &g->tensor[i];
+		const struct yk_gguf_file *f = &g->file[t->file];
+		MUST(yk_gguf_tensor(g, t->name) == t);
+		MUST(t->data >= f->map && t->bytes <= f->bytes - (size_t)(t->data - f->map));
+	}
+}
+
+void yk_fuzz_gguf(const uint8_t *data, size_t bytes)
+{
+	char path[32];
+	struct yk_gguf g;
+	int fd = file_of(data, bytes, path), e = yk_gguf_open(&g, path);
+
+	check_error(e);
+	if (e == 0) {
+		check_gguf(&g);
+		yk_gguf_close(&g);
+		yoke_model *m = yoke_model_open(path, NULL);
+		check_error(m ? 0 : yoke_error_code());
+		yoke_model_free(m);
+		yoke_tokenizer *t = yoke_tokenizer_open(path);
+		check_error(t ? 0 : yoke_error_code());
+		yoke_tokenizer_free(t);
+	}
+	close(fd);
 }
 
 // ---- tokenizers ----

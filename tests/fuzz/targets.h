@@ -22,6 +22,8 @@ void yk_fuzz_table(const uint8_t *, size_t);
 // As a .npz file, and as an image.
 void yk_fuzz_npz(const uint8_t *, size_t);
 void yk_fuzz_image(const uint8_t *, size_t);
+// As a GGUF file: its tensors are in the file; its model and its tokenizer open or give one line.
+void yk_fuzz_gguf(const uint8_t *, size_t);
 // As a tokenizer.json or tokenizer.model: what is accepted encodes and decodes a text.
 void yk_fuzz_tokenizer(const uint8_t *, size_t);
 // As a chat template: what is accepted renders messages or fails with one line.
