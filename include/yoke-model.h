@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pretrained language models: opening the files that people have, and computing with them.
+// Language models: opening the files that people have, and computing with them.
 //
 //	yoke_model *m = yoke_model_open("SmolLM2-135M-Instruct", NULL);
 //	int32_t ids[] = { 504, 3575, 282 };
@@ -8,7 +8,8 @@
 //	yoke_model_free(m);
 //
 // A path is a folder with config.json and safetensors files, as the Hugging Face libraries write
-// it, or a GGUF file, of a split model the first.  Families: llama (also Mistral, SmolLM,
+// it; a GGUF file, of a split model the first; or the folder of a run of `yoke train` with model=gpt,
+// which is of the family gpt2, or with init=, also with adapters.  Families: llama (also Mistral, SmolLM,
 // TinyLlama), qwen2, qwen3, phi3, gemma2, gemma3 (text), gpt2, bert.  Nothing is downloaded, and nothing
 // in a file is trusted.
 //
@@ -30,7 +31,7 @@ typedef struct yoke_model yoke_model;
 
 struct yoke_model_options {
 	size_t size;     // sizeof, set by the caller
-	int64_t context; // max tokens of a sequence; 0: what the file says.  Models with two sets of
+	int64_t context; // max tokens of a sequence; 0: what the file says, of a run its context=.  Models with two sets of
 			 // RoPE factors (longrope) use the set for this length.
 	const char *dtype; // "f32", "f16", "bf16": converts the matrices to it; NULL: does not
 	const char *quant; // "q8_0", "q4_0", "q4_1", "q5_0", "q5_1": quantizes them; NULL: does not
@@ -39,13 +40,15 @@ struct yoke_model_options {
 };
 // Opens a model.  options may be NULL.  ENOENT: no such file; EFORMAT: the file is damaged, of an
 // unknown family, or contradicts itself; EDTYPE: weights of a format that cannot be read; EINVAL: an
-// option with an unknown value, or dtype and quant; ERANGE: values that dtype or quant does not have;
+// option with an unknown value, or dtype and quant; EUNSUPPORTED: a run of another model; ERANGE: values that dtype or quant does not have;
 // ENOMEM.
 //
 // Matrices stay in the format of the file (yoke-quant.h): Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q5_K,
 // Q6_K, F16, BF16 and F32; other formats become F16.  On the CPU the mapped file is used in place, so
 // it must not change; other devices hold a copy.  Vectors become f32.  With dtype f32 all weights are
-// variables, which can be trained; otherwise they cannot.
+// variables, which can be trained; otherwise they cannot.  A run's last checkpoint is opened, whose
+// checksum is verified; its frozen model, if it has adapters, has the run's dtype= and quant= unless one
+// of the options is given.
 YOKE_API yoke_model *yoke_model_open(const char *path, const struct yoke_model_options *options);
 YOKE_API void yoke_model_free(yoke_model *); // NULL is fine
 
@@ -68,8 +71,9 @@ YOKE_API yoke_tensor *yoke_model_logits(yoke_model *, yoke_tensor *ids);
 // unless NULL, and returns their number.  The model owns them.  A matrix that is not f32 is a u8
 // tensor with its rows in one of the formats of yoke-quant.h.
 YOKE_API int yoke_model_parameters(yoke_model *, int max, yoke_tensor **to, const char **names);
-// The tokenizer beside the weights, which the model owns.  NULL: ENOENT if the files have none;
-// otherwise as yoke_tokenizer_open.
+// The tokenizer beside the weights, which the model owns.  That of a run encodes texts as its training
+// did, byte and word as a byte-level BPE without merges and as WordLevel: texts are UTF-8.  NULL: ENOENT if
+// the files have none, or the run was trained on ids; otherwise as yoke_tokenizer_open.
 YOKE_API const yoke_tokenizer *yoke_model_tokenizer(yoke_model *);
 
 // ---- Embeddings of texts ----

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "data/chats.h"
 #include "data/text.h"
-#include "train/tokenizer_files.h"
+#include "models/tokenizer_files.h"
 #include "train/trained.h"
 #include "train/validate.h"
 

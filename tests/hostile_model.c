@@ -71,15 +71,22 @@ static int train(void)
 	return train_model("layers=1", "embed=8", "steps=1");
 }
 
-// As `yoke generate` does.
+// As `yoke generate` does, and yoke_model_open, which refuses the same with the same code.
 static int open_model(void)
 {
 	struct yk_trained t;
+	yoke_model *m = yoke_model_open(folder, NULL);
+	const int code = m && yoke_model_tokenizer(m) ? 0 : yoke_error_code();
+	yoke_error_clear();
+	yoke_model_free(m);
 	int e = yk_trained_open(folder, NULL, &t);
 
 	if (e == 0)
 		yk_trained_close(&t);
-	return e;
+	if (code == e || (code == YOKE_EFORMAT && e == YOKE_ESHAPE))
+		return e;
+	diag("yoke_model_open: %d, not %d", code, e);
+	return YOKE_EINVAL;
 }
 
 // Checks the directory as it is: is it refused where it must be, and are all files still there?

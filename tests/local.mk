@@ -167,6 +167,7 @@ test_programs = \
 	tests/qlinear_ways.t \
 	tests/export_tokenizers.t \
 	tests/pretrained.t \
+	tests/run_models.t \
 	tests/chat.t \
 	tests/adapters.t \
 	tests/adapter_files.t \
@@ -470,6 +471,7 @@ tests_quant_t_SOURCES = tests/quant.c tests/models/recorded_quants.h
 tests_gguf_t_SOURCES = tests/gguf.c tests/gguf_write.h tests/models/recorded_blocks.h
 tests_held_t_SOURCES = tests/held.c tests/gguf_write.h
 tests_export_tokenizers_t_SOURCES = tests/export_tokenizers.c tests/models/recorded.h tests/models/recorded_files.h
+tests_run_models_t_SOURCES = tests/run_models.c tests/models/recorded.h tests/models/recorded_files.h
 tests_pretrained_t_SOURCES = tests/pretrained.c tests/onnx_case.h tests/gguf_write.h tests/models/recorded.h tests/models/recorded_files.h
 tests_chat_t_SOURCES = tests/chat.c tests/models/recorded.h tests/models/recorded_files.h
 tests_chat_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests

@@ -47,11 +47,11 @@ def talks():
     return [[{"role": "user", "content": words()}, {"role": "assistant", "content": words()}] for _ in range(30)]
 
 
-def train(folder, data, out, *keys):
+def train(folder, data, out, *keys, steps=STEPS):
     """The losses of `yoke train`."""
     if not os.path.exists(command):
         pytest.skip("the command is not beside the tests")
-    subprocess.run([command, "train", f"init={folder}", f"data={data}", f"steps={STEPS}", f"context={CONTEXT}", f"batch={BATCH}",
+    subprocess.run([command, "train", f"init={folder}", f"data={data}", f"steps={steps}", f"context={CONTEXT}", f"batch={BATCH}",
                     f"seed={SEED}", "valid=0", "log_every=1", f"out={out}", *keys], check=True, capture_output=True)
     lines = [json.loads(x) for x in (out / "metrics.jsonl").read_text().splitlines()]
     return [x["loss"] for x in lines if "loss" in x]
@@ -340,3 +340,25 @@ def test_peft_reads_them(folder, text, tmp_path):
         want = theirs(torch.tensor([ids])).logits[0].numpy()
     got = logits(m, ids)
     assert np.abs(got - want).max() < 1e-4 * np.abs(want).max()
+
+
+@pytest.mark.parametrize("keys", [[], ["tokenizer=word"], ["tokenizer=bpe", "vocab=270"]])
+def test_a_run_of_the_command_is_a_model(tmp_path, text, keys):
+    run = tmp_path / "run"
+    train("", text, run, "layers=1", "heads=2", "embed=16", "lr=0.01", *keys, steps=60)
+    done = subprocess.run([command, "generate", str(run), "prompt=w3 w4", "tokens=12", "temperature=0"], check=True, capture_output=True,
+                          text=True)
+    m = yoke.load(run)
+    assert (m.config.family, m.config.layers, m.config.width, m.config.context) == ("gpt2", 1, 16, CONTEXT)
+    t = m.tokenizer
+    new = m.generate(t.encode("w3 w4"), 12, temperature=0)
+    assert len(new) == 12 and t.decode(t.encode("w3 w4") + new) == done.stdout.removesuffix("\n")
+    assert "".join(done.stdout.split()) == "".join(("w3 w4" + m.generate("w3 w4", 12, temperature=0)).split())
+
+    done = subprocess.run([command, "eval", str(run), f"data={text}", "batch=8"], check=True, capture_output=True, text=True)
+    ids = t.encode(text.read_text())
+    rows = [ids[i:i + CONTEXT + 1] for i in range(0, len(ids) - CONTEXT, CONTEXT)]
+    with yoke.scope("loss"):
+        loss = float(m.loss(rows).numpy())
+    assert loss == pytest.approx(float(dict(x.split()[:2] for x in done.stdout.splitlines())["loss"]), rel=1e-5)
+    fit(yoke.load(run), text, lora=2)

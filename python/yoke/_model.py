@@ -370,7 +370,8 @@ def _tokens(g: _core.Generation) -> Iterator[int]:
 
 def load(path: str | os.PathLike[str], *, adapter: str | os.PathLike[str] | None = None, dtype: str | None = None,
          quant: str | None = None, kv: str | None = None, context: int = 0) -> LanguageModel:
-    """Opens a pretrained model: a folder with config.json and safetensors files, or a GGUF file.  Nothing is downloaded.
+    """Opens a language model: a folder with config.json and safetensors files, a GGUF file, or the folder of a run of `yoke train`
+    (model=gpt, or from init=).  Nothing is downloaded.
 
     adapter: a folder of low-rank adapters for it.  Matrices stay in the format of the file, unless dtype ("f32", "f16", "bf16")
     converts or quant ("q8_0", "q4_0", "q4_1", "q5_0", "q5_1") quantizes them; with dtype="f32" all weights can be trained.

@@ -14,7 +14,7 @@
 #include "data/text.h"
 #include "data/walk.h"
 #include "tool/tool.h"
-#include "train/tokenizer_files.h"
+#include "models/tokenizer_files.h"
 #include "config/conf.h"
 
 #define END ".tokens.safetensors"

@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "train/start.h"
 #include "tokenizer/train.h"
-#include "train/tokenizer_files.h"
+#include "models/tokenizer_files.h"
 
 static int add_words(void *arg, const char *text, size_t n)
 {

@@ -45,8 +45,6 @@ libyokecore_la_SOURCES += \
 	src/app/train/start.h \
 	src/app/train/steps.c \
 	src/app/train/steps.h \
-	src/app/train/tokenizer_files.c \
-	src/app/train/tokenizer_files.h \
 	src/app/train/trained.c \
 	src/app/train/trained.h \
 	src/app/train/trainer.c \

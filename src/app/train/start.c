@@ -15,7 +15,7 @@
 #include "graph/context.h"
 #include "models/pretrained.h"
 #include "train/adapted.h"
-#include "train/tokenizer_files.h"
+#include "models/tokenizer_files.h"
 #include "train/trained.h"
 
 static const char *init_of(const struct yk_config *c)

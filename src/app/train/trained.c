@@ -12,7 +12,7 @@
 #include "models/adapter.h"
 #include "models/pretrained.h"
 #include "parallel/stages.h"
-#include "train/tokenizer_files.h"
+#include "models/tokenizer_files.h"
 
 static int load_network(const char *folder, const struct yk_checkpoint *ck, const struct yk_grid *grid,
 			const struct yk_network *net)

@@ -12,7 +12,7 @@
 #include "train/advise.h"
 #include "train/batch.h"
 #include "train/memory_estimate.h"
-#include "train/tokenizer_files.h"
+#include "models/tokenizer_files.h"
 
 // Sets keys to the values that the data files themselves specify.
 static int take_words(struct yk_config *c, const struct yk_trainer *t)

@@ -15,7 +15,7 @@
 #include "models/adapter.h"
 #include "parallel/gather_checkpoint.h"
 #include "train/start.h"
-#include "train/tokenizer_files.h"
+#include "models/tokenizer_files.h"
 
 static json_t *schedule_json(const struct yk_lr_schedule *s)
 {

@@ -5,7 +5,6 @@
 
 #include "export/export.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,13 +14,11 @@
 #include "base/error.h"
 #include "formats/checkpoint.h"
 #include "models/pretrained.h"
+#include "models/run_files.h"
 #include "text/tokenizer.h"
 #include "yoke-quant.h"
 
 // ---- opening ----
-
-// Names and layout of yoke's GPT in checkpoints; its sizes are those of a gpt2.
-static const struct yk_family trained = { .name = "gpt", .names = YK_NAMES_YOKE };
 
 const char *yk_export_tokenizer_files(const struct yk_export *x, char path[4096])
 {
@@ -57,19 +54,9 @@ static int open_gpt(struct yk_export *x, const struct yk_checkpoint *ck)
 	if (e == 0)
 		e = yk_safetensors_set_open(&x->weights->set, file);
 	if (e == 0) {
-		x->read = &trained;
+		x->read = &yk_family_gpt;
 		x->written = yk_family_named("gpt2");
-		x->shape = s;
-		x->shape.decoder = x->written->is;
-		x->shape.decoder.kv_heads = s.heads;
-		x->shape.decoder.head_dim = s.embed / s.heads;
-		x->shape.decoder.hidden = 4 * s.embed;
-		x->shape.decoder.norm_eps = 1e-5;
-		x->shape.decoder.positions = s.context;
-		x->shape.decoder.activation = YK_DECODER_GELU_TANH;
-		x->shape.decoder.embed_scale = 1;
-		x->shape.decoder.attention_scale = 1 / sqrt((double)x->shape.decoder.head_dim);
-		x->shape.decoder.tied = s.tied == 0; // the first word of the key's choices
+		yk_gpt_as_decoder(&s, &x->shape);
 		x->words = json_incref(ck->tokenizer);
 		e = open_tokenizer(x);
 	}

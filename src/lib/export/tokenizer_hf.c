@@ -16,7 +16,7 @@
 #include "base/wire.h"
 #include "export/tokenizer.h"
 #include "formats/gguf.h"
-#include "models/pretrained.h"
+#include "models/run_files.h"
 #include "text/tokenizer.h"
 
 enum { MAX_FILE = 256 << 20 };
@@ -248,20 +248,10 @@ static int write_words(const struct yk_export *x, const char *folder)
 	struct yk_tokenizer *t = yk_tokenizer_load(x->words, x->path);
 	if (!t)
 		return yoke_error_code();
-	json_t *vocab = json_object();
-	size_t n;
-	const char *unknown = NULL;
-	for (int32_t i = 0; i < yk_tokenizer_size(t); i++) {
-		const char *s = yk_tokenizer_decode(t, i, &n);
-		vocab = yk_json_with(vocab, s, n, json_integer(i));
-	}
-	if (yk_tokenizer_unknown(t) >= 0)
-		unknown = yk_tokenizer_decode(t, yk_tokenizer_unknown(t), &n);
-	json_t *word = unknown ? json_stringn(unknown, n) : json_null();
+	json_t *model = yk_run_words(t);
 	yk_tokenizer_free(t);
 	return save(folder, "tokenizer.json",
-		    tokenizer_json(json_array(), json_pack("{s:s}", "type", "WhitespaceSplit"), json_null(), json_null(),
-				   json_pack("{s:s, s:o, s:o}", "type", "WordLevel", "vocab", vocab, "unk_token", word)));
+		    tokenizer_json(json_array(), json_pack("{s:s}", "type", "WhitespaceSplit"), json_null(), json_null(), model));
 }
 
 static int write_own(const struct yk_export *x, const char *folder)

@@ -548,21 +548,32 @@ int yk_checkpoint_holds(const char *folder, const struct yk_checkpoint *c, int p
 	return e;
 }
 
+static int verify(const char *path, const struct yk_checkpoint_file *f)
+{
+	const int fd = open_part(path, f);
+	if (fd < 0)
+		return fd;
+	const int e = check_hash(fd, path, f);
+	close(fd);
+	return e;
+}
+
+int yk_checkpoint_verify(const char *folder, const struct yk_checkpoint *c, int part)
+{
+	char *path = join(folder, c->file[part].name);
+	const int e = path ? verify(path, &c->file[part]) : YOKE_ENOMEM;
+	free(path);
+	return e;
+}
+
 int yk_checkpoint_load(const char *folder, const struct yk_checkpoint *c, int part, int n,
 		       const struct yk_host_tensor *t, yk_checkpoint_take_fn *take, void *arg)
 {
-	const struct yk_checkpoint_file *f = &c->file[part];
-	char *path = join(folder, f->name);
+	char *path = join(folder, c->file[part].name);
 
 	if (!path)
 		return YOKE_ENOMEM;
-	int e, fd = open_part(path, f);
-	if (fd < 0) {
-		e = fd;
-	} else {
-		e = check_hash(fd, path, f);
-		close(fd);
-	}
+	int e = verify(path, &c->file[part]);
 	if (e == 0)
 		e = load_tensors(path, n, t, take, arg);
 	free(path);

@@ -81,6 +81,8 @@ void yk_checkpoint_fini(struct yk_checkpoint *);
 // ENOENT, EIO, EFORMAT.
 int yk_checkpoint_holds(const char *folder, const struct yk_checkpoint *, int part,
 			uint64_t bytes);
+// Verifies the part's size and checksum.  ENOENT, EIO, EFORMAT.
+int yk_checkpoint_verify(const char *folder, const struct yk_checkpoint *, int part);
 // Receives requested array i; `data` is reused for the next array.  Returns 0, or an error
 // that ends the load.
 typedef int yk_checkpoint_take_fn(void *arg, int i, const void *data, uint64_t bytes);

@@ -13,7 +13,8 @@
 #include "nn/model.h"
 
 // Conventions of files for the names of weights (names.c).
-enum yk_model_names { YK_NAMES_LLAMA, YK_NAMES_GEMMA, YK_NAMES_PHI3, YK_NAMES_GPT2, YK_NAMES_YOKE, YK_NAMES_BERT, YK_NAMES_COUNT };
+enum yk_model_names { YK_NAMES_LLAMA, YK_NAMES_GEMMA, YK_NAMES_PHI3, YK_NAMES_GPT2, YK_NAMES_YOKE, YK_NAMES_BERT, YK_NAMES_COUNT,
+		      YK_NAMES_DECODER }; // DECODER: those of the decoder itself
 
 struct yk_family {
 	const char *name;      // of the architecture in GGUF files; "llama"

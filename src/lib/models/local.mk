@@ -25,7 +25,12 @@ libyokecore_la_SOURCES += \
 	src/lib/models/pretrained.c \
 	src/lib/models/pretrained.h \
 	src/lib/models/rope_hf.c \
+	src/lib/models/run_files.c \
+	src/lib/models/run_files.h \
+	src/lib/models/run_tokenizer.c \
 	src/lib/models/sampling.c \
 	src/lib/models/sampling.h \
+	src/lib/models/tokenizer_files.c \
+	src/lib/models/tokenizer_files.h \
 	src/lib/models/weights.c \
 	src/lib/models/weights.h

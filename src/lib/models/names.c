@@ -95,6 +95,11 @@ static void add_shared(const struct yk_family *f, bool gguf, const struct name_r
 void yk_family_place(const struct yk_family *f, bool gguf, const char *name, struct yk_weight_place *to)
 {
 	const char *kind = strrchr(name, '.'), *layer = name; // kind: ".weight"
+	*to = (struct yk_weight_place){ 0 };
+	if (f->names == YK_NAMES_DECODER) {
+		snprintf(to->name, sizeof to->name, "%s", name);
+		return;
+	}
 	const bool in_block = !strncmp(name, "layer", 5);
 	const struct name_row *rows = in_block ? block : network;
 	const size_t n = in_block ? sizeof block / sizeof *block : sizeof network / sizeof *network;
@@ -104,7 +109,6 @@ void yk_family_place(const struct yk_family *f, bool gguf, const char *name, str
 		snprintf(before, sizeof before, "%s%d.", gguf ? "blk." : prefixes[f->names], atoi(name + 5));
 	}
 	const struct name_row *r = row_of(rows, n, layer, (size_t)(kind - layer));
-	*to = (struct yk_weight_place){ 0 };
 	snprintf(to->name, sizeof to->name, "%s%s%s", before, column(r, gguf, f->names), kind);
 	if (in_block)
 		add_shared(f, gguf, r, to);

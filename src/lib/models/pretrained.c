@@ -16,6 +16,9 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/sized.h"
+#include "formats/checkpoint.h"
+#include "models/adapter.h"
+#include "models/run_files.h"
 #include "models/weights.h"
 #include "yoke-quant.h"
 
@@ -122,12 +125,14 @@ int yk_pretrained_check(const char *path, const struct yk_weights *w, const stru
 	return e;
 }
 
-static int make_network(const char *path, struct yk_weights *w, const struct yk_model_shape *s, int format, struct yk_pretrained *p)
+// stored: names and layout of the weights in the files.
+static int make_network(const char *path, struct yk_weights *w, const struct yk_family *stored, const struct yk_model_shape *s, int format,
+			struct yk_pretrained *p)
 {
 	int e = yk_pretrained_check(path, w, p->family, s);
 	if (e == 0)
 		e = yk_network_new_deferred(yk_pretrained_model(p->family), s, &p->net);
-	return e < 0 ? e : yk_weights_load(w, p->family, format, p->net);
+	return e < 0 ? e : yk_weights_load(w, stored, format, p->net);
 }
 
 // The format of the matrices: YK_WEIGHTS_AS_PUBLISHED unless dtype or quant is given.
@@ -167,10 +172,10 @@ static int set_cache(const char *path, const char *kv, struct yk_network *n)
 	return 0;
 }
 
-static int limit_context(const char *path, int64_t context, struct yk_model_shape *s)
+static int limit_context(const char *path, int64_t context, int64_t max, struct yk_model_shape *s)
 {
-	if (context < 0 || context > s->context)
-		return yk_fail(YOKE_EINVAL, "%s: context %" PRId64 " is not in 1 .. %" PRId64 ", the model's", path, context, s->context);
+	if (context < 0 || context > max)
+		return yk_fail(YOKE_EINVAL, "%s: context %" PRId64 " is not in 1 .. %" PRId64 ", the model's", path, context, max);
 	if (context)
 		s->context = context;
 	return 0;
@@ -182,7 +187,7 @@ static int open_files(const char *path, int64_t context, struct yk_weights *w, c
 	json_t *config;
 	const int e = yk_pretrained_files(path, context, w, f, s, &config);
 	json_decref(config);
-	return e < 0 ? e : limit_context(path, context, s);
+	return e < 0 ? e : limit_context(path, context, s->context, s);
 }
 
 int yk_pretrained_hash(const char *path, uint64_t *hash, uint64_t *state)
@@ -214,28 +219,101 @@ int yk_pretrained_shape(const char *path, int64_t context, struct yk_model_shape
 	return e;
 }
 
+// Opens a model without adapters.  ck: a run's checkpoint; NULL: a published model.
+static int open_weights(const char *path, const struct yk_checkpoint *ck,
+			const struct yoke_model_options *o, struct yk_pretrained *p)
+{
+	const struct yk_family *stored;
+	struct yk_model_shape shape;
+	int format = YK_WEIGHTS_AS_PUBLISHED, e = format_of(path, o, &format);
+	struct yk_weights *w = e == 0 ? yk_weights_new(path) : NULL;
+	if (e == 0 && !w)
+		e = YOKE_ENOMEM;
+	if (e == 0 && ck) {
+		e = yk_run_files(path, ck, w, &p->family, &stored, &shape);
+		if (e == 0)
+			e = limit_context(path, o->context, shape.decoder.positions, &shape);
+	} else if (e == 0) {
+		e = open_files(path, o->context, w, &p->family, &shape);
+		stored = p->family;
+	}
+	if (e == 0)
+		e = make_network(path, w, stored, &shape, format, p);
+	if (e == 0)
+		e = set_cache(path, o->kv, p->net);
+	yk_weights_release(w);
+	p->variables = format == YOKE_QUANT_F32;
+	return e;
+}
+
+// Opens the frozen model of a run with its adapters.
+static int open_adapted(const char *path, const struct yk_checkpoint *ck,
+			const struct yoke_model_options *options, struct yk_pretrained *p)
+{
+	struct yk_adapter_manifest x = { 0 };
+	struct yoke_model_options o = *options;
+	const struct yk_model *model;
+	struct yk_model_shape s;
+	struct yk_checkpoint base = { 0 };
+	int e = yk_model_parse(ck->model, path, &model, &s);
+	if (e == 0)
+		e = yk_adapter_parse(path, ck->adapter, &x);
+	if (e < 0)
+		return e;
+	free(x.layer);
+	if (!o.dtype && !o.quant) {
+		o.dtype = x.dtype;
+		o.quant = x.quant;
+	}
+	const bool published = yk_pretrained_is(x.base);
+	o.context = s.context;
+	if (!published)
+		e = yk_checkpoint_open(x.base, &base);
+	if (e == 0 && base.adapter)
+		e = yk_fail(YOKE_EINVAL, "%s: has adapters only, and no weights to freeze", x.base);
+	if (e == 0)
+		e = open_weights(x.base, published ? NULL : &base, &o, p);
+	yk_checkpoint_fini(&base);
+	if (e == 0)
+		e = yk_adapter_attach(path, x.base, p->net);
+	if (e == 0 && options->context)
+		e = limit_context(path, options->context, s.decoder.positions, &p->net->shape);
+	if (e == 0 && !(p->base = strdup(x.base)))
+		e = yk_fail(YOKE_ENOMEM, "%s: no memory for a path", path);
+	return e;
+}
+
+// Does a folder have the files of a run, complete or not?
+static bool is_run(const char *path)
+{
+	struct stat st;
+	char *manifest = yk_pretrained_is(path) ? NULL : in_folder(path, "manifest.json");
+	const bool yes = manifest && (lstat(manifest, &st) == 0 || exists(path, "run.json"));
+	free(manifest);
+	return yes;
+}
+
+static int open_run(const char *path, const struct yoke_model_options *o, struct yk_pretrained *p)
+{
+	struct yk_checkpoint ck;
+	int e = yk_checkpoint_open(path, &ck);
+	if (e < 0)
+		return e;
+	e = ck.adapter ? open_adapted(path, &ck, o, p) : open_weights(path, &ck, o, p);
+	yk_checkpoint_fini(&ck);
+	p->run = true;
+	return e;
+}
+
 int yk_pretrained_open(const char *path, const struct yoke_model_options *options, struct yk_pretrained *to)
 {
 	struct yoke_model_options o = { 0 };
 	struct yk_pretrained p = { 0 };
-	struct yk_model_shape shape;
-	struct yk_weights *w = NULL;
-	int format = YK_WEIGHTS_AS_PUBLISHED;
 	if (options && yk_sized_take(&o, sizeof o, options, "model_open", "yoke_model_options") < 0)
 		return yoke_error_code();
 	if (!path)
 		return yk_fail(YOKE_EINVAL, "model_open: the path is NULL");
-	int e = format_of(path, &o, &format);
-	if (e == 0 && !(w = yk_weights_new(path)))
-		e = YOKE_ENOMEM;
-	if (e == 0)
-		e = open_files(path, o.context, w, &p.family, &shape);
-	if (e == 0)
-		e = make_network(path, w, &shape, format, &p);
-	if (e == 0)
-		e = set_cache(path, o.kv, p.net);
-	yk_weights_release(w);
-	p.variables = format == YOKE_QUANT_F32;
+	const int e = is_run(path) ? open_run(path, &o, &p) : open_weights(path, NULL, &o, &p);
 	if (e < 0)
 		yk_pretrained_close(&p);
 	else
@@ -246,6 +324,7 @@ int yk_pretrained_open(const char *path, const struct yoke_model_options *option
 void yk_pretrained_close(struct yk_pretrained *p)
 {
 	yk_network_free(p->net);
+	free(p->base);
 	*p = (struct yk_pretrained){ 0 };
 }
 
@@ -286,7 +365,7 @@ const yoke_tokenizer *yoke_model_tokenizer(yoke_model *m)
 	if (given(m, "model_tokenizer") < 0)
 		return NULL;
 	if (!m->tokenizer)
-		m->tokenizer = yoke_tokenizer_open(m->path);
+		m->tokenizer = m->is.run ? yk_run_tokenizer(m->path, m->is.net->shape.vocab) : yoke_tokenizer_open(m->path);
 	return m->tokenizer;
 }
 

@@ -12,6 +12,8 @@ struct yk_gguf_tokenizer;
 struct yk_pretrained {
 	const struct yk_family *family;
 	struct yk_network *net;
+	bool run;   // of `yoke train`
+	char *base; // path of a run's frozen model; NULL: not a run with adapters
 	bool variables; // the weights are f32 variables, which can be trained
 };
 

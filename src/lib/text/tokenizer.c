@@ -297,6 +297,13 @@ void yk_tokenizer_bare(struct yk_tokenizer *t)
 	t->published.bare = true;
 }
 
+yoke_tokenizer *yk_tokenizer_release(struct yk_tokenizer *t, bool *bare)
+{
+	t->published.lent = true;
+	*bare = t->published.bare;
+	return t->published.tokenizer;
+}
+
 const yoke_tokenizer *yk_tokenizer_source(const struct yk_tokenizer *t)
 {
 	return t->published.tokenizer;

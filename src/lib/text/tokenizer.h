@@ -31,6 +31,9 @@ struct yk_tokenizer *yk_tokenizer_over(const yoke_tokenizer *, int32_t size);
 void yk_tokenizer_bare(struct yk_tokenizer *);
 // The tokenizer of the pretrained model; NULL if it is of another kind.
 const yoke_tokenizer *yk_tokenizer_source(const struct yk_tokenizer *);
+// Gives the pretrained model's tokenizer to the caller, who frees it after this one, which can only be
+// freed then.
+yoke_tokenizer *yk_tokenizer_release(struct yk_tokenizer *, bool *bare);
 void yk_tokenizer_free(struct yk_tokenizer *); // NULL is allowed
 const char *yk_tokenizer_name(const struct yk_tokenizer *);
 int32_t yk_tokenizer_size(const struct yk_tokenizer *); // ids in the vocabulary

@@ -2,7 +2,7 @@
 // Copies the tokenizer of a model into a checkpoint's folder, and opens it from there.
 #include "config.h"
 
-#include "train/tokenizer_files.h"
+#include "models/tokenizer_files.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,7 +16,6 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "formats/gguf.h"
-#include "models/pretrained.h"
 #include "tokenizer/tokenizer.h"
 #include "tokenizer/train.h"
 
