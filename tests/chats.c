@@ -309,6 +309,43 @@ static void test_turns(void)
 	}
 }
 
+// A special token in a message is text, also where the prompt has the beginning of the message and differs from
+// the rendering before it.
+static void test_typed_tokens(void)
+{
+	static const char template[] =
+		"{{ messages|length }}{% for m in messages %}<{{ m.role }}>{{ m.content "
+		"}}<|eot|>{% endfor %}{% if add_generation_prompt %}<assistant><t>\n{% endif %}";
+	static const struct {
+		const char *answer;
+		int specials; // with the one that ends the question
+	} cases[] = {
+		{ "<t>\\nx</t>y", 2 },  { "<t>\\nx</t><|eot|><user>y", 2 },
+		{ "<t>\\n<|eot|>", 2 }, { "<t>\\n<|eot|><|eot|>y<|eot|>", 2 },
+		{ "x<|eot|>y", 2 },
+	};
+	struct yk_tokenizer *t = open_tokenizer("llama3", template);
+	const int eot = yoke_tokenizer_id(yk_tokenizer_pretrained(t), "<|eot|>", 7);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		char messages[300];
+		struct samples all = { .n = 0 };
+		int got = 0;
+		snprintf(messages, sizeof messages,
+			 "[{\"role\":\"user\",\"content\":\"Hi\"},{\"role\":\"assistant\","
+			 "\"content\":\"%s\"}]",
+			 cases[i].answer);
+		const int e = encode_all(t, messages, 0, &all);
+		for (size_t k = 0; e == 0 && k < all.at[0].n; k++)
+			got += all.at[0].id[k] == eot;
+		ok(e == 0 && all.n == 1 && got == cases[i].specials,
+		   "the answer '%s': %d special tokens, want %d %s", cases[i].answer, got,
+		   cases[i].specials, yoke_error());
+		yoke_error_clear();
+		samples_free(&all);
+	}
+	yk_tokenizer_free(t);
+}
+
 // Against a list that was made by hand: the ids of the whole text, and which of them are learned.
 static void test_list(void)
 {
@@ -802,6 +839,7 @@ int main(void)
 	test_targets();
 	test_list();
 	test_turns();
+	test_typed_tokens();
 	test_templates_refused();
 	const int64_t sizes[][2] = { { 1, 1 },    { 1, 7 },      { 5, 1 },      { 40, 13 },
 				     { 300, 64 }, { 200, 1000 }, { 2000, 255 }, { 700, 17 } };

@@ -89,12 +89,15 @@ static int join(const struct yk_chat_text *prompt, size_t cut, const struct yk_c
 	memcpy(x.text + cut, after->text + from, after->bytes - from + 1);
 	for (size_t k = 0; k < p->n; k++) // all of them end before the cut
 		x.written.at[x.written.n++] = p->at[k];
-	for (size_t k = 0; k < a->n; k++)
-		if (a->at[k].from >= from)
+	for (size_t k = 0; k < a->n; k++) {
+		const struct yoke_text_span *s = &a->at[k];
+		const size_t first =
+			s->from > from ? s->from : from; // the prompt may have its beginning
+		if (s->to > from)
 			x.written.at[x.written.n++] =
-				(struct yoke_text_span){ a->at[k].from - from + cut,
-							 a->at[k].to - from + cut,
-							 a->at[k].message };
+				(struct yoke_text_span){ first - from + cut, s->to - from + cut,
+							 s->message };
+	}
 	*to = x;
 	return 0;
 }
