@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -831,6 +832,69 @@ static void test_prepared(void)
 	free(bad);
 }
 
+static bool same_files(const char *a, const char *b)
+{
+	char *x = NULL, *y = NULL;
+	size_t n = 0, m = 0;
+	const bool same = yk_file_read(a, 1 << 20, &x, &n) == 0 &&
+			  yk_file_read(b, 1 << 20, &y, &m) == 0 && n == m && !memcmp(x, y, n);
+	free(x);
+	free(y);
+	return same;
+}
+
+static void prepare_refused(const char *what, struct yk_tokenizer *t, const char *paths,
+			    const char *out)
+{
+	struct yk_chats_prepared made;
+	const int e = yk_data_prepare_chats(paths, t, out, &made);
+	ok(e == YOKE_EINVAL && !strchr(yoke_error(), '\n'), "refused: %s: %s", what, yoke_error());
+	yoke_error_clear();
+}
+
+// The output is neither read as data nor written over it.
+static void test_prepare_out(void)
+{
+	struct yk_tokenizer *t = open_tokenizer("llama3", TURNS PROMPT);
+	struct yk_chats_prepared made[3] = { { 0 } };
+	char dir[300], a[320], kept[320], out[320], link[320], left[380], list[700];
+	snprintf(dir, sizeof dir, "%s/both", folder);
+	snprintf(a, sizeof a, "%s/a.jsonl", dir);
+	snprintf(kept, sizeof kept, "%s/kept.jsonl", folder);
+	snprintf(out, sizeof out, "%s/all.tokens", dir);
+	snprintf(link, sizeof link, "%s/link.jsonl", folder);
+	mkdir(dir, 0700);
+	put("both/a.jsonl", GOOD GOOD);
+	put("kept.jsonl", GOOD GOOD);
+	const pid_t child = fork();
+	if (child == 0)
+		_exit(0);
+	waitpid(child, NULL, 0);
+	snprintf(left, sizeof left, "%s.%d-1.tmp", out, (int)child);
+	yk_file_write(left, "x", 1);
+	for (int i = 0; i < 3; i++) {
+		const int e = yk_data_prepare_chats(dir, t, out, &made[i]);
+		ok(e == 0 && made[i].samples == 2,
+		   "time %d: a folder with its output: %d samples, want 2 %s", i,
+		   (int)made[i].samples, yoke_error());
+		yoke_error_clear();
+	}
+	ok(access(left, F_OK) < 0, "the temporary file of a killed run is removed");
+	prepare_refused("a file as its output", t, a, a);
+	snprintf(list, sizeof list, "%s,%s", kept, a);
+	prepare_refused("one of two files as output", t, list, a);
+	ok(symlink("both/a.jsonl", link) == 0, "a link");
+	prepare_refused("a link to a file as its output", t, a, link);
+	ok(same_files(a, kept), "the data is unchanged");
+	snprintf(left, sizeof left, "%s/piped.tokens", folder);
+	ok(freopen(kept, "r", stdin) != NULL, "conversations on standard input");
+	prepare_refused("standard input", t, "-", left);
+	snprintf(list, sizeof list, "%s,-", kept);
+	prepare_refused("standard input besides a file", t, list, left);
+	ok(access(left, F_OK) < 0, "nothing is written");
+	yk_tokenizer_free(t);
+}
+
 int main(void)
 {
 	tap_seed();
@@ -852,5 +916,6 @@ int main(void)
 	test_lines_refused();
 	test_cut();
 	test_prepared();
+	test_prepare_out();
 	return done();
 }

@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/arena.h"
@@ -30,7 +29,6 @@ struct prepare {
 	struct yk_prepared done;
 	struct yk_sources sources; // all files that were examined, including skipped ones
 	char made[512];            // sources and options, as text
-	struct stat out;           // of the existing output file; st_ino 0: none
 	struct yk_text_file *file;
 	size_t files, file_cap;
 	struct yk_block *block;
@@ -44,8 +42,7 @@ struct prepare {
 // The token file may be in the folder of the text; it is then skipped.
 static bool is_out(const struct prepare *p, const char *path)
 {
-	struct stat st;
-	return p->out.st_ino && stat(path, &st) == 0 && st.st_ino == p->out.st_ino && st.st_dev == p->out.st_dev;
+	return yk_same_file(path, p->options->out);
 }
 
 static int add_source(void *arg, const char *path, bool named)
@@ -155,7 +152,7 @@ static bool reuse_existing(struct prepare *p)
 {
 	struct yk_safetensors f;
 	struct yk_token_file t;
-	if (!p->out.st_ino || yk_safetensors_open(&f, p->options->out) < 0) {
+	if (yk_safetensors_open(&f, p->options->out) < 0) {
 		yoke_error_clear(); // it will be overwritten
 		return false;
 	}
@@ -285,15 +282,13 @@ static int make(struct prepare *p)
 static int prepare(struct prepare *p)
 {
 	const struct yk_prepare *o = p->options;
-	if (stat(o->out, &p->out) < 0)
-		p->out.st_ino = 0;
+	yk_file_sweep(o->out); // files left in a folder of text would be among the sources
 	int e = yk_walk(o->paths, add_source, p);
 	if (e < 0)
 		return e;
 	describe(p);
 	if (reuse_existing(p))
 		return 0;
-	yk_file_sweep(o->out);
 	e = yk_walk(o->paths, scan_file, p);
 	return e == 0 ? make(p) : e;
 }

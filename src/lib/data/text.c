@@ -40,6 +40,7 @@ struct yk_data {
 	int (*add)(void *arg, const char *text, size_t n); // takes a text
 	void *arg;
 	const char *field;
+	const char *out; // a file to be written, which is not read; NULL: none
 };
 
 // ---- reading ----
@@ -88,6 +89,8 @@ static int read_file(void *arg, const char *path, bool named)
 	const int64_t before = d->files;
 	char *text;
 
+	if (d->out && yk_same_file(path, d->out))
+		return named ? yk_fail(YOKE_EINVAL, "%s: is both data and out; name another file with out=", path) : 0;
 	if (d->chats && !piped && yk_chat_store_is(path)) {
 		int wrong = yk_sources_add_file(&d->sources, path, 0);
 		d->files++;
@@ -287,15 +290,19 @@ static int read_chats(struct yk_data *d, const char *paths, const struct yk_data
 
 int yk_data_prepare_chats(const char *paths, struct yk_tokenizer *t, const char *out, struct yk_chats_prepared *to)
 {
-	struct yk_data d = { .tokenizer = t };
+	struct yk_data d = { .tokenizer = t, .out = out };
+	if (yk_data_piped(paths))
+		return yk_fail(YOKE_EINVAL, "data prepare: standard input has no name that tells conversations from text; "
+			       "write it to a .jsonl file");
 	if (!yk_tokenizer_pretrained(t))
 		return yk_fail(YOKE_EUNSUPPORTED, "data prepare: the tokenizer %s has no special tokens, which conversations need",
 			       yk_tokenizer_name(t));
 	d.chats = yk_chats_new(t, INT64_MAX - 1);
 	int e = d.chats ? yk_chats_keep(d.chats) : yoke_error_code();
+	yk_file_sweep(out); // files left in a folder of `paths` would be read
 	if (e == 0)
 		e = yk_walk(paths, read_file, &d);
-	if (e >= 0)
+	if (e == 0)
 		e = yk_chats_save(d.chats, &d.sources, out);
 	if (e == 0) {
 		const struct yk_chat_store *s = yk_chats_kept(d.chats);
