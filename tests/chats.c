@@ -895,6 +895,52 @@ static void test_prepare_out(void)
 	yk_tokenizer_free(t);
 }
 
+// Windows of prepared texts that have no target are left out, and so are texts without any.
+static void test_without_targets(void)
+{
+	static const struct {
+		int tokens, target; // the only one
+		int64_t windows;
+	} cases[] = { { 11, 6, 1 }, { 11, 10, 1 }, { 11, 4, 1 }, { 11, 0, 0 }, { 1, 0, 0 } };
+	struct yk_tokenizer *t = open_tokenizer("llama3", TURNS PROMPT);
+	const int32_t size = yk_tokenizer_size(t);
+	char path[300];
+	snprintf(path, sizeof path, "%s/masked.tokens", folder);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		int32_t id[11] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 };
+		unsigned char none[11] = { 0 }, one[11] = { 0 }, last[2] = { 0, 1 };
+		const struct yk_sources sources = { 0 };
+		struct yk_chat_store s = { 0 };
+		one[cases[i].target] = 1;
+		yk_chat_store_add(&s, size, YK_CHAT_TEXT,
+				  &(struct yk_chat_tokens){ id, none, (size_t)cases[i].tokens });
+		yk_chat_store_add(&s, size, YK_CHAT_TEXT,
+				  &(struct yk_chat_tokens){ id, one, (size_t)cases[i].tokens });
+		yk_chat_store_add(&s, size, YK_CHAT_TEXT, &(struct yk_chat_tokens){ id, last, 2 });
+		const int e = yk_chat_store_write(&s, t, &sources, path);
+		yk_chat_store_fini(&s);
+		struct yk_data *d =
+			e < 0 ? NULL :
+				open_data(t, "masked.tokens",
+					  (struct yk_data_spec){ .context = 4, .valid = 1 });
+		const int64_t want = cases[i].windows + 1, got = d ? yk_data_valid_windows(d) : 0;
+		int64_t targets = 0;
+		bool each = true;
+		for (int64_t w = 0; w < got; w++) {
+			const int64_t n = yk_data_valid_targets(d, w);
+			each = each && n > 0;
+			targets += n;
+		}
+		ok(got == want && each && targets == want,
+		   "a text of %d tokens with target %d: %d windows with %d targets, want %d %s",
+		   cases[i].tokens, cases[i].target, (int)got, (int)targets, (int)want,
+		   yoke_error());
+		yoke_error_clear();
+		yk_data_free(d);
+	}
+	yk_tokenizer_free(t);
+}
+
 int main(void)
 {
 	tap_seed();
@@ -917,5 +963,6 @@ int main(void)
 	test_cut();
 	test_prepared();
 	test_prepare_out();
+	test_without_targets();
 	return done();
 }

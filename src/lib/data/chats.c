@@ -152,15 +152,20 @@ static int add_cut(struct yk_chats *c, const struct yk_chat_tokens *x)
 }
 
 // Other texts: in as many windows as they need, each of which begins with the last token of the one before.
+// Windows without a target are left out: their loss has no mean.
 static int add_whole(struct yk_chats *c, const struct yk_chat_tokens *x)
 {
 	const size_t step = (size_t)c->context;
+	bool added = false;
 	int e = 0;
 	for (size_t i = 0; i + 1 < x->n && e == 0; i += step) {
 		const size_t n = x->n - i < step + 1 ? x->n - i : step + 1;
+		if (!has_target(x->target + i, n))
+			continue;
 		e = add(c, x->id + i, x->target + i, n);
+		added = true;
 	}
-	c->blank += x->n < 2;
+	c->blank += !added;
 	return e;
 }
 
