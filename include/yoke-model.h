@@ -180,10 +180,12 @@ YOKE_API int yoke_model_adapt(yoke_model *, const struct yoke_lora_options *);
 // model has adapters; EUNSUPPORTED: of a kind that yoke does not compute, which is named.
 YOKE_API int yoke_model_load_adapter(yoke_model *, const char *folder);
 // Writes the adapters as PEFT does: adapter_config.json and adapter_model.safetensors.  EINVAL: the
-// model has none, or the folder exists; with overwrite, one that holds an adapter is replaced.
+// model has none, or the folder exists; with overwrite, a folder with only the files of an adapter is
+// replaced.
 YOKE_API int yoke_model_save_adapter(const yoke_model *, const char *folder, int overwrite);
 // Adds the adapters to the weights, which keep their format, and removes them.  EINVAL: the model has
-// none; EUNSUPPORTED: a quantized weight; the model is unchanged then.
+// none; EUNSUPPORTED: a quantized weight; ERANGE: a sum beyond f16: the model is unchanged then.  After
+// ENOMEM some weights may have their adapters twice: free the model.
 YOKE_API int yoke_model_merge_adapter(yoke_model *);
 // A module whose parameters are those that can be trained: the adapters' A and B, or, without
 // adapters, all weights of a model that was opened with dtype f32 (otherwise EINVAL).  It computes

@@ -133,7 +133,8 @@ YOKE_API int yoke_node_register(const struct yoke_node_type *);
 // mean variance of the input, so that results do not depend on the data's unit, or, with relative=0
 // [1], eps itself.  e is logged, as a warning if it exceeds 1e-3 of the mean variance:
 //   standard  eps                                (x - mean) / max(deviation, eps)
-//   min_max   scope=channel|global eps [global]  (x - min) / max(max - min, eps), with one
+//   min_max   scope=channel|global eps [global]  (x - min) / width, the larger of max - min
+//                                                and eps, with one
 //                                                pair for all channels or one per channel
 //   pca       k whiten [0] eps relative          (x - mean) W', W the k eigenvectors of largest
 //                                                variance; whiten=1: divided by sqrt(variance + e)

@@ -26,14 +26,9 @@
 // When an evaluation happens does not affect gradients.  A variable stands for the value that was
 // assigned to it, before and after its evaluation, so gradients flow through the assignment.  This
 // ends when the outermost scope in which the variable was assigned closes: in a gradient recorded
-// ends when the outermost scope in which the variable was assigned closes: in a gradient recorded
-// later, the variable is a leaf.  So a training step in its own scope depends only on its
 // later, the variable is a leaf.  So a training step in its own scope depends only on its
 // variables' values.  While the scope is open, or without a scope, a gradient through overwritten
-// variables' values.  While the scope is open, or without a scope, a gradient through overwritten
 // versions is either correct or ERELEASED, and a loop keeps the history of a few steps.
-// versions is either correct or ERELEASED, and a loop keeps the history of a few steps.
-//
 //
 // Differences from the PyTorch function of the same name are documented at each function.  In
 // general: dtypes are not promoted, so the operands of a call have the same dtype; sums and

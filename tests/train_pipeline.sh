@@ -129,7 +129,7 @@ verdict "a device that one rank chooses" "$(refused 'backend=fastest .*stages=2'
 verdict "gradients shared out" "$(refused 'zero=2 with stages=2' ranks=4 stages=2 zero=2)"
 verdict "gradients sent in part" "$(refused 'compress=topk .* stages=2' ranks=2 stages=2 compress=topk)"
 verdict "restarts by sums over all" "$(refused 'restarts by sums .* stages=2' ranks=2 stages=2 optimizer=accelerated lr=0.1)"
-verdict "a model that is not shared out" "$(refused 'stages=2: .* model=bk' ranks=2 stages=2 model=bk)"
+verdict "a model that is not shared out" "$(refused 'stages=2: .*model=bk' ranks=2 stages=2 model=bk)"
 verdict "micro-batches not divisible by the data ranks" "$(refused 'ranks=6 .* micro_batches=4; these do: 2 4 8' \
 	ranks=6 stages=2 micro_batches=4)"
 verdict "a key of another model" "$(refused "model=mlp has no tied" model=mlp tied=0)"

@@ -151,7 +151,7 @@ def fit(model: Module | LanguageModel, data: Any, loss: Loss | None = None, opti
     ranks: processes that mpirun, srun, torchrun or yoke.group_spawn started train one model together, as many as there are (0)
     or have to be; fit starts none.  Each trains on the device of its model, the best one unless YOKE_DEVICE names another for that
     process.  Each gets all batches and trains on its own share of them, so `data` and `valid` are the same on all; a step
-    has `accumulate` batches of each rank.  zero: 1, the optimizer's states are divided among the ranks; 2, gradients,
+    has `accumulate` batches of each rank.  Epochs of a text are counted for `ranks`, which has to be given then.  zero: 1, the optimizer's states are divided among the ranks; 2, gradients,
     too; 3 is of `yoke train` alone.  Rank 0 writes `out`.
 
     A model of yoke.load: lora: the rank of low-rank adapters to add first, as model.adapt does; without it, the adapters that it has
@@ -178,7 +178,9 @@ def fit(model: Module | LanguageModel, data: Any, loss: Loss | None = None, opti
         if lora:
             model.adapt(lora, lora_alpha, lora_targets, dropout=lora_dropout, seed=seed)
         if windows is not None:
-            steps = steps or -(-epochs * _core.dataset_count(windows) // (batch * accumulate))
+            if not (epochs or steps):
+                raise ValueError("fit: epochs=0 steps=0: one of them says when training on a text ends")
+            steps = steps or -(-epochs * _core.dataset_count(windows) // (batch * accumulate * max(1, ranks)))
             optimizer = optimizer or _optimizer(model, lr, steps)
             data = _loader(windows, batch, seed)
             lr = None

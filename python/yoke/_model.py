@@ -202,7 +202,7 @@ class LanguageModel:
 
     def save_adapter(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Writes the adapters as PEFT does: adapter_config.json and adapter_model.safetensors.  ValueError: the folder exists;
-        with overwrite, one that holds an adapter is replaced."""
+        with overwrite, a folder is replaced that holds only the files of an adapter."""
         _core.model_save_adapter(self._m, os.fspath(folder), overwrite)
 
     def merge_adapter(self) -> LanguageModel:

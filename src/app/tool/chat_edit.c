@@ -87,7 +87,7 @@ static bool set_up(struct yk_chat_edit *e)
 	e->line = e->history ? el_init("yoke", stdin, stderr, stderr) : NULL;
 	return e->line && history(e->history, &event, H_SETSIZE, ENTRIES) >= 0 &&
 	       history(e->history, &event, H_SETUNIQUE, 1) >= 0 &&
-	       el_set(e->line, EL_CLIENTDATA, e) == 0 && el_set(e->line, EL_SIGNAL, 0) == 0 &&
+	       el_set(e->line, EL_CLIENTDATA, e) == 0 && el_set(e->line, EL_SIGNAL, 1) == 0 &&
 	       el_set(e->line, EL_EDITOR, "emacs") == 0 &&
 	       el_set(e->line, EL_HIST, history, e->history) == 0 &&
 	       el_set(e->line, EL_PROMPT, prompt_of) == 0 &&

@@ -16,7 +16,7 @@ int yk_dry_try(uint64_t limit, int (*fn)(void *arg), void *arg);
 // Performs, in the current dry context, everything a run with that batch size does. Returns 0 or an
 // error.
 typedef int yk_rehearse_fn(void *arg, int64_t batch);
-// The largest batch in 1 .. most that fits; 0: none. Does not set an error.
+// The largest batch in 1 .. max that fits; 0: none. Does not set an error.
 int64_t yk_dry_batch(int64_t max, uint64_t limit, yk_rehearse_fn *, void *arg);
 // Replaces the thread's error, an ENOMEM of `batch`, by one that names the largest batch that fits
 // the device or, if none does, other advice (`smaller`). Keeps the error if `batch` itself fits.

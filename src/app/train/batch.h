@@ -14,7 +14,7 @@ struct yk_batch_pick {
 	int timed;   // number of timed steps
 	double rate; // windows per second
 };
-// Searches 1 .. most for the batch with the most windows per second, within YK_BATCH_TIMED timed
+// Searches 1 .. max for the batch with the most windows per second, within YK_BATCH_TIMED timed
 // steps: grows it by factors of 4 or more while throughput improves, then bisects between the best
 // and its neighbours. A batch that did not improve is timed again, in case other load slowed it
 // down.

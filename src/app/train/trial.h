@@ -22,7 +22,7 @@ struct yk_trial {
 // settings.
 struct yk_trial_ask {
 	const char *device;
-	int64_t warm, max; // most: max total number of steps; 0: unlimited
+	int64_t warm, max; // max: total number of steps; 0: unlimited
 	int groups;
 	double each, enough; // enough: seconds after which no further group begins; 0: unlimited
 };

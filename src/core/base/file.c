@@ -381,11 +381,12 @@ int yk_file_commit_both(struct yk_file_writer *first, struct yk_file_writer *sec
 		e = replace(first);
 	if (!e)
 		e = replace(second);
-	if (e < 0 && second->temporary && kept)
-		rename(kept, first->path);
-	else if (e < 0 && second->temporary && !first->temporary)
+	const bool restores = e < 0 && second->temporary;
+	if (restores && kept)
+		rename(kept, first->path); // if that fails, the old contents stay in `kept`
+	else if (restores && !first->temporary)
 		unlink(first->path);
-	if (kept)
+	else if (kept)
 		unlink(kept);
 	free(kept);
 	yk_file_abort(first);

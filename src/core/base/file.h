@@ -47,7 +47,8 @@ int yk_file_put(const struct yk_file_writer *, uint64_t at, const void *data, si
 int yk_file_nameless(struct yk_file_writer *, const char *what);
 void yk_file_nameless_close(struct yk_file_writer *);
 int yk_file_commit(struct yk_file_writer *);
-// Commits two files that belong together: after an error both paths are as before.
+// Commits two files that belong together: after an error both paths are as before, unless both
+// were replaced and only writing the directory to the disk failed.
 int yk_file_commit_both(struct yk_file_writer *first, struct yk_file_writer *second);
 void yk_file_abort(struct yk_file_writer *);
 // Removes temporary files beside it of processes that were killed while writing this file.

@@ -307,6 +307,8 @@ int yk_export_gguf(const char *path, const char *to, const struct yk_export_opti
 	if (e < 0)
 		return e;
 	e = yk_export_open(path, true, o, &x);
+	if (e == 0 && x.base)
+		e = yk_export_target(x.base, to, o->overwrite);
 	if (e == 0)
 		e = yk_gguf_writer_init(&g.w);
 	if (e == 0 && x.weights->is_gguf)

@@ -194,23 +194,33 @@ static int publish(const char *temporary, const char *old, const char *to)
 	return replaces ? yk_dir_remove(old) : 0;
 }
 
-// Has the folder only files that an export writes?  All others would be lost with it.
-static int check_replaceable(const char *to)
+// Does the marker's kind of export write a file of this name?
+static bool is_exported(const char *marker, const char *name)
 {
 	static const char *const names[] = {
 		"config.json", "generation_config.json", "model.safetensors", "model-*-of-*.safetensors", "model.safetensors.index.json",
 		"tokenizer.json", "tokenizer.model", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json",
-		"merges.txt", "chat_template.jinja", "chat_template.json", "adapter_config.json", "adapter_model.safetensors",
+		"merges.txt", "chat_template.jinja", "chat_template.json",
 	};
+	if (strcmp(marker, "config.json") != 0)
+		return !strcmp(name, marker) || !strcmp(name, "adapter_model.safetensors");
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (fnmatch(names[i], name, 0) == 0)
+			return true;
+	return false;
+}
+
+// Has the folder only files that the same kind of export writes?  All others would be lost with it.
+static int check_replaceable(const char *to, const char *marker)
+{
 	DIR *dir = opendir(to);
 	int e = dir ? 0 : yk_fail(YOKE_EIO, "out=%s: %s", to, strerror(errno));
 	for (struct dirent *d; e == 0 && (d = readdir(dir));) {
 		struct stat st;
-		bool ours = !strcmp(d->d_name, ".") || !strcmp(d->d_name, "..");
 		const bool folder = fstatat(dirfd(dir), d->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
-		for (size_t i = 0; i < sizeof names / sizeof *names && !ours && !folder; i++)
-			ours = fnmatch(names[i], d->d_name, 0) == 0;
-		if (!ours)
+		if (!strcmp(d->d_name, ".") || !strcmp(d->d_name, ".."))
+			continue;
+		if (folder || !is_exported(marker, d->d_name))
 			e = yk_fail(YOKE_EINVAL, "out=%s: holds the %s '%.80s', which would be lost; remove it or choose another name", to,
 				    folder ? "folder" : "file", d->d_name);
 	}
@@ -234,7 +244,7 @@ int yk_export_folder(const char *to, const char *marker, int (*write)(const stru
 			return yk_fail(YOKE_EINVAL, "out=%s: has no %s and is not replaced; choose another name", to, marker);
 		if (yk_checkpoint_exists(to))
 			return yk_fail(YOKE_EINVAL, "out=%s: holds a run, which is not replaced; choose another name", to);
-		e = check_replaceable(to);
+		e = check_replaceable(to, marker);
 	}
 	if (e < 0)
 		return e;
@@ -262,6 +272,8 @@ int yk_export_hf(const char *path, const char *to, const struct yk_export_option
 	if (e < 0)
 		return e;
 	e = yk_export_open(path, false, o, &x);
+	if (e == 0 && x.base)
+		e = yk_export_target(x.base, to, o->overwrite);
 	if (e == 0)
 		e = yk_export_folder(to, "config.json", write_folder, &x, o);
 	yk_export_close(&x);

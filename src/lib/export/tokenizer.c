@@ -183,7 +183,7 @@ static bool prepends(const yoke_tokenizer *t)
 static int check_count(const yoke_tokenizer *t, const struct yk_merge *list, size_t merges, int64_t vocab)
 {
 	size_t beyond = 0, added = 0;
-	bool used = t->bos >= vocab;
+	bool used = t->bos >= vocab || t->model.unknown >= vocab;
 	for (size_t i = (size_t)vocab; i < t->vocab.count; i++)
 		beyond += t->vocab.token[i].s != NULL;
 	for (size_t i = 0; i < t->added.count; i++)

@@ -2,6 +2,7 @@
 // The public functions that fine-tune a model: adapters, trainable parameters, the loss of windows.
 #include "config.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -113,7 +114,14 @@ static int merged(const yoke_model *m, int i, const struct yk_adapter_layer *l, 
 	int e = yoke_scope_end(s);
 	if (e == 0) {
 		yk_adapter_add_rows(l, 0, l->out, sum);
-		e = yoke_quantize(format, l->out, l->in, sum, rows);
+		for (int64_t k = 0; k < l->out * l->in && format == YOKE_QUANT_F16 && e == 0; k++)
+			if (isfinite(sum[k]) && fabsf(sum[k]) >= 65520)
+				e = yk_fail(YOKE_ERANGE,
+					    "model_merge_adapter: %s of %s becomes %g, which f16 does not have; open "
+					    "the model with dtype=bf16",
+					    p->row[i].name, m->path, (double)sum[k]);
+		if (e == 0)
+			e = yoke_quantize(format, l->out, l->in, sum, rows);
 	}
 	free(sum);
 	if (e < 0)
@@ -235,7 +243,7 @@ static yoke_tensor *field(yoke_tensor *windows, int64_t i)
 
 yoke_tensor *yoke_model_loss(yoke_model *m, yoke_tensor *windows)
 {
-	if (check(m, "model_loss") < 0 || !windows)
+	if (check(m, "model_loss") < 0 || yk_given_as(windows, "model_loss", "windows") < 0)
 		return NULL;
 	struct yk_network *net = m->is.net;
 	const int rank = yoke_rank(windows);

@@ -16,7 +16,7 @@
 
 #define YK_HISTORY 64 // maximum of `history`
 
-// X(key, level, default, most, help): the sizes of models, at least 1.  Each is a key of
+// X(key, level, default, max, help): the sizes of models, at least 1.  Each is a key of
 // `yoke train`, in the group MODEL of its help; levels as in train/conf.h.  Products of the largest
 // values are still far below 2^63.
 #define YK_SIZES(X) \
@@ -28,7 +28,7 @@
 	X(experts, ADVANCED, "4", 64, "for bk: experts per layer") \
 	X(active_experts, ADVANCED, "1", 64, "for bk: experts per token")
 
-// X(key, group, level, type, commands, default, least, most, choices, help), as in YK_CONFIG_KEYS:
+// X(key, group, level, type, commands, default, min, max, choices, help), as in YK_CONFIG_KEYS:
 // options of models other than sizes.  Types: REAL; INT, which may be "auto", -1; CHOICE, the index
 // of one of the words.
 #define YK_TRAITS(X, commands) \
