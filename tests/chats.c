@@ -7,11 +7,13 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "data/chat.h"
 #include "data/chats.h"
 #include "data/pack.h"
 #include "data/text.h"
 #include "tap.h"
+#include "tokenizer/tokenizer.h"
 
 static char folder[] = "chats.XXXXXX";
 
@@ -832,6 +834,194 @@ static void test_prepared(void)
 	free(bad);
 }
 
+// What opening the prepared file gives after a change of the tokenizer's files.
+static int code_after(const char *config, const json_t *tokenizer, size_t flags)
+{
+	char *text = yk_json_text(tokenizer, flags);
+	put("tokenizer.json", text);
+	put("tokenizer_config.json", config);
+	free(text);
+	yoke_tokenizer *p = yoke_tokenizer_open(folder);
+	struct yk_tokenizer *t = p ? yk_tokenizer_published(p, yoke_tokenizer_size(p)) : NULL;
+	struct yk_data *d = t ? open_data(t, "vocabulary.tokens",
+					  (struct yk_data_spec){ .context = 16, .valid = 1 }) :
+				NULL;
+	const int code = d ? 0 : yoke_error_code();
+	if (!t)
+		diag("%s", yoke_error());
+	yoke_error_clear();
+	yk_data_free(d);
+	yk_tokenizer_free(t);
+	return t ? code : YOKE_EIO;
+}
+
+// A prepared file is refused if anything that decides its tokens differs, though the vocabulary is the same.
+static void test_vocabulary(void)
+{
+	static const char eos[] = "{\"eos_token\": \"<|eot|>\"}";
+	static const struct {
+		const char *what, *config;
+		const char *path[4]; // of the changed member; a number is an index
+		const char *value;   // JSON
+		int code;
+	} cases[] = {
+		{ "nothing", eos, { NULL }, NULL, 0 },
+		{ "a member that does not decide tokens", eos, { "truncation" }, "{\"a\":1}", 0 },
+		{ "the first merge",
+		  eos,
+		  { "model", "merges", "0" },
+		  "[\"u\",\"n\"]",
+		  YOKE_EINVAL },
+		{ "ignore_merges", eos, { "model", "ignore_merges" }, "false", YOKE_EINVAL },
+		{ "lstrip of an added token",
+		  eos,
+		  { "added_tokens", "1", "lstrip" },
+		  "true",
+		  YOKE_EINVAL },
+		{ "special of an added token",
+		  eos,
+		  { "added_tokens", "0", "special" },
+		  "false",
+		  YOKE_EINVAL },
+		{ "the normalizer",
+		  eos,
+		  { "normalizer" },
+		  "{\"type\":\"Prepend\",\"prepend\":\"x\"}",
+		  YOKE_EINVAL },
+		{ "the pre-tokenizer",
+		  eos,
+		  { "pre_tokenizer", "pretokenizers", "0", "behavior" },
+		  "\"Removed\"",
+		  YOKE_EINVAL },
+		{ "the post-processor", eos, { "post_processor" }, "null", YOKE_EINVAL },
+		{ "no token at the end", "{}", { NULL }, NULL, YOKE_EINVAL },
+		{ "another token at the end",
+		  "{\"eos_token\": \"<|begin|>\"}",
+		  { NULL },
+		  NULL,
+		  YOKE_EINVAL },
+		{ "a token at the beginning",
+		  "{\"eos_token\": \"<|eot|>\", \"bos_token\": \"<|begin|>\"}",
+		  { NULL },
+		  NULL,
+		  YOKE_EINVAL },
+	};
+	struct yk_tokenizer *t = open_tokenizer("llama3", TURNS PROMPT);
+	struct yk_chats_prepared made;
+	char path[300], out[300], config[300];
+	snprintf(path, sizeof path, "%s/kept.jsonl", folder);
+	snprintf(out, sizeof out, "%s/vocabulary.tokens", folder);
+	put("kept.jsonl", GOOD GOOD);
+	ok(t && yk_data_prepare_chats(path, t, out, &made) == 0, "a file is prepared %s",
+	   yoke_error());
+	yk_tokenizer_free(t);
+	snprintf(config, sizeof config, "%s/tokenizer.json", folder);
+	json_t *plain = yk_json_load(config);
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		json_t *all = json_deep_copy(plain), *at = all;
+		for (int k = 0; k < 4 && cases[i].path[k]; k++) {
+			const char *key = cases[i].path[k];
+			const bool last = k == 3 || !cases[i].path[k + 1];
+			json_t *value =
+				last ? json_loads(cases[i].value, JSON_DECODE_ANY, NULL) : NULL;
+			if (json_is_array(at) && last)
+				json_array_set_new(at, (size_t)atoi(key), value);
+			else if (last)
+				json_object_set_new(at, key, value);
+			at = json_is_array(at) ? json_array_get(at, (size_t)atoi(key)) :
+						 json_object_get(at, key);
+		}
+		for (int k = 0; k < 2; k++) {
+			const int got = code_after(cases[i].config, all,
+						   k ? JSON_INDENT(3) | JSON_SORT_KEYS :
+						       JSON_COMPACT | JSON_ENSURE_ASCII);
+			ok(got == cases[i].code, "changed: %s: code %d, want %d", cases[i].what,
+			   got, cases[i].code);
+		}
+		json_decref(all);
+	}
+	json_decref(plain);
+}
+
+static void put_text(FILE *f, const char *s)
+{
+	const uint64_t n = strlen(s);
+	fwrite(&n, sizeof n, 1, f);
+	fwrite(s, 1, n, f);
+}
+
+// A GGUF file of a byte-level tokenizer without tensors.
+static void write_gguf(const char *path, bool bos, const char *merges[2])
+{
+	static const char *const tokens[] = { "a", "b", "c", "ab", "bc" };
+	const uint64_t head[] = { 0, 4 + (uint64_t)bos }, counts[] = { 5, 2 };
+	const uint32_t version = 3, string = 8, array = 9, number = 4, zero = 0;
+	FILE *f = fopen(path, "w");
+	fwrite("GGUF", 1, 4, f);
+	fwrite(&version, sizeof version, 1, f);
+	fwrite(head, sizeof head, 1, f);
+	put_text(f, "tokenizer.ggml.model");
+	fwrite(&string, sizeof string, 1, f);
+	put_text(f, "gpt2");
+	put_text(f, "tokenizer.ggml.pre");
+	fwrite(&string, sizeof string, 1, f);
+	put_text(f, "gpt-2");
+	for (int k = 0; k < 2; k++) {
+		put_text(f, k ? "tokenizer.ggml.merges" : "tokenizer.ggml.tokens");
+		fwrite(&array, sizeof array, 1, f);
+		fwrite(&string, sizeof string, 1, f);
+		fwrite(&counts[k], sizeof counts[k], 1, f);
+		for (uint64_t i = 0; i < counts[k]; i++)
+			put_text(f, k ? merges[i] : tokens[i]);
+	}
+	if (bos) {
+		put_text(f, "tokenizer.ggml.bos_token_id");
+		fwrite(&number, sizeof number, 1, f);
+		fwrite(&zero, sizeof zero, 1, f);
+	}
+	fclose(f);
+}
+
+static uint64_t hash_of(yoke_tokenizer *t)
+{
+	const uint64_t hash = t ? yk_tokenizer_hash(t) : 0;
+	if (!t)
+		diag("%s", yoke_error());
+	yoke_error_clear();
+	yoke_tokenizer_free(t);
+	return hash;
+}
+
+// The hash of tokenizers of the other kinds of files.
+static void test_hash(void)
+{
+	const char *merges[][2] = { { "a b", "b c" }, { "b c", "a b" } };
+	const char *source = getenv("srcdir");
+	char path[300], *data;
+	uint64_t gguf[4], spm[3];
+	size_t bytes;
+	snprintf(path, sizeof path, "%s/t.gguf", folder);
+	for (int i = 0; i < 4; i++) {
+		write_gguf(path, i == 3, merges[i == 2]);
+		gguf[i] = hash_of(yoke_tokenizer_open(path));
+	}
+	ok(gguf[0] && gguf[0] == gguf[1], "GGUF: the same file has the same hash");
+	ok(gguf[2] && gguf[0] != gguf[2], "GGUF: another order of merges has another hash");
+	ok(gguf[3] && gguf[0] != gguf[3], "GGUF: a token at the beginning gives another hash");
+	snprintf(path, sizeof path, "%s/tests/models/spm_unigram.model", source ? source : ".");
+	if (!ok(yk_file_read(path, 1 << 20, &data, &bytes) == 0 && bytes > 20,
+		"a SentencePiece file %s", yoke_error()))
+		return;
+	for (int i = 0; i < 3; i++) {
+		data[data[3] + 5] ^=
+			i == 2; // of the score of the first piece: tag, length, tag, n, piece, tag
+		spm[i] = hash_of(yoke_tokenizer_parse(data, bytes, "spm"));
+	}
+	ok(spm[0] && spm[0] == spm[1] && spm[2] && spm[0] != spm[2],
+	   "SentencePiece: another score gives another hash");
+	free(data);
+}
+
 static bool same_files(const char *a, const char *b)
 {
 	char *x = NULL, *y = NULL;
@@ -962,6 +1152,8 @@ int main(void)
 	test_lines_refused();
 	test_cut();
 	test_prepared();
+	test_vocabulary();
+	test_hash();
 	test_prepare_out();
 	test_without_targets();
 	return done();

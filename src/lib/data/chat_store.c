@@ -13,8 +13,8 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "base/hash.h"
 #include "base/json.h"
+#include "tokenizer/tokenizer.h"
 
 enum { ARRAYS = 4, TOKENS = 0, TARGETS, SAMPLES, KINDS, HASH_TEXT = 17 };
 
@@ -59,22 +59,9 @@ static void hash_text(char to[HASH_TEXT], uint64_t hash)
 	snprintf(to, HASH_TEXT, "%016" PRIx64, hash);
 }
 
-// Of all that decides the tokens: the pieces and the template.
 static void hash_vocabulary(const struct yk_tokenizer *t, char to[HASH_TEXT])
 {
-	const yoke_tokenizer *p = yk_tokenizer_pretrained(t);
-	const char *template = yoke_tokenizer_template(p);
-	uint64_t hash = 0;
-	for (int32_t i = 0; i < yoke_tokenizer_size(p); i++) {
-		size_t n = 0;
-		const char *piece = yoke_tokenizer_piece(p, i, &n);
-		if (piece)
-			hash = yk_hash(piece, n, hash);
-		hash = yk_hash(&n, sizeof n, hash);
-	}
-	if (template)
-		hash = yk_hash(template, strlen(template), hash);
-	hash_text(to, hash);
+	hash_text(to, yk_tokenizer_hash(yk_tokenizer_pretrained(t)));
 }
 
 // ---- writing ----

@@ -6,7 +6,9 @@
 //     kinds    U8 [S]: 0: a text, 1: the first sample of a conversation, 2: another one of the same conversation
 // and metadata:
 //     format      "yoke conversations 1"
-//     vocabulary  XXH64 of the tokenizer's pieces and its chat template, 16 hexadecimal digits
+//     vocabulary  XXH64 of all that decides the tokens, 16 hexadecimal digits: the tokenizer's file (tokenizer.json
+//                 without its formatting, tokenizer.model, or the tokenizer.* keys of a GGUF file), its special
+//                 tokens, and the chat template
 //     xxh64       hash of all bytes of the arrays, in file order
 //     sources     JSON: the files that were read, as in checkpoint manifests
 // Samples are not cut, so that the file suits each length of the context.

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "formats/gguf.h"
 #include "tokenizer/gguf.h"
 #include "tokenizer/tokenizer.h"
@@ -136,6 +137,21 @@ static int make(void *arg, const struct yk_gguf_tokenizer *t)
 	return m->made ? 0 : yoke_error_code();
 }
 
+// Keys are sorted by name.
+static uint64_t hash_keys(const struct yk_gguf *g)
+{
+	static const char prefix[] = "tokenizer.";
+	uint64_t hash = 0;
+	for (size_t i = 0; i < g->keys; i++) {
+		const struct yk_gguf_key *k = &g->key[i];
+		if (strncmp(k->name, prefix, sizeof prefix - 1))
+			continue;
+		hash = yk_hash(k->name, strlen(k->name) + 1, hash);
+		hash = yk_hash(k->data, (size_t)k->bytes, hash + (uint64_t)k->type);
+	}
+	return hash;
+}
+
 yoke_tokenizer *yk_tokenizer_gguf_open(const char *path)
 {
 	struct yk_gguf g;
@@ -143,6 +159,8 @@ yoke_tokenizer *yk_tokenizer_gguf_open(const char *path)
 		return NULL;
 	struct making m = { .name = g.path };
 	yk_tokenizer_gguf_read(&g, make, &m);
+	if (m.made)
+		m.made->source = hash_keys(&g);
 	yk_gguf_close(&g);
 	return m.made;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/json.h"
 #include "tokenizer/tokenizer.h"
 
@@ -444,6 +445,42 @@ static int read(yoke_tokenizer *t, const json_t *j)
 	return e < 0 ? e : yk_tokenizer_decoder(t, json_object_get(j, "decoder"));
 }
 
+// Of a value, whatever the order of members and the white space; NULL is hashed as null.
+static uint64_t hash_json(const json_t *j, uint64_t seed)
+{
+	const int type = !j ? JSON_NULL : json_is_integer(j) ? JSON_REAL : json_typeof(j);
+	const double number = json_number_value(j);
+	uint64_t hash = yk_hash(&type, sizeof type, seed), sum = 0;
+	const char *key;
+	json_t *x;
+	size_t i;
+
+	switch (type) {
+	case JSON_OBJECT:
+		json_object_foreach ((json_t *)j, key, x)
+			sum += hash_json(x, yk_hash(key, strlen(key), hash));
+		return yk_hash(&sum, sizeof sum, hash);
+	case JSON_ARRAY:
+		json_array_foreach (j, i, x)
+			hash = hash_json(x, hash);
+		i = json_array_size(j);
+		return yk_hash(&i, sizeof i, hash);
+	case JSON_STRING: return yk_hash(json_string_value(j), json_string_length(j), hash);
+	case JSON_REAL: return yk_hash(&number, sizeof number, hash);
+	default: return hash;
+	}
+}
+
+static uint64_t hash_components(const json_t *j)
+{
+	static const char *const keys[] = { "normalizer",   "pre_tokenizer",  "model",
+					    "added_tokens", "post_processor", "decoder" };
+	uint64_t hash = 0;
+	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+		hash = hash_json(json_object_get(j, keys[i]), hash);
+	return hash;
+}
+
 int yk_tokenizer_read_json(yoke_tokenizer *t, const char *text, size_t bytes)
 {
 	json_t *j = yk_json_parse(text, bytes, t->name);
@@ -452,6 +489,7 @@ int yk_tokenizer_read_json(yoke_tokenizer *t, const char *text, size_t bytes)
 		return yk_error_last();
 	const int e = json_is_object(j) ? read(t, j) :
 					  yk_fail(YOKE_EFORMAT, "%s: not a JSON object", t->name);
+	t->source = hash_components(j);
 	json_decref(j);
 	return e;
 }

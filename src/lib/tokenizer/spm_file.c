@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "tokenizer/spm.h"
 
 struct field {
@@ -172,6 +173,7 @@ int yk_tokenizer_read_spm(yoke_tokenizer *t, const void *data, size_t bytes)
 	struct field f;
 	int more, e = 0;
 
+	t->source = yk_hash(data, bytes, 0);
 	t->spm = (struct yk_spm){ .dummy = true, .squeeze = true, .escape = true };
 	while ((more = next(&r, &f)) > 0) {
 		int bad = 0;

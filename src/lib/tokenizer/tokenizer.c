@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/hash.h"
 #include "formats/gguf.h"
 #include "tokenizer/encode_cache.h"
 #include "tokenizer/tokenizer.h"
@@ -108,6 +109,22 @@ const char *yk_tokenizer_model_name(const yoke_tokenizer *t)
 	static const char *const names[] = { [YK_BPE] = "BPE", [YK_UNIGRAM] = "Unigram",
 					     [YK_WORDPIECE] = "WordPiece", [YK_WORDLEVEL] = "WordLevel" };
 	return names[t->model.kind];
+}
+
+static uint64_t hash_ids(const int32_t *id, size_t n, uint64_t seed)
+{
+	const uint64_t hash = yk_hash(&n, sizeof n, seed);
+	return n ? yk_hash(id, n * sizeof *id, hash) : hash;
+}
+
+uint64_t yk_tokenizer_hash(const yoke_tokenizer *t)
+{
+	const int32_t single[] = { t->bos, t->pad, t->model.unknown };
+	uint64_t hash = hash_ids(single, sizeof single / sizeof *single, t->source);
+	hash = hash_ids(t->eos, (size_t)t->eos_count, hash);
+	hash = hash_ids(t->before.id, t->before.n, hash);
+	hash = hash_ids(t->after.id, t->after.n, hash);
+	return t->chat ? yk_hash(t->chat, strlen(t->chat), hash) : hash;
 }
 
 // ---- opening ----

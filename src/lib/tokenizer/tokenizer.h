@@ -37,6 +37,7 @@ struct yoke_tokenizer {
 	int eos_count;
 	char *chat;
 	char *json; // the text of tokenizer.json, if it was trained
+	uint64_t source; // hash of the file: of tokenizer.json without its formatting, of a GGUF file's tokenizer.* keys
 	pthread_mutex_t lock; // of work
 	struct yk_encode_cache *work; // scratch memory and cache of one caller
 };
@@ -52,6 +53,9 @@ int yk_tokenizer_finish(yoke_tokenizer *);
 int yk_tokenizer_affix(yoke_tokenizer *, bool after, int32_t id);
 // The kind of model that it uses, as tokenizer.json names it: "BPE".
 const char *yk_tokenizer_model_name(const yoke_tokenizer *);
+// Hash of all that decides the ids and renderings of texts: the file that it was read from, the special tokens and
+// the chat template.  Files of different formats differ.
+uint64_t yk_tokenizer_hash(const yoke_tokenizer *);
 // Adds an id that ends a text.
 void yk_tokenizer_end(yoke_tokenizer *, int32_t id);
 
