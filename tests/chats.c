@@ -573,6 +573,17 @@ static void test_lines(void)
 		  "\"content\":\"b\"},{\"role\":\"user\",\"content\":\"c\"}],"
 		  "\"completion\":[{\"role\":\"assistant\",\"content\":\"<\"}]}",
 		  64, 1, 2 },
+		{ "messages beside members that are null",
+		  "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"},{\"role\":\"assistant\","
+		  "\"content\":\"<\"}],\"text\":null,\"prompt\":null,\"completion\":null,"
+		  "\"tools\":null}",
+		  64, 1, 2 },
+		{ "a text beside members that are null",
+		  "{\"messages\":null,\"prompt\":null,\"completion\":null,\"text\":\"abcd\"}", 64,
+		  1, -1 },
+		{ "two strings beside members that are null",
+		  "{\"messages\":null,\"text\":null,\"prompt\":\"abc\",\"completion\":\"<\"}", 64,
+		  1, 2 },
 		{ "a content of texts",
 		  "{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":"
 		  "\"a\"}]},"
@@ -664,6 +675,9 @@ static void test_lines_refused(void)
 		  YOKE_EFORMAT },
 		{ "a completion and a text",
 		  "{\"prompt\":\"a\",\"completion\":\"b\",\"text\":\"c\"}", YOKE_EFORMAT },
+		{ "messages that are null", "{\"messages\":null}", YOKE_EFORMAT },
+		{ "a prompt whose completion is null", "{\"prompt\":\"a\",\"completion\":null}",
+		  YOKE_EFORMAT },
 		{ "a member twice", "{\"text\":\"a\",\"text\":\"b\"}", YOKE_EFORMAT },
 	};
 	struct yk_tokenizer *t = open_tokenizer("llama3", TURNS PROMPT);

@@ -168,17 +168,24 @@ static int take_pair(struct yk_chat_line *l, const char *what)
 		       take_tools(l, what);
 }
 
+// A member that is present and not null: tools that write tables as lines give each column to each line.
+static json_t *given(const json_t *root, const char *key)
+{
+	json_t *j = json_object_get(root, key);
+	return json_is_null(j) ? NULL : j;
+}
+
 // Refuses a line of two forms, of which one would be left out.
 static int check_forms(const json_t *root, const char *what)
 {
 	const char *found[3];
 	int n = 0;
-	if (json_object_get(root, "messages"))
+	if (given(root, "messages"))
 		found[n++] = "\"messages\"";
-	if (json_object_get(root, "completion"))
-		found[n++] = json_object_get(root, "prompt") ? "\"prompt\" with \"completion\"" :
-							       "\"completion\"";
-	if (json_object_get(root, "text"))
+	if (given(root, "completion"))
+		found[n++] =
+			given(root, "prompt") ? "\"prompt\" with \"completion\"" : "\"completion\"";
+	if (given(root, "text"))
 		found[n++] = "\"text\"";
 	return n < 2 ? 0 :
 		       yk_fail(YOKE_EFORMAT,
@@ -196,14 +203,14 @@ static int take(struct yk_chat_line *l, const char *what)
 	const int forms = check_forms(l->root, what);
 	if (forms < 0)
 		return forms;
-	l->messages = json_object_get(l->root, "messages");
+	l->messages = given(l->root, "messages");
 	if (l->messages) {
 		const int e = check_messages(l->messages, what, "messages");
 		return e < 0 ? e : take_tools(l, what);
 	}
-	if (json_object_get(l->root, "prompt") || json_object_get(l->root, "completion"))
+	if (given(l->root, "prompt") || given(l->root, "completion"))
 		return take_pair(l, what);
-	if (json_object_get(l->root, "text"))
+	if (given(l->root, "text"))
 		return take_string(l->root, "text", what, &l->text, &l->text_bytes);
 	return yk_fail(
 		YOKE_EFORMAT,
