@@ -5,6 +5,7 @@
 
 #include "data/chat.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -194,7 +195,7 @@ static int check_size(const struct yk_conversation *c, struct sample *s)
 {
 	int32_t *ids;
 	size_t n;
-	if (s->text.bytes < CHECKED || s->text.bytes < 2 * s->checked)
+	if (c->limit == SIZE_MAX || s->text.bytes < CHECKED || s->text.bytes < 2 * s->checked)
 		return 0;
 	s->checked = s->text.bytes;
 	const int e =
