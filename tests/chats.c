@@ -1036,6 +1036,38 @@ static void test_hash(void)
 	free(data);
 }
 
+// data.max bounds the arrays of prepared files.
+static void test_data_max(void)
+{
+	struct yk_tokenizer *t = open_tokenizer("llama3", TURNS PROMPT);
+	struct yk_chats_prepared made = { 0 };
+	char path[300], out[300], two[700], max[40];
+	snprintf(path, sizeof path, "%s/kept.jsonl", folder);
+	snprintf(out, sizeof out, "%s/max.tokens", folder);
+	snprintf(two, sizeof two, "%s,%s", out, out);
+	put("kept.jsonl", GOOD GOOD GOOD);
+	ok(t && yk_data_prepare_chats(path, t, out, &made) == 0, "a file is prepared %s",
+	   yoke_error());
+	const int64_t bytes = 3 * made.tokens + 9 * made.samples; // u16 and u8, i64 and u8
+	for (int files = 1; files < 3; files++)
+		for (int less = 0; less < 2; less++) {
+			const struct yk_data_spec spec = {
+				.context = 16, .valid = 1, .valid_given = true, .chats = true
+			};
+			snprintf(max, sizeof max, "%d", (int)(files * bytes - less));
+			yoke_setting_set("data.max", max);
+			struct yk_data *d = yk_data_new(files > 1 ? two : out, t, &spec);
+			const int got = d ? 0 : yoke_error_code(), want = less ? YOKE_ERANGE : 0;
+			ok(got == want && !strchr(yoke_error(), '\n'),
+			   "data.max=%s of %d times %d bytes: code %d, want %d: %s", max, files,
+			   (int)bytes, got, want, yoke_error());
+			yoke_error_clear();
+			yk_data_free(d);
+		}
+	yoke_setting_set("data.max", "8GiB");
+	yk_tokenizer_free(t);
+}
+
 static bool same_files(const char *a, const char *b)
 {
 	char *x = NULL, *y = NULL;
@@ -1168,6 +1200,7 @@ int main(void)
 	test_prepared();
 	test_vocabulary();
 	test_hash();
+	test_data_max();
 	test_prepare_out();
 	test_without_targets();
 	return done();

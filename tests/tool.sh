@@ -342,6 +342,28 @@ prints 'data info: its samples' '^ids  *i32  *\[129\]$' "$yoke" data info book.t
 prints 'data info: others that are asked for' '^ids  *i32  *\[5\]$' "$yoke" data info book.tokens context=4
 prints 'data check: of what data prepare wrote' '^0 of [1-9][0-9]* samples' "$yoke" data check book.tokens
 prints 'data check: all good' '^0 of 3 samples' "$yoke" data check table.csv columns=a
+mkdir words
+printf '{"version":"1.0","added_tokens":[],"pre_tokenizer":{"type":"WhitespaceSplit"},"model":{"type":"WordLevel",' >words/tokenizer.json
+printf '"unk_token":"w0","vocab":{"w0":0,"w1":1,"w2":2,"w3":3}}}' >>words/tokenizer.json
+printf '{%% for m in messages %%}{{ m.content }} w3 {%% endfor %%}' >words/chat_template.jinja
+printf '{"messages":[{"role":"user","content":"w1"},{"role":"assistant","content":"w2 w1"}]}\n{"text":"w1 w2 w3"}\n' >chats.jsonl
+"$yoke" data prepare chats.jsonl model=words out=chats.tokens >prepared.txt 2>err.txt
+result $? 'data prepare of conversations'
+"$yoke" data info chats.tokens >info.txt 2>err.txt
+result $? 'data info of conversations'
+head -n 2 prepared.txt | cmp -s - info.txt
+result $? 'data info: the counts that data prepare printed'
+prints 'data info: conversations' '^samples  *2 of 2 conv' "$yoke" data info chats.tokens
+prints 'data check: conversations' '^0 of 2 samples' "$yoke" data check chats.tokens
+refuses 'data bench of conversations' 1 'chats.tokens: ' "$yoke" data bench chats.tokens
+refuses 'data info of conversations with a setting' 2 "'context=4'" "$yoke" data info chats.tokens context=4
+printf '\001' | dd of=chats.tokens bs=1 seek=$(($(wc -c <chats.tokens) - 1)) conv=notrunc 2>/dev/null
+refuses 'data check of altered conversations' 1 'chats.tokens: ' "$yoke" data check chats.tokens
+cp chats.jsonl same.jsonl
+refuses 'conversations as their output' 1 'chats.jsonl: ' "$yoke" data prepare chats.jsonl model=words out=chats.jsonl
+cmp -s chats.jsonl same.jsonl
+result $? 'which are unchanged'
+refuses 'conversations of standard input' 1 'standard input' "$yoke" data prepare - model=words out=piped.tokens <same.jsonl
 prints 'data bench: by workers' '^1  *[0-9]' "$yoke" data bench table.csv columns=a seconds=0.01
 run "$yoke" data check table.csv
 [ $status -eq 1 ] && [ ! -s err.txt ]

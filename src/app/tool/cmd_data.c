@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "data/chat_store.h"
 #include "data/tokenfile.h"
 #include "tool/table.h"
 #include "tool/tool.h"
@@ -242,6 +243,8 @@ int yk_cmd_data(int argc, char **argv)
 		verb++;
 	if (argc < 3 || verb == 3)
 		return yk_usage("data", "needs info, check, bench or prepare, and a file");
+	if (yk_chat_store_is(argv[2]))
+		return yk_data_chats_info(argc, argv);
 	int status = open_source(argc, argv, &seconds, &d);
 	if (status != YK_DONE)
 		return status;

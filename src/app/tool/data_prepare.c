@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// yoke data prepare: tokenizes text into a token file.
+// yoke data prepare: tokenizes text into a token file, or conversations for a model; describes files of the latter.
 #include "config.h"
 
 #include <errno.h>
@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/number.h"
 #include "base/stop.h"
+#include "data/chat_store.h"
 #include "data/prepare.h"
 #include "data/text.h"
 #include "data/walk.h"
@@ -52,15 +53,16 @@ static int take(struct yk_prepare *p, struct given *g, char *word)
 	if (!value)
 		return yk_usage("data", "'%s' is not key=value", word);
 	const size_t n = (size_t)(value++ - word);
-	if (n == 5 && !strncmp(word, "model", n))
-		g->model = value;
-	else if (n != 3 || strncmp(word, "out", n))
-		g->text = word;
 	if (n == 5 && !strncmp(word, "model", n)) {
+		g->model = value;
 		return YK_DONE;
-	} else if (n == 3 && !strncmp(word, "out", n)) {
+	}
+	if (n == 3 && !strncmp(word, "out", n)) {
 		p->out = value;
-	} else if (n == 9 && !strncmp(word, "tokenizer", n)) {
+		return YK_DONE;
+	}
+	g->text = word;
+	if (n == 9 && !strncmp(word, "tokenizer", n)) {
 		p->tokenizer = value;
 	} else if (n == 5 && !strncmp(word, "field", n)) {
 		p->field = value;
@@ -94,18 +96,44 @@ static void say(const struct yk_prepare *p, const struct yk_prepared *d)
 	printf("next: yoke train data=%s\n", p->out);
 }
 
+static void print_chats(const struct yk_chats_prepared *d)
+{
+	printf("tokens       %" PRId64 ", %" PRId64 " of them to learn\n"
+	       "samples      %" PRId64 " of %" PRId64 " conversations and texts\n",
+	       d->tokens, d->targets, d->samples, d->lines);
+}
+
+int yk_data_chats_info(int argc, char **argv)
+{
+	struct yk_chats_prepared d;
+	const bool check = !strcmp(argv[1], "check");
+	if (!check && strcmp(argv[1], "info")) {
+		yk_fail(YOKE_EUNSUPPORTED, "%s: holds conversations, which are no data set without a model; use info or check",
+			argv[2]);
+		return yk_failed("data");
+	}
+	if (argc > 3)
+		return yk_usage("data", "'%s': files of conversations have no settings", argv[3]);
+	if (yk_chat_store_check(argv[2], &d) < 0)
+		return yk_failed("data");
+	if (check)
+		printf("0 of %" PRId64 " samples cannot be read\n", d.samples);
+	else
+		print_chats(&d);
+	return YK_DONE;
+}
+
 static int prepare_chats(const char *paths, const char *model, const char *out)
 {
 	struct yk_tokenizer *t = yk_tokenizer_of_files(model);
 	struct yk_chats_prepared d;
 	const int e = t ? yk_data_prepare_chats(paths, t, out, &d) : yoke_error_code();
 	yk_tokenizer_free(t);
-	if (e == 0)
-		printf("tokens       %" PRId64 ", %" PRId64 " of them to learn\n"
-		       "samples      %" PRId64 " of %" PRId64 " conversations and texts\n"
-		       "next: yoke train init=%s data=%s\n",
-		       d.tokens, d.targets, d.samples, d.lines, model, out);
-	return e;
+	if (e < 0)
+		return e;
+	print_chats(&d);
+	printf("next: yoke train init=%s data=%s\n", model, out);
+	return 0;
 }
 
 int yk_data_prepare(int argc, char **argv)

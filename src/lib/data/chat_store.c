@@ -251,40 +251,123 @@ static int32_t token(const struct arrays *a, int64_t i)
 			       (int32_t)((const uint32_t *)a->data[TOKENS])[i];
 }
 
+static int invalid(const struct yk_safetensors *f, int64_t k)
+{
+	return yk_fail(YOKE_EFORMAT,
+		       "%s: sample %" PRId64
+		       " is out of order, or has a token, target or kind out of range; "
+		       "prepare it again",
+		       f->path, k);
+}
+
+static int64_t end_of(const struct arrays *a, int64_t k)
+{
+	const int64_t *begin = a->data[SAMPLES];
+	return k + 1 < a->entry[SAMPLES]->dims[0] ? begin[k + 1] : a->entry[TOKENS]->dims[0];
+}
+
+// Checks order, kinds and targets of the samples, and finds the length of the longest one.
+static int check_samples(const struct yk_safetensors *f, const struct arrays *a, size_t *longest)
+{
+	const int64_t n = a->entry[TOKENS]->dims[0], *begin = a->data[SAMPLES];
+	const unsigned char *kind = a->data[KINDS], *target = a->data[TARGETS];
+	*longest = 0;
+	for (int64_t k = 0; k < a->entry[SAMPLES]->dims[0]; k++) {
+		const int64_t from = begin[k], to = end_of(a, k);
+		if ((k == 0 && from) || from > to || to > n || kind[k] > YK_CHAT_FURTHER ||
+		    (kind[k] == YK_CHAT_FURTHER && (k == 0 || kind[k - 1] == YK_CHAT_TEXT)))
+			return invalid(f, k);
+		for (int64_t i = from; i < to; i++)
+			if (target[i] > 1)
+				return invalid(f, k);
+		if ((size_t)(to - from) > *longest)
+			*longest = (size_t)(to - from);
+	}
+	return 0;
+}
+
 static int each(const struct yk_safetensors *f, const struct yk_tokenizer *t,
 		const struct arrays *a, int32_t *id,
 		int (*fn)(void *arg, enum yk_chat_kind, const struct yk_chat_tokens *), void *arg)
 {
-	const int64_t n = a->entry[TOKENS]->dims[0], count = a->entry[SAMPLES]->dims[0],
-		      *begin = a->data[SAMPLES];
+	const int64_t *begin = a->data[SAMPLES];
 	unsigned char *target = a->data[TARGETS];
 	const unsigned char *kind = a->data[KINDS];
-	int64_t end = 0;
 	int e = 0;
-	for (int64_t k = 0; k < count && e == 0; k++) {
-		const int64_t from = begin[k], to = k + 1 < count ? begin[k + 1] : n;
-		bool good = from == end && from <= to && to <= n && kind[k] <= YK_CHAT_FURTHER &&
-			    (kind[k] != YK_CHAT_FURTHER || (k > 0 && kind[k - 1] != YK_CHAT_TEXT));
-		for (int64_t i = from; i < to && good; i++) {
-			id[i - from] = token(a, i);
-			good = id[i - from] >= 0 && id[i - from] < yk_tokenizer_size(t) &&
-			       target[i] <= 1;
+	for (int64_t k = 0; k < a->entry[SAMPLES]->dims[0] && e == 0; k++) {
+		const int64_t from = begin[k], to = end_of(a, k);
+		for (int64_t i = from; i < to; i++) {
+			const int32_t x = id[i - from] = token(a, i);
+			if (x < 0 || x >= yk_tokenizer_size(t))
+				return invalid(f, k);
 		}
-		if (!good)
-			return yk_fail(
-				YOKE_EFORMAT,
-				"%s: sample %" PRId64
-				" is out of order, or has a token, target or kind out of range; "
-				"prepare it again",
-				f->path, k);
 		e = fn(arg, (enum yk_chat_kind)kind[k],
 		       &(struct yk_chat_tokens){ id, target + from, (size_t)(to - from) });
-		end = to;
 	}
 	return e;
 }
 
-int yk_chat_store_read(const char *path, const struct yk_tokenizer *t,
+// Reads the arrays, whose bytes are added to *bytes, and checks the order of the samples.
+static int read_arrays(const struct yk_safetensors *f, uint64_t *bytes, struct arrays *a,
+		       size_t *longest)
+{
+	uint64_t sum = 0;
+	int e = 0;
+	for (int i = 0; i < ARRAYS; i++)
+		sum += a->entry[i]->bytes;
+	if (*bytes > yk_data_max() || sum > yk_data_max() - *bytes)
+		return yk_fail(YOKE_ERANGE,
+			       "%s: with its %" PRIu64
+			       " bytes of samples there are more than data.max = %" PRIu64
+			       "; raise YOKE_DATA_MAX or give fewer files",
+			       f->path, sum, yk_data_max());
+	*bytes += sum;
+	e = check_hash(f);
+	for (int i = 0; i < ARRAYS && e == 0; i++) {
+		a->data[i] = malloc(a->entry[i]->bytes + 1);
+		e = a->data[i] ? yk_safetensors_read(f, a->entry[i], a->data[i]) :
+				 no_memory(f->path);
+	}
+	return e < 0 ? e : check_samples(f, a, longest);
+}
+
+static void arrays_fini(struct arrays *a)
+{
+	for (int i = 0; i < ARRAYS; i++)
+		free(a->data[i]);
+}
+
+void yk_chats_summarize(const unsigned char *target, size_t tokens, const unsigned char *kind,
+			size_t samples, struct yk_chats_prepared *to)
+{
+	*to = (struct yk_chats_prepared){ .tokens = (int64_t)tokens, .samples = (int64_t)samples };
+	for (size_t i = 0; i < tokens; i++)
+		to->targets += target[i];
+	for (size_t i = 0; i < samples; i++)
+		to->lines += kind[i] != YK_CHAT_FURTHER;
+}
+
+int yk_chat_store_check(const char *path, struct yk_chats_prepared *to)
+{
+	struct yk_safetensors f;
+	struct arrays a = { .width = 0 };
+	uint64_t bytes = 0;
+	size_t longest;
+	int e = yk_safetensors_open(&f, path);
+	if (e < 0)
+		return e;
+	e = find_arrays(&f, &a);
+	if (e == 0)
+		e = read_arrays(&f, &bytes, &a, &longest);
+	if (e == 0)
+		yk_chats_summarize(a.data[TARGETS], (size_t)a.entry[TOKENS]->dims[0], a.data[KINDS],
+				   (size_t)a.entry[SAMPLES]->dims[0], to);
+	arrays_fini(&a);
+	yk_safetensors_close(&f);
+	return e;
+}
+
+int yk_chat_store_read(const char *path, const struct yk_tokenizer *t, uint64_t *bytes,
 		       int (*fn)(void *arg, enum yk_chat_kind, const struct yk_chat_tokens *),
 		       void *arg)
 {
@@ -296,17 +379,13 @@ int yk_chat_store_read(const char *path, const struct yk_tokenizer *t,
 	e = find_arrays(&f, &a);
 	if (e == 0)
 		e = check_tokenizer(&f, t);
+	size_t longest = 0;
 	if (e == 0)
-		e = check_hash(&f);
-	for (int i = 0; i < ARRAYS && e == 0; i++) {
-		a.data[i] = malloc(a.entry[i]->bytes + 1);
-		e = a.data[i] ? yk_safetensors_read(&f, a.entry[i], a.data[i]) : no_memory(path);
-	}
-	int32_t *id = e == 0 ? malloc(((size_t)a.entry[TOKENS]->dims[0] + 1) * sizeof *id) : NULL;
+		e = read_arrays(&f, bytes, &a, &longest);
+	int32_t *id = e == 0 ? malloc((longest + 1) * sizeof *id) : NULL;
 	if (e == 0)
 		e = id ? each(&f, t, &a, id, fn, arg) : no_memory(path);
-	for (int i = 0; i < ARRAYS; i++)
-		free(a.data[i]);
+	arrays_fini(&a);
 	free(id);
 	yk_safetensors_close(&f);
 	return e;

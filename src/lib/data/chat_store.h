@@ -36,10 +36,19 @@ void yk_chat_store_fini(struct yk_chat_store *);
 // Writes the file atomically.
 int yk_chat_store_write(const struct yk_chat_store *, const struct yk_tokenizer *,
 			const struct yk_sources *, const char *path);
-// Calls fn with each sample of a file.  EFORMAT: damaged; EINVAL: of another tokenizer; ENOENT, EIO, ENOMEM.
-int yk_chat_store_read(const char *path, const struct yk_tokenizer *,
+// Calls fn with each sample of a file and adds the bytes of its arrays to *bytes.  EFORMAT: damaged; EINVAL: of
+// another tokenizer; ERANGE: *bytes would exceed data.max; ENOENT, EIO, ENOMEM.
+int yk_chat_store_read(const char *path, const struct yk_tokenizer *, uint64_t *bytes,
 		       int (*fn)(void *arg, enum yk_chat_kind, const struct yk_chat_tokens *),
 		       void *arg);
+// What a file has; lines: conversations and texts.
+struct yk_chats_prepared {
+	int64_t lines, samples, tokens, targets;
+};
+void yk_chats_summarize(const unsigned char *target, size_t tokens, const unsigned char *kind,
+			size_t samples, struct yk_chats_prepared *);
+// Checks hash and order of a file, and counts what it has.  Errors as yk_chat_store_read's.
+int yk_chat_store_check(const char *path, struct yk_chats_prepared *);
 // Is it such a file, by its header?
 bool yk_chat_store_is(const char *path);
 

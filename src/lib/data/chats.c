@@ -358,9 +358,9 @@ int yk_chats_save(const struct yk_chats *c, const struct yk_sources *sources, co
 	return yk_chat_store_write(c->store, c->tokenizer, sources, path);
 }
 
-int yk_chats_load(struct yk_chats *c, const char *path)
+int yk_chats_load(struct yk_chats *c, const char *path, uint64_t *bytes)
 {
-	return yk_chat_store_read(path, c->tokenizer, put, c);
+	return yk_chat_store_read(path, c->tokenizer, bytes, put, c);
 }
 
 const struct yk_chat_store *yk_chats_kept(const struct yk_chats *c)

@@ -7,6 +7,7 @@
 //	"messages": [{"role": .., "content": ..}, ..], and optionally "tools": [..]
 //	"prompt" and "completion": two strings, or two lists of messages
 //	"text": a string
+// Members that are null count as absent.
 // A message's content is a string or a list of {"type": "text", "text": ..}; it may have further members, which
 // the chat template receives.
 #ifndef YK_DATA_CHATS_H
@@ -34,8 +35,8 @@ int yk_chats_add(struct yk_chats *, const char *path, const char *text, size_t b
 int yk_chats_keep(struct yk_chats *);
 const struct yk_chat_store *yk_chats_kept(const struct yk_chats *);
 int yk_chats_save(const struct yk_chats *, const struct yk_sources *, const char *path);
-// Adds the samples of such a file (chat_store.h), which must be of this tokenizer (EINVAL).
-int yk_chats_load(struct yk_chats *, const char *path);
+// Adds the samples of such a file (chat_store.h), which must be of this tokenizer (EINVAL), and their bytes to *bytes.
+int yk_chats_load(struct yk_chats *, const char *path, uint64_t *bytes);
 // After all files: divides the texts, a fraction `valid` of them, the last ones, being for validation, and makes
 // windows of both parts, of several texts each if `pack`; *train or *valid is NULL if it has none.  Reports how
 // many were cut.  The windows use the memory of yk_chats.  ERANGE: too few texts.

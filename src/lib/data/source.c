@@ -19,7 +19,7 @@
 #include "base/param.h"
 
 YK_PARAM(data_max, "data.max", YK_BYTES, "8GiB",
-	 "maximum bytes of text that training reads, and of arrays unpacked from a .npz file");
+	 "maximum bytes of text and prepared conversations that training reads, and of arrays unpacked from a .npz file");
 
 uint64_t yk_data_max(void)
 {

@@ -94,7 +94,7 @@ static int read_file(void *arg, const char *path, bool named)
 	if (d->chats && !piped && yk_chat_store_is(path)) {
 		int wrong = yk_sources_add_file(&d->sources, path, 0);
 		d->files++;
-		return wrong < 0 || (wrong = yk_chats_load(d->chats, path)) < 0 ? wrong : 1;
+		return wrong < 0 || (wrong = yk_chats_load(d->chats, path, &d->bytes)) < 0 ? wrong : 1;
 	}
 	size_t n;
 	int e = piped ? yk_file_read_stdin(max - d->bytes, &text, &n) :
@@ -306,11 +306,7 @@ int yk_data_prepare_chats(const char *paths, struct yk_tokenizer *t, const char 
 		e = yk_chats_save(d.chats, &d.sources, out);
 	if (e == 0) {
 		const struct yk_chat_store *s = yk_chats_kept(d.chats);
-		*to = (struct yk_chats_prepared){ .tokens = (int64_t)s->ids.count, .samples = (int64_t)s->count, .files = d.files };
-		for (size_t i = 0; i < s->ids.count; i++)
-			to->targets += s->target[i];
-		for (size_t i = 0; i < s->count; i++)
-			to->lines += s->kind[i] != YK_CHAT_FURTHER;
+		yk_chats_summarize(s->target, s->ids.count, s->kind, s->count, to);
 	}
 	report_skipped(&d, paths);
 	yk_chats_free(d.chats);

@@ -58,9 +58,7 @@ void yk_data_free(struct yk_data *); // NULL is allowed
 // result other than 0 ends the loop. EINVAL: standard input, which could not be read again.
 int yk_data_each_text(const char *paths, const struct yk_data_spec *, int (*fn)(void *arg, const char *text, size_t n), void *arg);
 
-struct yk_chats_prepared {
-	int64_t lines, samples, tokens, targets, files;
-};
+struct yk_chats_prepared; // chat_store.h
 // Tokenizes conversations into a file (chat_store.h), which yk_data_new reads in place of `paths` with the same windows.
 int yk_data_prepare_chats(const char *paths, struct yk_tokenizer *, const char *out, struct yk_chats_prepared *);
 
