@@ -15,8 +15,8 @@
 
 static const char *const texts[] = {
 	"Hello world!  It's 3.14, 1234567; isn't it?\n\n\n I'LL\t\tx+=y<<2; // caf\xc3\xa9\r\n",
-	"x\n    for (int i = 0; i < 10; i++)\n   \n\xe4\xbd\xa0\xe5\xa5\xbd \xd0\x9f\xd1\x80\xd0\xb8 "
-	"\xf0\x9f\x9a\x80 the end ",
+	("x\n    for (int i = 0; i < 10; i++)\n   \n\xe4\xbd\xa0\xe5\xa5\xbd \xd0\x9f\xd1\x80\xd0\xb8 "
+	 "\xf0\x9f\x9a\x80 the end "),
 	"",
 };
 

@@ -108,8 +108,8 @@ static int differ(const struct yk_replica *t, int fact, int other, const char *m
 		"data",
 		"step of the checkpoint",
 		"device (its kind, model, driver or instruction set)",
-		"kernels, because self-tests excluded some on only one of them (`yoke doctor` "
-		"lists them there)",
+		("kernels, because self-tests excluded some on only one of them (`yoke doctor` lists "
+		 "them there)"),
 	};
 	char *two = calloc(2, FACT_TEXT), line[2][120];
 	int e = two ? 0 : yk_fail(YOKE_ENOMEM, "ranks: out of memory");
