@@ -31,8 +31,9 @@ typedef struct yoke_model yoke_model;
 
 struct yoke_model_options {
 	size_t size;     // sizeof, set by the caller
-	int64_t context; // max tokens of a sequence; 0: what the file says, of a run its context=.  Models with two sets of
-			 // RoPE factors (longrope) use the set for this length.
+	int64_t context; // max tokens of a sequence; 0: what the file says, or the run's context=.
+			 // Models with two sets of RoPE factors (longrope) use the set for
+			 // this length.
 	const char *dtype; // "f32", "f16", "bf16": converts the matrices to it; NULL: does not
 	const char *quant; // "q8_0", "q4_0", "q4_1", "q5_0", "q5_1": quantizes them; NULL: does not
 	const char *kv;    // "f16", "f32": dtype of keys and values in caches; NULL: f32 if all matrices
