@@ -187,6 +187,11 @@ static void test_targets(void)
 	}
 }
 
+// Leaves the thinking out of all answers but the last.
+#define THINKING \
+	"{% for m in messages %}[{{ m.role }}]\n{% if m.role == 'assistant' and not loop.last %}" \
+	"{{ m.content.split('</t>')[-1] }}{% else %}{{ m.content }}{% endif %}<|eot|>\n{% endfor %}" PROMPT
+
 // Templates that render earlier turns in another way than the last one: each sample is the prompt for an answer
 // and the answer, "prompt|answer".  <|eot|> is one token.
 static void test_turns(void)
@@ -196,9 +201,7 @@ static void test_turns(void)
 		size_t from;
 	} cases[] = {
 		{ "thinking that is left out of earlier answers",
-		  "{% for m in messages %}[{{ m.role }}]\n{% if m.role == 'assistant' and not "
-		  "loop.last %}{{ m.content.split('</t>')[-1] }}{% else %}{{ m.content }}{% endif "
-		  "%}<|eot|>\n{% endfor %}" PROMPT,
+		  THINKING,
 		  "[{\"role\":\"user\",\"content\":\"q\"},{\"role\":\"assistant\",\"content\":"
 		  "\"<t>a</t>Four\"},{\"role\":\"user\",\"content\":\"r\"},{\"role\":"
 		  "\"assistant\",\"content\":\"<t>b</t>Five\"}]",
@@ -207,9 +210,7 @@ static void test_turns(void)
 		    "<t>b</t>Five<|eot|>|\n" },
 		  0 },
 		{ "the same after a prompt of three messages",
-		  "{% for m in messages %}[{{ m.role }}]\n{% if m.role == 'assistant' and not "
-		  "loop.last %}{{ m.content.split('</t>')[-1] }}{% else %}{{ m.content }}{% endif "
-		  "%}<|eot|>\n{% endfor %}" PROMPT,
+		  THINKING,
 		  "[{\"role\":\"user\",\"content\":\"q\"},{\"role\":\"assistant\",\"content\":"
 		  "\"<t>a</t>Four\"},{\"role\":\"user\",\"content\":\"r\"},{\"role\":"
 		  "\"assistant\",\"content\":\"<t>b</t>Five\"}]",

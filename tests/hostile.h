@@ -42,9 +42,9 @@ static inline void limit(int more)
 	setrlimit(RLIMIT_AS, &r);
 }
 
-static inline int open_files(void)
+static inline int entries_of(const char *folder)
 {
-	DIR *dir = opendir("/proc/self/fd");
+	DIR *dir = opendir(folder);
 	int n = 0;
 
 	while (dir && readdir(dir))
@@ -52,6 +52,11 @@ static inline int open_files(void)
 	if (dir)
 		closedir(dir);
 	return n;
+}
+
+static inline int open_files(void)
+{
+	return entries_of("/proc/self/fd");
 }
 
 // Is it this error, in one line that contains `part`? Clears it.

@@ -21,23 +21,10 @@
 static char place[300]; // of the case
 static int cases_refused;
 
-// Entries of the folder of a case, which no refusal may change.
-static int entries(void)
-{
-	DIR *dir = opendir(place);
-	int n = 0;
-
-	while (dir && readdir(dir))
-		n++;
-	if (dir)
-		closedir(dir);
-	return n;
-}
-
-// What opening the path gives is checked: code 0 is success.  part: in the message.
+// Opens the path.  code: expected, 0: success; part: of the message.  The folder stays as it is.
 static void check(const char *what, const char *path, int code, const char *part)
 {
-	const int open = open_files(), before = entries();
+	const int open = open_files(), before = entries_of(place);
 	yoke_model *m = yoke_model_open(path, NULL);
 	const bool good = code ? !m && is_error(yoke_error_code(), code, part) : m != NULL;
 
@@ -46,7 +33,7 @@ static void check(const char *what, const char *path, int code, const char *part
 		diag("%s: got %s", what, m ? "a model" : yoke_error());
 	const bool open_here = m && !code;
 	yoke_model_free(m);
-	ok(good && (open_here || open_files() == open) && entries() == before, "%s: %s: %s",
+	ok(good && (open_here || open_files() == open) && entries_of(place) == before, "%s: %s: %s",
 	   code ? "refused" : "read", what, yoke_error());
 	yoke_error_clear();
 }

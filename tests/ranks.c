@@ -1280,7 +1280,7 @@ int main(int argc, char **argv)
 	yoke_setting_set("dist.timeout", "10"); // the warning comes 9 s before
 	expect(2, leaves, YOKE_ERANK, "within 10 s (dist.timeout): rank 1", "a rank that does not come");
 	yoke_setting_set("dist.timeout", "60");
-	ok(strstr(warned, "waits in barrier, operation 2 of world: rank 1 (thread") && strstr(warned, "behind barrier"),
+	ok(strstr(warned, "waits in barrier, operation 2 of world: rank 1 (thread") && strstr(warned, "after barrier"),
 	   "the late rank is named in a warning before: %s", warned);
 	int how = 1;
 	err = yoke_group_run(3, NULL, leaves, &how);

@@ -144,7 +144,7 @@ def test_kinds_of_data(folder, text):
     for data in (ids, np.array(ids), np.array(ids, "u2")):
         assert fit(yoke.load(folder), data, lora=4) == want
     assert len(fit(yoke.load(folder), [" ".join(f"w{i}" for i in range(1, 30)), "w1 w2 w3"], lora=4)) == STEPS
-    # an epoch, and a validation behind it
+    # one epoch, followed by a validation
     m = yoke.load(folder)
     *got, last = yoke.fit(m, ids[:129], valid=ids[-100:], context=8, batch=4, lora=2, lora_targets="all")
     assert len(got) == 4 and np.isfinite(last)

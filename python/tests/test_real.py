@@ -9,6 +9,7 @@ import os
 import pathlib
 import re
 import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -190,27 +191,15 @@ class Options(ctypes.Structure):
 
 def environment():
     jinja2 = pytest.importorskip("jinja2")
-    import jinja2.ext
+    sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "tests" / "models"))
+    from record_templates import dumps, generation
     from jinja2.sandbox import ImmutableSandboxedEnvironment
-
-    def dumps(x, ensure_ascii=False, indent=None, separators=None, sort_keys=False):
-        return json.dumps(x, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
 
     def refuse(why):
         raise jinja2.exceptions.TemplateError(why)
 
-    class Generation(jinja2.ext.Extension):
-        tags = {"generation"}
-
-        def parse(self, parser):
-            line = next(parser.stream).lineno
-            body = parser.parse_statements(["name:endgeneration"], drop_needle=True)
-            return jinja2.nodes.CallBlock(self.call_method("_text"), [], [], body).set_lineno(line)
-
-        def _text(self, caller):
-            return caller()
-
-    env = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=[Generation, "jinja2.ext.loopcontrols"])
+    env = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"])
+    generation(env)
     env.filters["tojson"] = dumps
     env.globals.update(raise_exception=refuse, strftime_now=lambda f: datetime.datetime.fromtimestamp(NOON).strftime(f))
     return env

@@ -252,7 +252,7 @@ YK_INLINE vi sums_of_four(const vi *v)
 	return neighbours(neighbours(v[0], v[1]), neighbours(v[2], v[3]));
 }
 
-// What bytes_of has added to the weights' integers.
+// The number that bytes_of adds to the integers of weights.
 YK_INLINE int offset(const int f, const enum way way)
 {
 	if (f == Q8_0)

@@ -5,7 +5,7 @@
 
 #include "tool/chat_edit.h"
 
-// What is known of the current line: its bytes so far, the first and the last ones of them.
+// The part of the current line that was read: its length, and its first and last bytes.
 struct yk_chat_part {
 	size_t n;
 	char head[3], tail[4];

@@ -153,6 +153,13 @@ int yk_file_hash(int fd, const char *path, uint64_t at, uint64_t bytes, uint64_t
 	return e;
 }
 
+bool yk_file_is_same(const char *a, const char *b)
+{
+	struct stat s[2];
+	return stat(a, &s[0]) == 0 && stat(b, &s[1]) == 0 && s[0].st_dev == s[1].st_dev &&
+	       s[0].st_ino == s[1].st_ino;
+}
+
 int yk_file_open(const char *path, uint64_t *bytes)
 {
 	struct stat st;

@@ -12,6 +12,8 @@
 // EIO, ENOMEM; EFORMAT if it has more than `max` bytes.  Error messages name the path and the
 // reason.
 int yk_file_read(const char *path, uint64_t max, char **data, size_t *bytes);
+// Are both paths the same existing file or folder, also through links?
+bool yk_file_is_same(const char *a, const char *b);
 // Opens a regular file for reading; returns its descriptor and size.  ENOENT, EIO; EFORMAT for
 // other file types and for pointer files of Git LFS or git-annex.
 int yk_file_open(const char *path, uint64_t *bytes);

@@ -496,7 +496,7 @@ static uint32_t late_ranks(const struct yk_job *j, char *to, size_t cap)
 		if (!ends && came > j->sequence)
 			continue;
 		if (came && !ends)
-			snprintf(position, sizeof position, ", behind %.*s, operation %llu", YK_TASK_TEXT - 1,
+			snprintf(position, sizeof position, ", after %.*s, operation %llu", YK_TASK_TEXT - 1,
 				 s->text[(came - 1) % YK_TEXTS], (unsigned long long)came);
 		const bool waits = is_waiting(g, i, now);
 		waiting += waits;

@@ -41,7 +41,7 @@ int yk_chat_store_write(const struct yk_chat_store *, const struct yk_tokenizer 
 int yk_chat_store_read(const char *path, const struct yk_tokenizer *, uint64_t *bytes,
 		       int (*fn)(void *arg, enum yk_chat_kind, const struct yk_chat_tokens *),
 		       void *arg);
-// What a file has; lines: conversations and texts.
+// Counts of a file; lines: conversations and texts.
 struct yk_chats_prepared {
 	int64_t lines, samples, tokens, targets;
 };

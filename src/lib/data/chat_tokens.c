@@ -113,7 +113,8 @@ static int common(const struct alignment *a, size_t segment, size_t end, size_t 
 }
 
 // The first token of an interval that begins at byte `b`, or, if `end`, the one after an interval that ends
-// there.  A token belongs to an interval if any of its bytes does.
+// there.  A token belongs to an interval if any of its bytes does; in a segment that is not aligned, the
+// token across the end of an interval does not.
 static int token_at(const struct alignment *a, size_t b, bool end, size_t *to)
 {
 	size_t lo = 0, hi = a->segments.n;

@@ -42,7 +42,7 @@ struct prepare {
 // The token file may be in the folder of the text; it is then skipped.
 static bool is_out(const struct prepare *p, const char *path)
 {
-	return yk_same_file(path, p->options->out);
+	return yk_file_is_same(path, p->options->out);
 }
 
 static int add_source(void *arg, const char *path, bool named)

@@ -89,7 +89,7 @@ static int read_file(void *arg, const char *path, bool named)
 	const int64_t before = d->files;
 	char *text;
 
-	if (d->out && yk_same_file(path, d->out))
+	if (d->out && yk_file_is_same(path, d->out))
 		return named ? yk_fail(YOKE_EINVAL, "%s: is both data and out; name another file with out=", path) : 0;
 	if (d->chats && !piped && yk_chat_store_is(path)) {
 		int wrong = yk_sources_add_file(&d->sources, path, 0);

@@ -135,13 +135,6 @@ int yk_walk(const char *paths, yk_walk_fn *fn, void *arg)
 	return yk_walk_list(paths, walk_path, &w);
 }
 
-bool yk_same_file(const char *a, const char *b)
-{
-	struct stat s[2];
-	return stat(a, &s[0]) == 0 && stat(b, &s[1]) == 0 && s[0].st_dev == s[1].st_dev &&
-	       s[0].st_ino == s[1].st_ino;
-}
-
 bool yk_data_piped(const char *paths)
 {
 	struct stat st;

@@ -20,8 +20,6 @@ int yk_walk_list(const char *paths, int (*fn)(void *arg, const char *path), void
 // Lists a folder without hidden names, in byte order; returns the count.  The caller frees each
 // entry and the array.
 int yk_walk_entries(const char *path, struct dirent ***entries);
-// Are both paths the same existing file, also through links?
-bool yk_same_file(const char *a, const char *b);
 // Does the list read standard input, which a later command cannot read again?
 bool yk_data_piped(const char *paths);
 

@@ -240,10 +240,10 @@ enum yk_gguf_format yk_export_stored(const struct yk_export_tensor *t)
 
 int yk_export_target(const char *path, const char *to, bool overwrite)
 {
-	struct stat from, st;
+	struct stat st;
 	if (stat(to, &st) < 0)
 		return 0;
-	if (stat(path, &from) == 0 && from.st_dev == st.st_dev && from.st_ino == st.st_ino)
+	if (yk_file_is_same(path, to))
 		return yk_fail(YOKE_EINVAL, "out=%s: is the model itself; choose another name", to);
 	return overwrite ? 0 : yk_fail(YOKE_EINVAL, "out=%s: exists; give overwrite=1 to replace it, or another name", to);
 }

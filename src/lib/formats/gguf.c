@@ -186,7 +186,7 @@ static int sort_names(const struct yk_gguf *g, void *array, size_t n, size_t eac
 	return 0;
 }
 
-// What a further file of a split model says it is; -1: nothing.
+// The keys split.no and split.count of a further file of a split model; -1: absent.
 struct split {
 	int64_t no, count;
 };

@@ -16,7 +16,7 @@
 #include "formats/checkpoint.h"
 #include "models/pretrained.h"
 
-// What identifies a frozen model's weights, as hexadecimal digits.
+// Hashes that identify a frozen model's weights, as hexadecimal digits.
 struct identity {
 	char weights[17],
 		state[17]; // state: of the files; of a checkpoint 0, since its manifest has the hash

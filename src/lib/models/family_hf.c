@@ -11,7 +11,7 @@
 #include "models/hf_reader.h"
 #include "nn/decoder.h"
 
-// What transformers assumes for absent keys, by model_type (its classes of configurations, 5.24).
+// Defaults of absent keys by model_type, as in transformers' configuration classes (5.24).
 struct defaults {
 	const char *type;
 	int64_t vocab, embed, layers, heads;

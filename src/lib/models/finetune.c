@@ -13,11 +13,10 @@
 #include "models/adapter.h"
 #include "models/pretrained.h"
 #include "nn/layer.h"
-#include "nn/shard_layers.h"
+#include "nn/windows.h"
 #include "yoke-quant.h"
 
-// Is it a model that can be trained?
-static int check(const yoke_model *m, const char *call)
+int yk_pretrained_trains(const yoke_model *m, const char *call)
 {
 	if (!m)
 		return yk_fail(YOKE_EINVAL, "%s: the model is NULL", call);
@@ -35,7 +34,7 @@ int yoke_model_adapt(yoke_model *m, const struct yoke_lora_options *options)
 	struct yoke_lora_options o = { 0 };
 	struct yk_lora_layer *l;
 	size_t n;
-	int e = check(m, "model_adapt");
+	int e = yk_pretrained_trains(m, "model_adapt");
 	if (e == 0)
 		e = yk_sized_take(&o, sizeof o, options, "model_adapt", "yoke_lora_options");
 	if (e < 0)
@@ -64,7 +63,7 @@ int yoke_model_adapt(yoke_model *m, const struct yoke_lora_options *options)
 
 int yoke_model_load_adapter(yoke_model *m, const char *folder)
 {
-	int e = check(m, "model_load_adapter");
+	int e = yk_pretrained_trains(m, "model_load_adapter");
 	if (e == 0 && !folder)
 		e = yk_fail(YOKE_EINVAL, "model_load_adapter: the folder is NULL");
 	if (e < 0)
@@ -153,7 +152,7 @@ static int set_weight(const yoke_model *m, int i, void *host)
 int yoke_model_merge_adapter(yoke_model *m)
 {
 	struct yk_adapter x = { 0 };
-	int e = check(m, "model_merge_adapter");
+	int e = yk_pretrained_trains(m, "model_merge_adapter");
 	if (e < 0)
 		return e;
 	if (!m->is.net->adapters)
@@ -195,7 +194,7 @@ static const struct yoke_module_class class = {
 
 yoke_module *yoke_model_module(yoke_model *m)
 {
-	if (check(m, "model_module") < 0)
+	if (yk_pretrained_trains(m, "model_module") < 0)
 		return NULL;
 	const struct yk_network *net = m->is.net;
 	if (!net->adapters && !m->is.variables) {
@@ -234,16 +233,9 @@ int yoke_model_mode(yoke_model *m, int training)
 	return 0;
 }
 
-// Field i of packed windows: [B,T].
-static yoke_tensor *field(yoke_tensor *windows, int64_t i)
-{
-	const int64_t dims[] = { yoke_dim(windows, 0), yoke_dim(windows, 2) };
-	return yoke_reshape(yoke_slice(windows, 1, i, i + 1, 1), 2, dims);
-}
-
 yoke_tensor *yoke_model_loss(yoke_model *m, yoke_tensor *windows)
 {
-	if (check(m, "model_loss") < 0 || yk_given_as(windows, "model_loss", "windows") < 0)
+	if (yk_pretrained_trains(m, "model_loss") < 0 || yk_given_as(windows, "model_loss", "windows") < 0)
 		return NULL;
 	struct yk_network *net = m->is.net;
 	const int rank = yoke_rank(windows);
@@ -260,11 +252,7 @@ yoke_tensor *yoke_model_loss(yoke_model *m, yoke_tensor *windows)
 		return NULL;
 	}
 	net->trains = m->trains;
-	yoke_tensor *loss =
-		packed ? yk_network_packed_loss(net, field(windows, 0), field(windows, 1),
-						field(windows, 2), 0) :
-			 net->model->loss(net, yoke_slice(windows, 1, 0, tokens, 1),
-					  yoke_slice(windows, 1, 1, tokens + 1, 1), 0);
+	yoke_tensor *loss = yk_windows_loss(net, windows, 0);
 	net->trains = false;
 	return loss;
 }

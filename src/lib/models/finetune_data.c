@@ -55,11 +55,9 @@ static struct yk_tokenizer *tokenizer_of(yoke_model *m, const struct yoke_text_o
 static int check(const yoke_model *m, const char *paths, const struct yoke_text_options *o)
 {
 	const int64_t context = m->is.net->shape.context;
-	if (m->is.family->encoder)
-		return yk_fail(YOKE_EUNSUPPORTED,
-			       "model_dataset: %s is an encoder, which predicts no tokens: it "
-			       "cannot be trained",
-			       m->path);
+	const int e = yk_pretrained_trains(m, "model_dataset");
+	if (e < 0)
+		return e;
 	if (o->text && o->ids)
 		return yk_fail(YOKE_EINVAL,
 			       "model_dataset: a text and ids are given; give one of them");

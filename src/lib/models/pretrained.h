@@ -36,6 +36,8 @@ struct yk_embedding {
 // Reads them; defaults if the files have none.  prompt: as prompt_name of yoke_embed_options.
 int yk_embedding_of(const char *path, const char *prompt, struct yk_embedding *);
 
+// Can the model be trained?  EINVAL: it is NULL; EUNSUPPORTED: an encoder.
+int yk_pretrained_trains(const yoke_model *, const char *call);
 // Is this a GGUF file, or a folder with a config.json?
 bool yk_pretrained_is(const char *path);
 // The shape of its network, from the configuration alone.  context as in yoke_model_options.

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "models/hf_reader.h"
 
-// What the members of rope_scaling or rope_parameters are read with.
+// Reads the members of rope_scaling or rope_parameters.
 struct rope_reader {
 	struct yk_hf_reader in; // its members
 	const struct yk_hf_reader *config;

@@ -21,7 +21,7 @@ int yk_decoder_parse(const json_t *model, const char *what, struct yk_decoder *t
 // The frequencies [D/2] in radians per token.
 void yk_rope_frequencies(const struct yk_rope *, int64_t head_dim, float *to);
 
-// What the layers of one forward pass share, for one sequence or, without a cache, for all.
+// Tensors that all layers of one forward pass use, for one sequence or, without a cache, for all.
 struct yk_decoder_positions {
 	struct yk_decoder_view {
 		yoke_tensor *cosine, *sine; // [T,D/2], or [B T,D/2] if rows differ; NULL: no RoPE
