@@ -6,6 +6,7 @@
 #include <jansson.h>
 #include <sys/stat.h>
 
+#include "report/plots.h"
 #include "report/svg.h"
 #include "runs/flat.h"
 #include "runs/read.h"
@@ -194,7 +195,9 @@ static void run(bool exact)
 	// of each range of steps the minimum and the maximum
 	enum { POINTS = 100 };
 	double x[POINTS], y[POINTS];
-	size_t n = yk_view_series(v, t, l, YK_VIEW_BY_STEP, 1000, 7999, POINTS, x, y);
+	const struct yk_view_range steps = { YK_VIEW_BY_STEP, 1000, 7999, POINTS, 0 };
+	const struct yk_view_range seconds = { YK_VIEW_BY_SECONDS, 0, 19, POINTS, 0 };
+	size_t n = yk_view_series(v, t, l, &steps, x, y);
 	bad = 0;
 	for (size_t i = 0; i < n; i++)
 		bad += y[i] != loss[(size_t)x[i]] || x[i] < 1000 || x[i] > 7999 || (i && x[i] < x[i - 1]);
@@ -213,8 +216,25 @@ static void run(bool exact)
 		bad += found < 2;
 	}
 	ok(n <= POINTS && !bad, "%zu points show the minimum and maximum of each range", n);
-	n = yk_view_series(v, t, r, YK_VIEW_BY_SECONDS, 0, 19, POINTS, x, y);
+	n = yk_view_series(v, t, r, &seconds, x, y);
 	ok(n == 10 && x[0] == 1 && x[9] == 19, "a short series shows all points");
+	// the running mean over all rows from the first one, in any range and at any number of points
+	static double mean[ROWS];
+	double sum = 0, weight = 0;
+	for (int i = 0; i < ROWS; i++) {
+		sum = 0.9 * sum + 0.1 * (exact ? loss[i] : (double)(float)loss[i]);
+		weight = 0.9 * weight + 0.1;
+		mean[i] = sum / weight;
+	}
+	bad = 0;
+	for (int k = 0; k < 3; k++) {
+		const struct yk_view_range range = { YK_VIEW_BY_STEP, k ? 5000 : 0, k == 2 ? 5040 : ROWS, POINTS, 0.9 };
+		n = yk_view_series(v, t, l, &range, x, y);
+		bad += n < 41;
+		for (size_t i = 0; i < n; i++)
+			bad += fabs(y[i] - mean[(size_t)x[i]]) > 1e-12 * mean[(size_t)x[i]];
+	}
+	ok(!bad, "smoothing runs over all rows: a part of a curve equals the whole curve there");
 	// another file in its place
 	uint32_t generation = v->generation;
 	fclose(f);
@@ -303,9 +323,76 @@ static void plot(enum yk_scale sx, enum yk_scale sy)
 	free(svg);
 }
 
+// ---- curves of devices ----
+
+static void write_to(const char *name, const char *text)
+{
+	FILE *f = append(name, "w");
+	fputs(text, f);
+	fclose(f);
+}
+
+static struct yk_view *run_with(const char *telemetry, const char *of_rank_1)
+{
+	struct yk_view *v = NULL;
+	snprintf(folder, sizeof folder, "%s/devices.%ld", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp", (long)getpid());
+	mkdir(folder, 0777);
+	write_to("metrics.jsonl", "{\"step\":1,\"loss\":3,\"stage\":\"train\",\"time\":10}\n"
+				  "{\"step\":2,\"val_loss\":4,\"stage\":\"valid\",\"time\":12}\n");
+	write_to("telemetry.jsonl", telemetry);
+	write_to("telemetry.1.jsonl", of_rank_1);
+	yk_view_open(folder, false, &v);
+	return v;
+}
+
+static int curves_of(struct yk_view *const *v, int n, const char *name, struct yk_plot_made *m)
+{
+	const struct yk_plot_ask ask = { .from = -INFINITY, .to = INFINITY, .points = 100, .smooth = 0.9 };
+	struct yk_plot_kind kind;
+	return yk_plot_find(n, v, name, &kind) && yk_plot_make(n, v, &kind, &ask, m) == 0 ? m->plot.curves : -1;
+}
+
+static void devices(void)
+{
+	static struct yk_plot_made m;
+	char command[8300];
+	struct yk_view *v = run_with("{\"time\":10,\"cpu\":1,\"process_cpu\":0.5,\"devices\":[{\"util\":0.25},{\"util\":0.5},{\"util\":0.75}],"
+				     "\"host\":{\"processors_allowed\":4}}\n",
+				     "{\"time\":11,\"devices\":[{\"util\":0.125}]}\n");
+	int n = v ? curves_of(&v, 1, "utilisation", &m) : -1;
+	double sum = 0;
+	bool same = false;
+	for (int i = 0; i < n; i++) {
+		sum += m.curve[i].y[0];
+		for (int k = 0; k < i; k++)
+			same |= m.curve[i].color == m.curve[k].color;
+	}
+	ok(n == 4 && sum == 1.625 && !same, "a curve for each of three devices and for that of rank 1, not for the host: %d, sum %g", n, sum);
+	yk_plot_drop(&m);
+	yk_view_close(v);
+	v = run_with("{\"time\":10,\"cpu\":1,\"process_cpu\":1.5,\"devices\":[{\"id\":\"cpu:0\"}],\"host\":{\"processors_allowed\":4}}\n", "");
+	n = v ? curves_of(&v, 1, "utilisation", &m) : -1;
+	ok(n == 1 && m.curve[0].y[0] == 0.375, "of a run on the CPU, the share of its processors that the run used");
+	yk_plot_drop(&m);
+	n = v ? curves_of(&v, 1, "loss", &m) : -1;
+	ok(n == 2 && m.curve[0].color == m.curve[1].color && m.curve[0].dash != m.curve[1].dash,
+	   "training and validation have one color and different dashes");
+	yk_plot_drop(&m);
+	struct yk_view *twice[2] = { v, v };
+	n = curves_of(twice, 2, "loss", &m);
+	ok(n == 4 && m.curve[0].color == m.curve[1].color && m.curve[2].color == m.curve[3].color &&
+	   m.curve[0].color != m.curve[2].color && m.curve[0].dash == m.curve[2].dash && m.curve[0].dash != m.curve[1].dash,
+	   "of two runs, too");
+	yk_plot_drop(&m);
+	yk_view_close(v);
+	snprintf(command, sizeof command, "rm -r '%s'", folder);
+	ok(system(command) == 0, "%s", command);
+}
+
 int main(void)
 {
 	tap_seed();
+	devices();
 	numbers();
 	lines();
 	run(true);

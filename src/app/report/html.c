@@ -100,10 +100,16 @@ static void plot(FILE *to, const json_t *p)
 			x[points + k] = json_number_value(json_array_get(ys, k));
 		}
 		curve[n++] = (struct yk_curve){ .name = string_of(c, "name"), .n = points, .x = x, .y = x + points,
-						.color = (int)json_integer_value(json_object_get(c, "color")) };
+						.color = (int)json_integer_value(json_object_get(c, "color")),
+						.dash = (int)json_integer_value(json_object_get(c, "dash")),
+						.legend = string_of(c, "legend"), .unlisted = !*string_of(c, "legend") };
 	}
-	const struct yk_plot q = { .name = string_of(p, "name"), .title = string_of(p, "title"), .x_label = string_of(p, "x"),
-				   .y_label = string_of(p, "y"), .curves = n, .curve = curve, .target = NAN };
+	struct yk_plot q = { .name = string_of(p, "name"), .title = string_of(p, "title"), .x_label = string_of(p, "x"),
+			     .x_unit = yk_unit_named(string_of(p, "x")), .y_label = string_of(p, "y"),
+			     .y_unit = yk_unit_named(string_of(p, "unit")), .curves = n, .curve = curve, .target = NAN };
+	json_array_foreach (json_object_get(p, "dashes"), i, c)
+		if (i < YK_SVG_DASHES)
+			q.dash_name[i] = json_string_value(c);
 	yk_svg_plot(to, &q);
 	for (int k = 0; k < n; k++)
 		free((void *)(uintptr_t)curve[k].x);

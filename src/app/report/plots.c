@@ -10,47 +10,114 @@
 
 #include "base/error.h"
 
+#define STEP "a logged step"
 #define TELEMETRY "a run with telemetry on a device that reports it"
 
 static const struct yk_plot_kind kinds[] = {
-	{ "loss", "Loss", "loss", YK_VIEW_BY_STEP, "a logged step", { { "train", "loss" }, { "valid", "val_loss" } } },
-	{ "learning_rate", "Learning rate", "lr", YK_VIEW_BY_STEP, "a logged step", { { "train", "lr" } } },
-	{ "grad_norm", "Gradient norm", "norm", YK_VIEW_BY_STEP, "a logged step", { { "train", "grad_norm" } } },
-	{ "tokens_per_s", "Tokens per second", "tokens/s", YK_VIEW_BY_STEP, "a logged step",
-	  { { "train", "tokens_per_s" } } },
-	{ "memory", "Memory", "bytes", YK_VIEW_BY_STEP, "a logged step",
-	  { { "train", "peak_bytes" }, { "memory", "pool_reserved" }, { "memory", "rss" } } },
-	{ "data_wait", "Total wait for data", "seconds", YK_VIEW_BY_STEP, "a logged step",
-	  { { "train", "data_wait_s" } } },
-	{ "loss_scale", "Loss scale", "scale", YK_VIEW_BY_STEP, "precision=fp16-mixed", { { "train", "scale" } } },
-	{ "utilisation", "Utilisation", "share", YK_VIEW_BY_SECONDS, TELEMETRY,
-	  { { "telemetry", "devices.0.util" }, { "telemetry", "devices.1.util" }, { "telemetry", "cpu" } } },
-	{ "resident", "Resident memory", "bytes", YK_VIEW_BY_SECONDS, TELEMETRY,
-	  { { "telemetry", "rss" }, { "telemetry", "devices.0.mem_used" }, { "telemetry", "devices.1.mem_used" } } },
-	{ "temperature", "Temperature", "°C", YK_VIEW_BY_SECONDS, TELEMETRY,
-	  { { "telemetry", "devices.0.temp_c" }, { "telemetry", "devices.1.temp_c" } } },
-	{ "power", "Power", "W", YK_VIEW_BY_SECONDS, TELEMETRY,
-	  { { "telemetry", "devices.0.power_w" }, { "telemetry", "devices.1.power_w" } } },
+	{ .name = "loss", .title = "Loss", .y_label = "loss", .why = STEP,
+	  .column = { { "train", "loss" }, { "valid", "val_loss" } } },
+	{ .name = "learning_rate", .title = "Learning rate", .y_label = "lr", .why = STEP, .exact = true,
+	  .column = { { "train", "lr" } } },
+	{ .name = "grad_norm", .title = "Gradient norm", .y_label = "norm", .why = STEP,
+	  .column = { { "train", "grad_norm" } } },
+	{ .name = "tokens_per_s", .title = "Tokens per second", .y_label = "tokens/s", .why = STEP,
+	  .column = { { "train", "tokens_per_s" } } },
+	{ .name = "memory", .title = "Memory", .y_label = "bytes", .unit = YK_UNIT_BYTES, .why = STEP, .exact = true,
+	  .column = { { "train", "peak_bytes" }, { "memory", "pool_reserved" }, { "memory", "rss" } } },
+	{ .name = "data_wait", .title = "Total wait for data", .y_label = "time", .unit = YK_UNIT_SECONDS, .why = STEP,
+	  .exact = true, .column = { { "train", "data_wait_s" } } },
+	{ .name = "loss_scale", .title = "Loss scale", .y_label = "scale", .why = "precision=fp16-mixed", .exact = true,
+	  .column = { { "train", "scale" } } },
+	{ .name = "utilisation", .title = "Utilisation", .y_label = "share of the device", .unit = YK_UNIT_SHARE,
+	  .axis = YK_VIEW_BY_SECONDS, .why = TELEMETRY,
+	  .column = { { "telemetry", "devices.*.util" },
+		      { "telemetry", "process_cpu", .per = "host.processors_allowed", .otherwise = true } } },
+	{ .name = "resident", .title = "Resident memory", .y_label = "bytes", .unit = YK_UNIT_BYTES,
+	  .axis = YK_VIEW_BY_SECONDS, .why = TELEMETRY, .exact = true,
+	  .column = { { "telemetry", "rss" }, { "telemetry", "devices.*.mem_used" } } },
+	{ .name = "temperature", .title = "Temperature", .y_label = "°C", .axis = YK_VIEW_BY_SECONDS, .why = TELEMETRY,
+	  .column = { { "telemetry", "devices.*.temp_c" }, { "telemetry", "host.temp_c", .otherwise = true } } },
+	{ .name = "power", .title = "Power", .y_label = "W", .axis = YK_VIEW_BY_SECONDS, .why = TELEMETRY,
+	  .column = { { "telemetry", "devices.*.power_w" } } },
 };
-enum { KINDS = sizeof kinds / sizeof *kinds, COLUMNS = 4 };
+enum { KINDS = sizeof kinds / sizeof *kinds, COLUMNS = sizeof kinds->column / sizeof *kinds->column };
 
-static bool has_column(int n, struct yk_view *const *v, const struct yk_plot_column *c)
+// A column of a run that becomes a curve.
+struct source {
+	const struct yk_view_table *table;
+	int column;
+	double per;     // divides its values
+	char label[64]; // "loss", or "device 2"
+};
+
+// The number in a name that matches a pattern with one '*'; -1: no match.
+static long number_in(const char *name, const char *pattern)
 {
-	for (int i = 0; i < n; i++) {
-		const struct yk_view_table *t = yk_view_table(v[i], c->stage);
-		int at = yk_view_column(t, c->column);
-		if (at >= 0 && t->column[at].count)
-			return true;
+	const char *star = strchr(pattern, '*');
+	const size_t head = (size_t)(star - pattern), digits = strncmp(name, pattern, head) ? 0 : strspn(name + head, "0123456789");
+	return digits && digits < 6 && !strcmp(name + head + digits, star + 1) ? strtol(name + head, NULL, 10) : -1;
+}
+
+static bool is_stage(const struct yk_view_table *t, const char *stage)
+{
+	const size_t n = strlen(stage);
+	return !strcmp(t->stage, stage) || (!strcmp(stage, "telemetry") && !strncmp(t->stage, "telemetry.", n + 1));
+}
+
+static void label(struct source *s, long device)
+{
+	const char *rank = strncmp(s->table->stage, "telemetry.", 10) ? "" : s->table->stage + 10;
+	char of[32] = "", which[32] = "";
+	if (*rank)
+		snprintf(of, sizeof of, "rank %.8s", rank);
+	if (device >= 0)
+		snprintf(which, sizeof which, "device %ld", device);
+	snprintf(s->label, sizeof s->label, "%s%s%.40s", of, *of ? " " : "",
+		 device >= 0 ? which : s->table->column[s->column].name);
+}
+
+// The columns of a run that belong to a plot.
+static int sources(const struct yk_view *v, const struct yk_plot_kind *k, struct source to[YK_PLOT_CURVES])
+{
+	int n = 0;
+	for (int i = 0; i < COLUMNS && k->column[i].stage; i++) {
+		const struct yk_plot_column *p = &k->column[i];
+		if (p->otherwise && n)
+			continue;
+		for (int t = 0; t < v->tables; t++) {
+			const struct yk_view_table *table = v->table[t];
+			const int per = p->per ? yk_view_column(table, p->per) : -1;
+			for (int c = 0; c < table->columns && is_stage(table, p->stage) && n < YK_PLOT_CURVES; c++) {
+				const char *name = table->column[c].name;
+				const long device = strchr(p->column, '*') ? number_in(name, p->column) : -1;
+				if (!table->column[c].count || (device < 0 && strcmp(name, p->column)))
+					continue;
+				to[n] = (struct source){ table, c, per >= 0 ? table->column[per].last : 1, "" };
+				label(&to[n++], device);
+			}
+		}
 	}
-	return false;
+	return n;
 }
 
 static bool has_numbers(int n, struct yk_view *const *v, const struct yk_plot_kind *k)
 {
-	for (int i = 0; i < COLUMNS && k->column[i].stage; i++)
-		if (has_column(n, v, &k->column[i]))
-			return true;
-	return false;
+	bool zeros;
+	return yk_plot_values(n, v, k, &zeros) > 0;
+}
+
+uint64_t yk_plot_values(int n, struct yk_view *const *v, const struct yk_plot_kind *k, bool *zeros)
+{
+	struct source s[YK_PLOT_CURVES];
+	uint64_t max = 0;
+	*zeros = true;
+	for (int i = 0; i < n; i++)
+		for (int c = sources(v[i], k, s) - 1; c >= 0; c--) {
+			const struct yk_view_column *column = &s[c].table->column[s[c].column];
+			max = column->count > max ? column->count : max;
+			*zeros &= column->min == 0 && column->max == 0;
+		}
+	return max;
 }
 
 static bool is_ours(const char *stage, const char *column)
@@ -70,7 +137,7 @@ static bool is_ours(const char *stage, const char *column)
 static void kind_of(const struct yk_view_table *t, int column, struct yk_plot_kind *to)
 {
 	*to = (struct yk_plot_kind){ .title = t->column[column].name, .y_label = "", .axis = YK_VIEW_BY_STEP,
-				     .why = "", .column = { { t->stage, t->column[column].name } } };
+				     .why = "", .column = { { .stage = t->stage, .column = t->column[column].name } } };
 	snprintf(to->name, sizeof to->name, "%.30s.%s", t->stage, t->column[column].name);
 }
 
@@ -107,48 +174,68 @@ bool yk_plot_find(int n, struct yk_view *const *v, const char *name, struct yk_p
 	return false;
 }
 
-// Exponential running mean with bias correction for the start (Kingma & Ba 2015).
-static void smooth(double share, size_t n, double *y)
+// The dashes of curves with this label, equal for all runs.
+static int dash_of(struct yk_plot_made *to, const char *text)
 {
-	double mean = 0, weight = 0;
-	for (size_t i = 0; i < n; i++) {
-		mean = share * mean + (1 - share) * y[i];
-		weight = share * weight + (1 - share);
-		y[i] = mean / weight;
-	}
+	int i = 0;
+	while (i < YK_SVG_DASHES - 1 && *to->dash_name[i] && strcmp(to->dash_name[i], text))
+		i++;
+	if (!*to->dash_name[i])
+		snprintf(to->dash_name[i], sizeof *to->dash_name, "%s", text);
+	return i;
+}
+
+// Appends a curve without points; of: number of runs in the plot.
+static struct yk_curve *add_curve(struct yk_plot_made *to, int of, const struct yk_view *v, const struct source *s, bool first)
+{
+	const int k = to->plot.curves++, dash = of > 1 ? dash_of(to, s->label) : 0;
+	const bool valid = !strcmp(s->table->stage, "valid");
+	if (of > 1)
+		snprintf(to->name[k], sizeof *to->name, "%.60s%s%s", v->name, dash ? " " : "", dash ? s->label : "");
+	else
+		snprintf(to->name[k], sizeof *to->name, "%s", s->label);
+	to->curve[k] = (struct yk_curve){ .name = to->name[k], .color = of > 1 || valid ? 0 : k,
+					  .dash = of > 1 ? dash : valid, .legend = of > 1 ? v->name : NULL,
+					  .unlisted = of > 1 && !first };
+	return &to->curve[k];
 }
 
 int yk_plot_make(int n, struct yk_view *const *v, const struct yk_plot_kind *k, const struct yk_plot_ask *ask,
 		 struct yk_plot_made *to)
 {
-	const size_t points = ask->points < 2 ? 2 : ask->points;
+	const struct yk_view_range range = { k->axis, ask->from, ask->to, ask->points < 2 ? 2 : ask->points,
+					     k->exact ? 0 : ask->smooth };
+	struct source s[YK_PLOT_CURVES];
 	*to = (struct yk_plot_made){
-		.plot = { .name = k->name, .title = k->title, .y_label = k->y_label, .target = NAN,
+		.plot = { .name = k->name, .title = k->title, .y_label = k->y_label, .y_unit = k->unit, .target = NAN,
 			  .x_label = k->axis == YK_VIEW_BY_STEP ? "step" : "seconds",
+			  .x_unit = k->axis == YK_VIEW_BY_STEP ? YK_UNIT_NONE : YK_UNIT_SECONDS,
 			  .y = ask->log ? YK_SCALE_LOG10 : YK_SCALE_LINEAR },
 	};
-	to->numbers = malloc(2 * YK_PLOT_CURVES * points * sizeof(double));
+	to->numbers = malloc(2 * YK_PLOT_CURVES * range.points * sizeof(double));
 	if (!to->numbers)
 		return yk_fail(YOKE_ENOMEM, "out of memory for a plot");
-	int made = 0;
-	for (int i = 0; i < n; i++)
-		for (int c = 0; c < COLUMNS && k->column[c].stage && made < YK_PLOT_CURVES; c++) {
-			const struct yk_view_table *t = yk_view_table(v[i], k->column[c].stage);
-			double *x = to->numbers + 2 * points * (size_t)made, *y = x + points;
-			size_t got = yk_view_series(v[i], t, yk_view_column(t, k->column[c].column), k->axis,
-						    ask->from, ask->to, points, x, y);
+	for (int i = 0; i < n; i++) {
+		const int columns = sources(v[i], k, s);
+		bool first = !ask->plain;
+		for (int c = 0; c < columns && to->plot.curves < YK_PLOT_CURVES; c++) {
+			double *x = to->numbers + 2 * range.points * (size_t)to->plot.curves, *y = x + range.points;
+			const size_t got = yk_view_series(v[i], s[c].table, s[c].column, &range, x, y);
 			if (!got)
 				continue;
-			if (ask->smooth > 0)
-				smooth(ask->smooth, got, y);
-			snprintf(to->name[made], sizeof *to->name, "%.60s%s%s", n > 1 ? v[i]->name : "",
-				 n > 1 && c ? " " : "", n > 1 && !c ? "" : k->column[c].column);
-			to->curve[made] = (struct yk_curve){ .name = to->name[made], .color = n > 1 ? i + 3 * c : c,
-							     .n = got, .x = x, .y = y };
-			made++;
+			for (size_t p = 0; p < got && s[c].per > 0; p++)
+				y[p] /= s[c].per;
+			struct yk_curve *curve = add_curve(to, n, v[i], &s[c], first);
+			curve->color = n > 1 ? (ask->color ? ask->color[i] : i) : curve->color;
+			curve->n = got;
+			curve->x = x;
+			curve->y = y;
+			first = false;
 		}
-	to->plot.curves = made;
+	}
 	to->plot.curve = to->curve;
+	for (int i = 0; i < YK_SVG_DASHES && *to->dash_name[i] && *to->dash_name[1]; i++)
+		to->plot.dash_name[i] = to->dash_name[i];
 	return 0;
 }
 

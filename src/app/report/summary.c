@@ -356,12 +356,18 @@ static json_t *plots(int n, struct yk_view *const *v)
 				yk_snprintf(number_of, sizeof number_of, "%.9g", m.curve[c].y[k]);
 				json_array_append_new(y, json_real(yk_strtod(number_of, NULL)));
 			}
-			json_array_append_new(curves, json_pack("{s:o, s:i, s:o, s:o}", "name", text(m.curve[c].name),
-								"color", m.curve[c].color, "x", x, "y", y));
+			const struct yk_curve *curve = &m.curve[c];
+			json_array_append_new(curves, json_pack("{s:o, s:i, s:i, s:o, s:o, s:o}", "name", text(curve->name),
+								"color", curve->color, "dash", curve->dash, "legend",
+								text(curve->unlisted ? "" : curve->legend ? curve->legend : curve->name),
+								"x", x, "y", y));
 		}
-		json_array_append_new(list, json_pack("{s:s, s:o, s:s, s:s, s:o}", "name", kind[i].name, "title",
-						      text(kind[i].title), "x", m.plot.x_label, "y",
-						      m.plot.y_label, "curves", curves));
+		json_t *dashes = json_array();
+		for (int d = 0; d < YK_SVG_DASHES && m.plot.dash_name[d]; d++)
+			json_array_append_new(dashes, text(m.plot.dash_name[d]));
+		json_array_append_new(list, json_pack("{s:s, s:o, s:s, s:s, s:s, s:o, s:o}", "name", kind[i].name, "title",
+						      text(kind[i].title), "x", m.plot.x_label, "y", m.plot.y_label, "unit",
+						      yk_unit_name(m.plot.y_unit), "dashes", dashes, "curves", curves));
 		yk_plot_drop(&m);
 	}
 	return list;

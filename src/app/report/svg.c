@@ -10,14 +10,16 @@
 #include "base/number.h"
 #include "base/scan.h"
 
-enum { WIDTH = 720, HEIGHT = 300, LEFT = 64, RIGHT = 14, TOP = 30, BOTTOM = 44, TICKS = 24, COLORS = 8,
-       LEGEND_ROW = 16 };
+enum { WIDTH = 720, HEIGHT = 300, LEFT = 64, RIGHT = 14, TOP = 30, BOTTOM = 44, TICKS = 24, LEGEND_ROW = 16,
+       ENTRIES = 64 };
 
-static const char *const color[COLORS] = { "#3b82c4", "#d9822b", "#3f9f5f", "#c4453b",
-					   "#8a63b8", "#8c6d46", "#c060a0", "#6b7785" };
+// Any two differ by 20 (CIEDE2000), and each has a contrast of 3 to white and to dark pages.
+static const char *const color[YK_SVG_COLORS] = { "#3b82c4", "#d17a20", "#3f9f5f", "#c4453b", "#8a63b8", "#05a5a9", "#ff42d2", "#5a6e1a", "#ac888c", "#c7006d", "#a59610", "#798078" };
+static const char *const dash[YK_SVG_DASHES] = { "", "6 4", "1.5 3.5", "7 3 1.5 3" };
 
 struct axis {
 	enum yk_scale scale;
+	enum yk_unit unit;
 	double min, max; // range of the axis in data values
 	double from, to;    // pixels of `min` and `max`
 	int ticks;
@@ -60,6 +62,21 @@ void yk_xml_text(FILE *to, const char *s)
 
 // ---- axes ----
 
+static const char *const unit_name[] = { "", "bytes", "seconds", "share" };
+
+const char *yk_unit_name(enum yk_unit u)
+{
+	return unit_name[u];
+}
+
+enum yk_unit yk_unit_named(const char *name)
+{
+	int u = YK_UNIT_SHARE;
+	while (u > YK_UNIT_NONE && strcmp(name, unit_name[u]))
+		u--;
+	return (enum yk_unit)u;
+}
+
 static bool shows(enum yk_scale s, double v)
 {
 	return isfinite(v) && (s == YK_SCALE_LINEAR || v > 0);
@@ -91,6 +108,19 @@ static double step_of(double range, int n)
 {
 	double raw = range / n, ten = pow(10, floor(log10(raw))), x = raw / ten;
 	return ten * (x <= 1 ? 1 : x <= 2 ? 2 : x <= 5 ? 5 : 10);
+}
+
+// A step of whole seconds, minutes, hours or days, or a power of two of bytes.
+static double step_in(enum yk_unit unit, double range, int n)
+{
+	static const double clock[] = { 1,   2,    5,    10,   15,   30,    60,    120,   300,
+					600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400 };
+	if (unit == YK_UNIT_BYTES)
+		return exp2(ceil(log2(range / n)));
+	for (size_t i = 0; unit == YK_UNIT_SECONDS && range / n > 0.5 && i < sizeof clock / sizeof *clock; i++)
+		if (clock[i] >= range / n)
+			return clock[i];
+	return unit == YK_UNIT_SECONDS && range / n > 0.5 ? 86400 * step_of(range / 86400, n) : step_of(range, n);
 }
 
 static void add_tick(struct axis *a, double v)
@@ -128,28 +158,40 @@ static void settle(struct axis *a, int ticks)
 		a->min -= room;
 		a->max += room;
 	}
-	double step = step_of(a->max - a->min, ticks);
+	double step = step_in(a->unit, a->max - a->min, ticks);
 	for (double k = ceil(a->min / step - 1e-9); k * step <= a->max * (1 + 1e-12) + 1e-9 * step && a->ticks < TICKS; k++)
 		add_tick(a, k * step);
 }
 
-// Formats e.g. "1.5M"; small numbers keep all digits of a tick.
-static void number(char to[32], double v)
+struct unit {
+	double from, size; // from this value on, values are written as multiples of `size`
+	const char *name;
+};
+
+// The last unit of a list that is not above a value; lists end with an empty name.
+static const struct unit *unit_of(const struct unit *list, double value)
 {
-	static const struct {
-		double unit;
-		const char *name;
-	} units[] = { { 1e15, "P" }, { 1e12, "T" }, { 1e9, "G" }, { 1e6, "M" }, { 1e4, "" } };
-	double size = fabs(v);
-	for (size_t i = 0; i < 4; i++)
-		if (size >= units[i].unit) {
-			yk_snprintf(to, 32, "%.4g%s", v / units[i].unit, units[i].name);
-			return;
-		}
-	if (size >= units[4].unit)
-		yk_snprintf(to, 32, "%.4gk", v / 1e3);
-	else
-		yk_snprintf(to, 32, "%.4g", size < 1e-300 ? 0 : v);
+	while (list[1].name && value >= list[1].from)
+		list++;
+	return list;
+}
+
+// Formats the value of a tick, e.g. "1.5M" or "1.5 MiB"; small numbers keep all their digits.
+static void number(char to[32], const struct axis *a, double v)
+{
+	static const struct unit plain[] = { { 0, 1, "" },     { 1e4, 1e3, "k" },   { 1e6, 1e6, "M" }, { 1e9, 1e9, "G" },
+					     { 1e12, 1e12, "T" }, { 1e15, 1e15, "P" }, { 0, 0, NULL } };
+	static const struct unit bytes[] = { { 0, 1, " B" },		 { 0x1p10, 0x1p10, " KiB" }, { 0x1p20, 0x1p20, " MiB" },
+					     { 0x1p30, 0x1p30, " GiB" }, { 0x1p40, 0x1p40, " TiB" }, { 0, 0, NULL } };
+	static const struct unit seconds[] = { { 0, 1e-6, " µs" }, { 1e-3, 1e-3, " ms" }, { 1, 1, " s" }, { 120, 60, " min" },
+					       { 7200, 3600, " h" }, { 172800, 86400, " d" }, { 0, 0, NULL } };
+	static const struct unit share[] = { { 0, 0.01, " %" }, { 0, 0, NULL } };
+	static const struct unit *const units[] = { plain, bytes, seconds, share };
+	// times on an axis have one unit, other numbers each have theirs
+	const double size = a->unit == YK_UNIT_SECONDS && a->scale == YK_SCALE_LINEAR ? fmax(fabs(a->min), fabs(a->max)) : fabs(v);
+	const struct unit *u = unit_of(units[a->unit], size);
+	const bool zero = fabs(v) < 1e-300 || fabs(v) < 1e-12 * size;
+	yk_snprintf(to, 32, "%.4g%s", zero ? 0 : v / u->size, zero && a->unit != YK_UNIT_SECONDS && a->unit != YK_UNIT_SHARE ? "" : u->name);
 }
 
 // ---- elements ----
@@ -166,12 +208,12 @@ static void axes(struct plot *x)
 		yk_fprintf(to, "<path d=\"M%.1f %dV%d\"/>", pixel(&x->x, x->x.tick[i]), TOP, x->bottom);
 	fprintf(to, "</g>\n<g class=\"ticks\" fill=\"currentColor\" fill-opacity=\"0.75\" font-size=\"11\">");
 	for (int i = 0; i < x->y.ticks; i++) {
-		number(text, x->y.tick[i]);
+		number(text, &x->y, x->y.tick[i]);
 		yk_fprintf(to, "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%s</text>", LEFT - 6,
 			pixel(&x->y, x->y.tick[i]) + 4, text);
 	}
 	for (int i = 0; i < x->x.ticks && !p->categories; i++) {
-		number(text, x->x.tick[i]);
+		number(text, &x->x, x->x.tick[i]);
 		yk_fprintf(to, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%s</text>",
 			pixel(&x->x, x->x.tick[i]), x->bottom + 16, text);
 	}
@@ -210,8 +252,10 @@ static void line(struct plot *x, const struct yk_curve *c)
 {
 	bool down = false, alone = false;
 	fprintf(x->to, "<path class=\"curve c%d\" fill=\"none\" stroke=\"%s\" stroke-width=\"1.5\" "
-		"stroke-linejoin=\"round\" stroke-linecap=\"round\"%s", c->color % COLORS, color[c->color % COLORS],
-		c->color / COLORS % 2 ? " stroke-dasharray=\"5 3\"" : "");
+		"stroke-linejoin=\"round\" stroke-linecap=\"%s\"", c->color % YK_SVG_COLORS, color[c->color % YK_SVG_COLORS],
+		c->dash ? "butt" : "round");
+	if (c->dash)
+		fprintf(x->to, " stroke-dasharray=\"%s\"", dash[c->dash % YK_SVG_DASHES]);
 	data(x, c);
 	fprintf(x->to, " d=\"");
 	for (size_t i = 0; i < c->n; i++) {
@@ -230,7 +274,7 @@ static void line(struct plot *x, const struct yk_curve *c)
 
 static void points(struct plot *x, const struct yk_curve *c)
 {
-	fprintf(x->to, "<g class=\"points c%d\" fill=\"%s\" stroke=\"none\"", c->color % COLORS, color[c->color % COLORS]);
+	fprintf(x->to, "<g class=\"points c%d\" fill=\"%s\" stroke=\"none\"", c->color % YK_SVG_COLORS, color[c->color % YK_SVG_COLORS]);
 	data(x, c);
 	fprintf(x->to, ">");
 	for (size_t i = 0; i < c->n; i++) {
@@ -256,7 +300,7 @@ static void bars(struct plot *x, const struct yk_curve *c, int number_of, int of
 	double zero = pixel(&x->y, fmax(x->y.min, fmin(0, x->y.max)));
 	if (x->y.scale != YK_SCALE_LINEAR)
 		zero = x->y.from;
-	fprintf(x->to, "<g class=\"bars c%d\" fill=\"%s\" stroke=\"none\"", c->color % COLORS, color[c->color % COLORS]);
+	fprintf(x->to, "<g class=\"bars c%d\" fill=\"%s\" stroke=\"none\"", c->color % YK_SVG_COLORS, color[c->color % YK_SVG_COLORS]);
 	data(x, c);
 	fprintf(x->to, ">");
 	for (size_t i = 0; i < c->n; i++) {
@@ -270,58 +314,100 @@ static void bars(struct plot *x, const struct yk_curve *c, int number_of, int of
 	fprintf(x->to, "</g>\n");
 }
 
-// Width of a curve's entry in the legend.
-static double legend_width(const struct yk_curve *c)
+// ---- legend ----
+
+struct entry {
+	const char *text;
+	const struct yk_curve *curve; // NULL: explains dashes
+	int dash;
+	double width;
+};
+
+static double text_width(const char *s)
 {
-	return 6.4 * (double)strlen(c->name) + 26;
+	size_t n = 0;
+	for (; *s; s++)
+		n += ((unsigned char)*s & 0xc0) != 0x80; // characters, not bytes
+	return 6.6 * (double)n;
+}
+
+static int entries(const struct yk_plot *p, double room, struct entry to[ENTRIES])
+{
+	int n = 0;
+	for (int i = 0; i < p->curves && n < ENTRIES && p->curves > 1; i++) {
+		const struct yk_curve *c = &p->curve[i];
+		if (!c->unlisted)
+			to[n++] = (struct entry){ c->legend ? c->legend : c->name, c, c->dash, 0 };
+	}
+	for (int i = 0; i < YK_SVG_DASHES && n < ENTRIES && p->curves > 1; i++)
+		if (p->dash_name[i])
+			to[n++] = (struct entry){ p->dash_name[i], NULL, i, 0 };
+	for (int i = 0; i < n; i++)
+		to[i].width = fmin(text_width(to[i].text) + 32, room);
+	return n;
 }
 
 // Number of legend rows below the plot; 0: the legend fits beside the title.
-static int legend_rows(const struct plot *x)
+static int legend_rows(const struct plot *x, int n, const struct entry *e)
 {
+	const double room = x->width - RIGHT - LEFT;
 	double wide = 0, at = 0;
 	int rows = 1;
-	for (int i = 0; i < x->p->curves; i++) {
-		const double one = legend_width(&x->p->curve[i]);
-		wide += one;
-		rows += at > 0 && at + one > x->width - RIGHT - LEFT;
-		at = at > 0 && at + one > x->width - RIGHT - LEFT ? one : at + one;
+	for (int i = 0; i < n; i++) {
+		wide += e[i].width;
+		rows += at > 0 && at + e[i].width > room;
+		at = at > 0 && at + e[i].width > room ? e[i].width : at + e[i].width;
 	}
-	return x->p->curves < 2 || wide <= x->width - RIGHT - LEFT - 7.5 * (double)strlen(x->p->title) ? 0 : rows;
+	return n == 0 || wide <= room - 1.2 * text_width(x->p->title) - 10 ? 0 : rows;
 }
 
-// Draws a curve's color and name; dashed curves have a hollow box.
-static void legend_entry(const struct plot *x, const struct yk_curve *c, double at, double top)
+// Draws a sample of the line and its name, which is shortened to the entry's width.
+static void legend_entry(const struct plot *x, const struct entry *e, double at, double top)
 {
-	const bool hollow = c->color >= COLORS;
-	yk_fprintf(x->to, "<rect class=\"c%d\" x=\"%.1f\" y=\"%.1f\" width=\"%d\" height=\"%d\" rx=\"2\" fill=\"%s\"", c->color % COLORS,
-		at + hollow, top + hollow, hollow ? 8 : 10, hollow ? 8 : 10, hollow ? "none" : color[c->color % COLORS]);
-	if (hollow)
-		fprintf(x->to, " stroke=\"%s\" stroke-width=\"2\"", color[c->color % COLORS]);
-	yk_fprintf(x->to, "/><text x=\"%.1f\" y=\"%.1f\">", at + 14, top + 9);
-	yk_xml_text(x->to, c->name);
+	const int c = e->curve ? e->curve->color % YK_SVG_COLORS : 0;
+	char text[160];
+	size_t n = strlen(e->text);
+	snprintf(text, sizeof text, "%s", e->text);
+	for (n = n < sizeof text - 4 ? n : sizeof text - 4; n && text_width(text) > e->width - 30;) {
+		while (n && ((unsigned char)e->text[--n] & 0xc0) == 0x80)
+			;
+		snprintf(text, sizeof text, "%.*s…", (int)n, e->text);
+	}
+	if (e->curve && e->curve->mark != YK_MARK_LINE) {
+		yk_fprintf(x->to, "<rect class=\"c%d\" x=\"%.1f\" y=\"%.1f\" width=\"10\" height=\"10\" rx=\"2\" fill=\"%s\"/>", c,
+			   at + 8, top, color[c]);
+	} else {
+		yk_fprintf(x->to, "<path d=\"M%.1f %.1fh18\" stroke-width=\"2.5\" stroke=\"%s\"", at, top + 5,
+			   e->curve ? color[c] : "currentColor");
+		if (e->curve)
+			fprintf(x->to, " class=\"c%d\"", c);
+		if (e->dash)
+			fprintf(x->to, " stroke-dasharray=\"%s\"", dash[e->dash % YK_SVG_DASHES]);
+		fprintf(x->to, "/>");
+	}
+	yk_fprintf(x->to, "<text x=\"%.1f\" y=\"%.1f\">", at + 22, top + 9);
+	yk_xml_text(x->to, text);
 	fprintf(x->to, "</text>");
 }
 
 // Draws the legend right to left above the plot, or left to right in rows below it.
-static void legend(const struct plot *x, int rows)
+static void legend(const struct plot *x, int n, const struct entry *e, int rows)
 {
 	double at = rows ? LEFT : x->width - RIGHT, top = rows ? x->height - rows * LEGEND_ROW : 10;
-	if (x->p->curves < 2)
+	if (!n)
 		return;
 	fprintf(x->to, "<g class=\"legend\" font-size=\"11\" fill=\"currentColor\">");
-	for (int i = x->p->curves - 1; i >= 0 && !rows; i--) {
-		at -= legend_width(&x->p->curve[i]);
-		legend_entry(x, &x->p->curve[i], at, top);
+	for (int i = n - 1; i >= 0 && !rows; i--) {
+		at -= e[i].width;
+		legend_entry(x, &e[i], at, top);
 	}
-	for (int i = 0; i < x->p->curves && rows; i++) {
-		const double one = legend_width(&x->p->curve[i]);
-		if (at > LEFT && at + one > x->width - RIGHT) {
+	for (int i = 0; i < n && rows; i++) {
+		if (at > LEFT && at + e[i].width > x->width - RIGHT) {
 			at = LEFT;
 			top += LEGEND_ROW;
 		}
-		legend_entry(x, &x->p->curve[i], at, top);
-		at += one;
+		legend_entry(x, &e[i], at, top);
+		at += e[i].width;
 	}
 	fprintf(x->to, "</g>\n");
 }
@@ -367,15 +453,18 @@ void yk_svg_plot(FILE *to, const struct yk_plot *p)
 	struct plot x = { .p = p, .to = to, .width = p->width ? p->width : WIDTH,
 			  .height = p->height ? p->height : HEIGHT };
 	int drawn = 0, of = 0;
-	const int rows = legend_rows(&x);
+	struct entry list[ENTRIES];
+	const int listed = entries(p, x.width - RIGHT - LEFT, list), rows = legend_rows(&x, listed, list);
 	x.bottom = x.height - BOTTOM;
 	x.height += rows * LEGEND_ROW;
-	x.x = (struct axis){ .scale = p->x, .min = NAN, .max = NAN, .from = LEFT, .to = x.width - RIGHT };
-	x.y = (struct axis){ .scale = p->y, .min = NAN, .max = NAN, .from = x.bottom, .to = TOP };
+	x.x = (struct axis){ .scale = p->x, .unit = p->x_unit, .min = NAN, .max = NAN, .from = LEFT, .to = x.width - RIGHT };
+	x.y = (struct axis){ .scale = p->y, .unit = p->y_unit, .min = NAN, .max = NAN, .from = x.bottom, .to = TOP };
 	find_range(&x);
 	static const char *const scale[] = { "linear", "log10", "log2" };
 	fprintf(to, "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"plot\" role=\"img\" viewBox=\"0 0 %d %d\" "
-		"font-family=\"system-ui, sans-serif\" data-name=\"", x.width, x.height);
+		"font-family=\"system-ui, sans-serif\" aria-label=\"", x.width, x.height);
+	yk_xml_text(to, p->title);
+	fprintf(to, "\" data-name=\"");
 	yk_xml_text(to, p->name);
 	yk_fprintf(to, "\" data-x=\"%s\" data-y=\"%s\" data-x0=\"%.17g\" data-x1=\"%.17g\" data-y0=\"%.17g\" "
 		"data-y1=\"%.17g\" data-left=\"%g\" data-right=\"%g\" data-bottom=\"%g\" data-top=\"%g\">\n",
@@ -393,6 +482,6 @@ void yk_svg_plot(FILE *to, const struct yk_plot *p)
 	if (!isnan(p->target) && shows(p->y, p->target))
 		yk_fprintf(to, "<path class=\"target\" stroke=\"currentColor\" stroke-dasharray=\"4 4\" "
 			"d=\"M%d %.2fH%d\"/>\n", LEFT, pixel(&x.y, p->target), x.width - RIGHT);
-	legend(&x, rows);
+	legend(&x, listed, list, rows);
 	fprintf(to, "</svg>\n");
 }

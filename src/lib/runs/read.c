@@ -589,61 +589,97 @@ const char *yk_view_state_name(enum yk_view_state s)
 
 // ---- curves ----
 
-size_t yk_view_series(const struct yk_view *v, const struct yk_view_table *t, int column, enum yk_view_axis axis,
-		      double from, double to, size_t points, double *x, double *y)
+// Exponential running mean with bias correction for the start (Kingma & Ba 2015).
+struct mean {
+	double keep, sum, weight;
+};
+
+static double mean_of(struct mean *m, double x)
 {
-	const double began = t && t->rows ? yk_view_time(t, 0) : 0;
-	size_t n = 0, inside = 0, parts = points / 2 ? points / 2 : 1;
+	m->sum = m->keep * m->sum + (1 - m->keep) * x;
+	m->weight = m->keep * m->weight + (1 - m->keep);
+	return m->keep > 0 ? m->sum / m->weight : x;
+}
+
+static double x_of(const struct yk_view_table *t, enum yk_view_axis axis, size_t row)
+{
+	return axis == YK_VIEW_BY_STEP ? (double)yk_view_step(t, row) : yk_view_time(t, row) - yk_view_time(t, 0);
+}
+
+// The lowest and the highest value of an interval, with their rows.
+struct extremes {
+	bool any;
+	size_t interval, row[2];
+	double x[2], y[2];
+};
+
+static void extend(struct extremes *e, size_t row, double x, double y)
+{
+	for (int k = 0; k < 2; k++)
+		if (!e->any || (k ? y > e->y[1] : y < e->y[0])) {
+			e->row[k] = row;
+			e->x[k] = x;
+			e->y[k] = y;
+		}
+	e->any = true;
+}
+
+// Appends the extremes in row order.
+static size_t append(const struct extremes *e, size_t n, size_t points, double *x, double *y)
+{
+	const int first = e->row[1] < e->row[0];
+	if (!e->any)
+		return n;
+	for (int k = 0; k < (e->row[0] == e->row[1] ? 1 : 2) && n < points; k++, n++) {
+		x[n] = e->x[k ? !first : first];
+		y[n] = e->y[k ? !first : first];
+	}
+	return n;
+}
+
+size_t yk_view_series(const struct yk_view *v, const struct yk_view_table *t, int column, const struct yk_view_range *r,
+		      double *x, double *y)
+{
+	const size_t intervals = r->points / 2 ? r->points / 2 : 1;
+	size_t n = 0, inside = 0;
 	double min = INFINITY, max = -INFINITY;
 	if (!t || column < 0)
 		return 0;
-#define X_OF(row) (axis == YK_VIEW_BY_STEP ? (double)yk_view_step(t, row) : yk_view_time(t, row) - began)
 	for (size_t i = 0; i < t->rows; i++) {
-		double at = X_OF(i);
-		if (!(at >= from && at <= to) || isnan(yk_view_value(v, t, column, i)))
+		const double at = x_of(t, r->axis, i);
+		if (!(at >= r->from && at <= r->to) || isnan(yk_view_value(v, t, column, i)))
 			continue;
 		inside++;
 		min = fmin(min, at);
 		max = fmax(max, at);
 	}
-	const double width = max > min ? (max - min) / (double)parts : 1;
-	size_t part = SIZE_MAX, low = 0, high = 0;
-	for (size_t i = 0; i <= t->rows; i++) {
-		double at = i < t->rows ? X_OF(i) : NAN, value = i < t->rows ? yk_view_value(v, t, column, i) : NAN;
-		bool in = i < t->rows && at >= from && at <= to && !isnan(value);
-		if (i < t->rows && !in)
+	const double width = max > min ? (max - min) / (double)intervals : 1;
+	struct extremes e = { .any = false };
+	struct mean mean = { .keep = r->smooth };
+	for (size_t i = 0; i < t->rows; i++) {
+		const double at = x_of(t, r->axis, i), value = yk_view_value(v, t, column, i);
+		if (isnan(value))
 			continue;
-		if (in && inside <= points) {
+		const double shown = mean_of(&mean, value);
+		if (!(at >= r->from && at <= r->to))
+			continue;
+		if (inside <= r->points) {
 			x[n] = at;
-			y[n++] = value;
+			y[n++] = shown;
 			continue;
 		}
-		size_t now = in ? (size_t)((at - min) / width) : SIZE_MAX;
-		if (in && now >= parts)
-			now = parts - 1;
+		size_t interval = (size_t)((at - min) / width);
+		if (interval >= intervals)
+			interval = intervals - 1;
 		// lines may be out of order, so an interval may occur twice
-		if (part != SIZE_MAX && now != part) {
-			size_t one = low < high ? low : high, two = low < high ? high : low;
-			for (int k = 0; k < (one == two ? 1 : 2) && n < points; k++) {
-				size_t row = k ? two : one;
-				x[n] = X_OF(row);
-				y[n++] = yk_view_value(v, t, column, row);
-			}
-			part = SIZE_MAX;
+		if (e.any && interval != e.interval) {
+			n = append(&e, n, r->points, x, y);
+			e.any = false;
 		}
-		if (!in)
-			break;
-		if (part == SIZE_MAX) {
-			part = now;
-			low = high = i;
-		}
-		if (value < yk_view_value(v, t, column, low))
-			low = i;
-		if (value > yk_view_value(v, t, column, high))
-			high = i;
+		e.interval = interval;
+		extend(&e, i, at, shown);
 	}
-#undef X_OF
-	return n;
+	return append(&e, n, r->points, x, y);
 }
 
 void yk_view_position(const struct yk_view *v, char *to, size_t cap)

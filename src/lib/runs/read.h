@@ -91,8 +91,16 @@ const char *yk_view_state_name(enum yk_view_state);
 // Data of a curve, downsampled: the minimum and maximum of each of `points` / 2 intervals of the x
 // range, in row order.  Returns all values if there are no more than `points`.
 enum yk_view_axis { YK_VIEW_BY_STEP, YK_VIEW_BY_SECONDS }; // since the first line
-size_t yk_view_series(const struct yk_view *, const struct yk_view_table *, int column, enum yk_view_axis,
-		      double from, double to, size_t points, double *x, double *y);
+struct yk_view_range {
+	enum yk_view_axis axis;
+	double from, to; // of x
+	size_t points;
+	// 0 .. 1: weight of the previous value in a running mean. The mean starts at the first row,
+	// whatever `from` is, so that a part of a curve looks like the whole curve there.
+	double smooth;
+};
+size_t yk_view_series(const struct yk_view *, const struct yk_view_table *, int column,
+		      const struct yk_view_range *, double *x, double *y);
 
 // Formats the byte offset up to which each file was read, comma-separated: "1234,99".
 void yk_view_position(const struct yk_view *, char *to, size_t cap);
