@@ -3,8 +3,9 @@
 // MATRIX_K x 16. MATRIX is the elements' dtype: 3 (f16), 4 (bf16), 1 (f32 rounded to tf32), with
 // sums in f32; 5 (i8) and 6 (u8), with wrapping sums in i32.
 // Each item holds a part of the operands, loaded from tiles in local memory in which the steps of k
-// of a line (row of a, column of b) are adjacent and lines are `stride` elements apart; and
-// MATRIX_SUMS of the sums, at the positions given by matrix_row and matrix_column. The prologue
+// of a line (row of a, column of b) are adjacent and lines are `stride` elements apart, in the
+// turned form lines are adjacent and steps are apart; and MATRIX_SUMS of the sums, at the positions
+// given by matrix_row and matrix_column. A tile and its stride are aligned to 16 bytes. The prologue
 // defines these functions where the processor has instructions for it (MATRIX_UNITS). Otherwise the
 // loops below read the tiles during the multiplication, so tiles must not change between load and
 // multiply.
@@ -89,13 +90,18 @@ FN struct matrix_part matrix_b(LOCAL_POINTER const matrix_element *from, int str
 	return matrix_a(from, stride, lane);
 }
 
-FN struct matrix_part matrix_b_turned(LOCAL_POINTER const matrix_element *from, int stride, int lane)
+FN struct matrix_part matrix_a_turned(LOCAL_POINTER const matrix_element *from, int stride, int lane)
 {
 	struct matrix_part p;
 	p.from = from;
 	p.line = 1;
 	p.step = stride;
 	return p;
+}
+
+FN struct matrix_part matrix_b_turned(LOCAL_POINTER const matrix_element *from, int stride, int lane)
+{
+	return matrix_a_turned(from, stride, lane);
 }
 
 FN void matrix_multiply(struct matrix_sums *sums, const struct matrix_part *a, const struct matrix_part *b, int lane)

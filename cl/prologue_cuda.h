@@ -167,6 +167,37 @@ FN void quad_store(const uint *from, void *to)
 }
 // from local memory
 FN void quad_move(const void *from, void *to) { *(quad *)to = *(const quad *)from; }
+// Copies to local memory that may run while the items compute. quad_copy copies the first `bytes`
+// (0..16) bytes of a quad and fills the rest with zeros; both addresses are aligned to 16.
+// COPIES_COMMIT closes a group of the item's copies, COPIES_WAIT(n) waits until at most n of its
+// latest groups are in flight; the other items see the copies after a BARRIER. Without
+// ASYNC_COPIES, quad_copy has copied when it returns.
+#if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 800
+#define ASYNC_COPIES
+FN void quad_copy(const void *from, void *to, int bytes)
+{
+	asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+	    :: "r"((uint)__cvta_generic_to_shared(to)), "l"(from), "r"(bytes) : "memory");
+}
+#define COPIES_COMMIT() asm volatile("cp.async.commit_group;" ::: "memory")
+#define COPIES_WAIT(n) asm volatile("cp.async.wait_group %0;" :: "n"(n) : "memory")
+#else
+FN void quad_copy(const void *from, void *to, int bytes)
+{
+	uint w[4] = { 0u, 0u, 0u, 0u };
+	if (bytes == 16) {
+		quad_load(from, w);
+	} else {
+		UNROLL
+		for (int i = 0; i < 16; i++)
+			if (i < bytes)
+				w[i / 4] |= (uint)((const uchar *)from)[i] << 8 * (i % 4);
+	}
+	quad_store(w, to);
+}
+#define COPIES_COMMIT()
+#define COPIES_WAIT(n)
+#endif
 // Four consecutive elements, aligned to their total size.
 template <typename T> struct __attribute__((aligned(4 * sizeof(T)))) four {
 	T x[4];
@@ -356,6 +387,10 @@ FN matrix_part matrix_b_turned(const matrix_unit *from, int stride, int lane)
 		p.x[k] = from[(lane / 16 * MATRIX_STEPS + k) * stride + lane % 16];
 	return p;
 }
+FN matrix_part matrix_a_turned(const matrix_unit *from, int stride, int lane)
+{
+	return matrix_b_turned(from, stride, lane);
+}
 FN void matrix_multiply(matrix_sums *s, const matrix_part *a, const matrix_part *b, int)
 {
 	matrix_sums4 c = { s->x[0], s->x[1], s->x[2], s->x[3] };
@@ -419,6 +454,10 @@ FN matrix_part matrix_b_turned(const matrix_unit *from, int stride, int lane)
 		p.x[k] = matrix_word(from + MATRIX_EACH * k * stride + lane % 16, stride);
 	return p;
 }
+FN matrix_part matrix_a_turned(const matrix_unit *from, int stride, int lane)
+{
+	return matrix_b_turned(from, stride, lane);
+}
 FN void matrix_multiply(matrix_sums *s, const matrix_part *a, const matrix_part *b, int)
 {
 	matrix_sums8 c;
@@ -448,39 +487,72 @@ FN uint matrix_tf32(float x)
 	asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(r) : "f"(x));
 	return r;
 }
-#define MATRIX_WORD(at) matrix_tf32(*(at))
 #define MATRIX_TURNED(at, stride) matrix_tf32(*(at))
 #else
-#define MATRIX_WORD(at) (*(const uint *)(at))
 #define MATRIX_TURNED(at, stride) matrix_word(at, stride)
 #endif
+// Loads four matrices of 8 lines of 16 bytes. Lane l passes the address of line l % 8 of matrix
+// l / 8, and receives word l % 4 of line l / 4 of each; with ".trans", elements 2 (l % 4) and
+// 2 (l % 4) + 1 of column l / 4, of 16 bits.
+#ifndef MATRIX_LOAD
+#define MATRIX_LOAD(to, at, form) \
+	asm volatile("ldmatrix.sync.aligned.m8n8.x4" form ".shared.b16 {%0, %1, %2, %3}, [%4];" \
+	    : "=r"((to)[0]), "=r"((to)[1]), "=r"((to)[2]), "=r"((to)[3]) \
+	    : "r"((uint)__cvta_generic_to_shared(at)) : "memory")
+#endif
+FN matrix_part matrix_lines(const matrix_unit *at)
+{
+	matrix_part p;
+	MATRIX_LOAD(p.x, at, "");
+#if MATRIX == 1
+	UNROLL
+	for (int i = 0; i < 4; i++)
+		p.x[i] = matrix_tf32(__uint_as_float(p.x[i]));
+#endif
+	return p;
+}
 // Words of rows lane / 4 and lane / 4 + 8, at words lane % 4 and lane % 4 + 4 along k.
 FN matrix_part matrix_a(const matrix_unit *from, int stride, int lane)
 {
-	const matrix_unit *at = from + lane / 4 * stride + lane % 4 * MATRIX_EACH;
-	matrix_part p;
-	p.x[0] = MATRIX_WORD(at);
-	p.x[1] = MATRIX_WORD(at + 8 * stride);
-	p.x[2] = MATRIX_WORD(at + 4 * MATRIX_EACH);
-	p.x[3] = MATRIX_WORD(at + 8 * stride + 4 * MATRIX_EACH);
-	return p;
+	return matrix_lines(from + lane % 16 * stride + lane / 16 * 4 * MATRIX_EACH);
 }
+// The two words of a column are adjacent.
 FN matrix_part matrix_b(const matrix_unit *from, int stride, int lane)
 {
-	matrix_part p = matrix_a(from, stride, lane);
-	uint t = p.x[1];
-	p.x[1] = p.x[2], p.x[2] = t; // the two words of a column must be adjacent
+	return matrix_lines(from + (lane / 16 * 8 + lane % 8) * stride + lane / 8 % 2 * 4 * MATRIX_EACH);
+}
+#if MATRIX == 3 || MATRIX == 4
+FN matrix_part matrix_a_turned(const matrix_unit *from, int stride, int lane)
+{
+	matrix_part p;
+	MATRIX_LOAD(p.x, from + (lane / 16 * 8 + lane % 8) * stride + lane / 8 % 2 * 8, ".trans");
 	return p;
 }
 FN matrix_part matrix_b_turned(const matrix_unit *from, int stride, int lane)
+{
+	matrix_part p;
+	MATRIX_LOAD(p.x, from + lane % 16 * stride + lane / 16 * 8, ".trans");
+	return p;
+}
+#else // ldmatrix exchanges elements of 16 bits only
+FN matrix_part matrix_turned(const matrix_unit *from, int stride, int lane, int step_bit)
 {
 	const matrix_unit *at = from + lane % 4 * MATRIX_EACH * stride + lane / 4;
 	matrix_part p;
 	UNROLL
 	for (int i = 0; i < 4; i++)
-		p.x[i] = MATRIX_TURNED(at + i % 2 * 4 * MATRIX_EACH * stride + i / 2 * 8, stride);
+		p.x[i] = MATRIX_TURNED(at + (i >> step_bit & 1) * 4 * MATRIX_EACH * stride + (i >> (1 - step_bit) & 1) * 8, stride);
 	return p;
 }
+FN matrix_part matrix_a_turned(const matrix_unit *from, int stride, int lane)
+{
+	return matrix_turned(from, stride, lane, 1);
+}
+FN matrix_part matrix_b_turned(const matrix_unit *from, int stride, int lane)
+{
+	return matrix_turned(from, stride, lane, 0);
+}
+#endif
 #if MATRIX == 1
 #define MATRIX_WORDS(shape, types) "mma.sync.aligned." shape ".row.col.f32." types ".f32"
 #define MATRIX_NAME MATRIX_WORDS("m16n8k8", "tf32.tf32")
@@ -562,14 +634,21 @@ FN matrix_part matrix_b(const ushort *from, int stride, int lane)
 {
 	return matrix_line_at(from, stride, lane / 8 % 2 * 8 + matrix_line(lane));
 }
-FN matrix_part matrix_b_turned(const ushort *from, int stride, int lane)
+FN matrix_part matrix_turned_at(const ushort *at, int stride)
 {
-	const ushort *at = from + lane / 8 % 2 * 8 + matrix_line(lane);
 	matrix_part p;
 	UNROLL
 	for (int k = 0; k < 8; k++)
 		p.x[k] = matrix_word(at + 2 * k * stride, stride);
 	return p;
+}
+FN matrix_part matrix_a_turned(const ushort *from, int stride, int lane)
+{
+	return matrix_turned_at(from + lane / 4 % 2 * 8 + matrix_line(lane), stride);
+}
+FN matrix_part matrix_b_turned(const ushort *from, int stride, int lane)
+{
+	return matrix_turned_at(from + lane / 8 % 2 * 8 + matrix_line(lane), stride);
 }
 FN void matrix_multiply(matrix_sums *s, const matrix_part *a, const matrix_part *b, int)
 {

@@ -123,6 +123,22 @@ FN void quad_move(__local const void *from, __global void *to)
 {
 	vstore4(vload4(0, (__local const uint *)from), 0, (__global uint *)to);
 }
+// see prologue_cuda.h; here quad_copy has copied when it returns
+FN void quad_copy(__global const void *from, __local void *to, int bytes)
+{
+	uint w[4] = { 0u, 0u, 0u, 0u };
+	if (bytes == 16) {
+		quad_load(from, w);
+	} else {
+		UNROLL
+		for (int i = 0; i < 16; i++)
+			if (i < bytes)
+				w[i / 4] |= (uint)((__global const uchar *)from)[i] << 8 * (i % 4);
+	}
+	quad_store(w, to);
+}
+#define COPIES_COMMIT()
+#define COPIES_WAIT(n)
 // turn_float (TURN(float, 16)) transposes: lane k of n vectors (n = 8 or 16) becomes vector k. Each
 // step moves the element at (vector, lane), read as one number of 2 log2(n) bits, to that number
 // rotated left by one bit; log2(n) steps exchange vectors and lanes. ZIP interleaves the lanes of a

@@ -19,6 +19,7 @@ static double __longlong_as_double(long long u) { double x; memcpy(&x, &u, sizeo
 static unsigned r;
 static float x;
 #define asm(...) (void)(r = __float_as_uint(x))
+static size_t __cvta_generic_to_shared(const void *p) { return (size_t)p; }
 #define _Float16 short
 #define __builtin_amdgcn_mfma_f32_16x16x16f16(a, b, c, ...) (c)
 #define __builtin_amdgcn_mfma_f32_16x16x16bf16_1k(a, b, c, ...) (c)
@@ -40,9 +41,68 @@ template <typename T> static ints4 bytes_product(T a, T b, ints4 c)
 #define __builtin_amdgcn_wmma_f32_16x16x16_f16_w32(a, b, c) (c)
 #define __builtin_amdgcn_wmma_f32_16x16x16_bf16_w32(a, b, c) (c)
 #define __builtin_amdgcn_wmma_i32_16x16x16_iu8_w32(s, a, t, b, c, d) (c)
+// ldmatrix, as the PTX ISA defines it: from the addresses that all lanes passed, in the second of two passes.
+static const unsigned char *passed[WARP];
+static int lane_now;
+static void load_matrices(unsigned *to, const void *at, bool exchanged)
+{
+	passed[lane_now] = (const unsigned char *)at;
+	if ((size_t)at % 16)
+		printf("lane %d loads from an address that is not aligned\n", lane_now);
+	for (int i = 0; i < 4; i++) {
+		unsigned short pair[2] = {};
+		for (int k = 0; k < 2; k++) {
+			int line = exchanged ? lane_now % 4 * 2 + k : lane_now / 4;
+			int column = exchanged ? lane_now / 4 : lane_now % 4 * 2 + k;
+			if (passed[8 * i + line])
+				memcpy(&pair[k], passed[8 * i + line] + 2 * column, 2);
+		}
+		memcpy(&to[i], pair, 4);
+	}
+}
+#define MATRIX_LOAD(to, at, form) load_matrices(to, at, *form)
 #include TEXT
 
 enum { N = 16, WIDE = 48 };
+
+#ifdef MATRIX_UNITS
+// The parts of all lanes by a function such as matrix_a.
+struct parts {
+	matrix_part of[WARP];
+};
+static parts all_parts(matrix_part (*load)(const matrix_unit *, int, int), const matrix_unit *from)
+{
+	parts p;
+
+	memset(passed, 0, sizeof passed);
+	for (int pass = 0; pass < 2; pass++)
+		for (lane_now = 0; lane_now < WARP; lane_now++)
+			p.of[lane_now] = load(from, WIDE, lane_now);
+	return p;
+}
+
+static void compare(const parts &x, const parts &y, const char *what)
+{
+	for (int lane = 0; lane < WARP; lane++)
+		if (memcmp(&x.of[lane], &y.of[lane], sizeof x.of[lane]))
+			printf("lane %d has other elements of %s\n", lane, what);
+}
+
+#if __CUDA_ARCH__ >= 750
+// The words that mma expects of each lane (PTX ISA, "Matrix Fragments for mma.m16n8k16" and others).
+static parts mma_parts(const matrix_unit *from, bool columns)
+{
+	parts p;
+
+	for (int lane = 0; lane < WARP; lane++)
+		for (int i = 0; i < 4; i++) {
+			int line = lane / 4 + 8 * (columns ? i / 2 : i % 2), word = lane % 4 + 4 * (columns ? i % 2 : i / 2);
+			memcpy(&p.of[lane].x[i], from + line * WIDE + word * MATRIX_EACH, 4);
+		}
+	return p;
+}
+#endif
+#endif
 
 int main()
 {
@@ -53,13 +113,19 @@ int main()
 	for (int line = 0; line < N; line++)
 		for (int k = 0; k < MATRIX_K; k++)
 			tile[line * WIDE + k] = turned[k * WIDE + line] = (matrix_element)(1 + rand() % 60000);
-	for (int lane = 0; lane < WARP; lane++) {
 #ifdef MATRIX_UNITS // otherwise parts only say where a tile is
-		matrix_part a = matrix_b(tile, WIDE, lane), b = matrix_b_turned(turned, WIDE, lane);
-		if (memcmp(&a, &b, sizeof a))
-			printf("lane %d has other elements of a turned tile\n", lane);
+	const parts rows = all_parts(matrix_a, tile), columns = all_parts(matrix_b, tile);
+	compare(rows, all_parts(matrix_a_turned, turned), "a turned tile of a");
+	compare(columns, all_parts(matrix_b_turned, turned), "a turned tile of b");
+#if __CUDA_ARCH__ >= 750
+	compare(rows, mma_parts(tile, false), "a");
+	compare(columns, mma_parts(tile, true), "b");
+#endif
+#endif
+	for (int lane = 0; lane < WARP; lane++) {
+#ifdef MATRIX_UNITS
 #if defined MATRIX_MFMA && MATRIX >= 5
-		matrix_part other = matrix_a(tile + 8 * WIDE, WIDE, lane % 8);
+		matrix_part a = columns.of[lane], other = matrix_a(tile + 8 * WIDE, WIDE, lane % 8);
 		matrix_sums sums = { 1, 2, 3, 4 };
 		int want = 0;
 		for (int k = 0; k < MATRIX_STEPS; k++)
