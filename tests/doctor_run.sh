@@ -9,14 +9,19 @@ workspace doctor_run
 trap 'rm -rf "${TMPDIR:-/tmp}/doctor_run.work"' EXIT
 export YOKE_BACKEND=cpu
 
-# about NAME ERROR: a folder with its run.json; of no error, a run that did not end
+config='"prefetch":"0","workers":"0","batch":"4","save_every":"5"'
+# about NAME ERROR [DEVICE] [CONFIG] [SETTINGS]: a folder with its run.json. No error: a run that is done; -: one that did not end.
 about()
 {
 	mkdir "$1"
 	{
-		echo '{"format":1,"device":"cpu:0","driver":"d","host":"h","version":"1","data":"01","settings":{},'
-		echo '"config":{"prefetch":"0","workers":"0","batch":"4","save_every":"5"}'
-		[ -z "$2" ] || printf ',"ended":{"how":"failed","error":"%s"}' "$2"
+		printf '{"format":1,"device":"%s","driver":"d","host":"h","version":"1","data":"01","steps":100,"settings":{%s},' "${3:-cpu:0}" "${5:-}"
+		printf '"config":{%s}' "${4:-$config}"
+		case $2 in
+		-) ;;
+		'') printf ',"ended":{"how":"done","error":""}' ;;
+		*) printf ',"ended":{"how":"failed","error":"%s"}' "$2" ;;
+		esac
 		echo '}'
 	} >"$1/run.json"
 }
@@ -49,7 +54,7 @@ well()
 {
 	"$yoke" doctor "$@" >out 2>&1
 	code=$?
-	verdict "nothing is wrong with $*" "$([ $code -eq 0 ] && grep -q '^none found of: memory, ' out || { echo "status $code"; cat out; })"
+	verdict "nothing is wrong with $*" "$([ $code -eq 0 ] && grep -q '^none found of: ' out || { echo "status $code"; cat out; })"
 }
 
 about plain ''
@@ -60,7 +65,7 @@ about ended 'YOKE_ENOMEM: out of memory on cpu:0: 50.00 MiB asked for, 60.00 MiB
 has ended memory 'fragmented'
 about small 'out of memory on cpu:0: 50.99 MiB asked for, 19.56 MiB free; 451.75 KiB allocated, largest free block 1.52 MiB (YOKE_ENOMEM)'
 has small memory 'not enough'
-about killed ''
+about killed -
 steps killed 20 ''
 telemetry()
 {
@@ -70,7 +75,8 @@ telemetry 89 2
 telemetry 95 2
 has killed memory 'near its .*limit'
 telemetry 89 2
-well killed # what was killed before is not of this run
+"$yoke" doctor killed >out 2>&1
+verdict "processes that were killed earlier do not count" "$(grep 'memory: ' out)"
 telemetry 89 3
 has killed memory 'the system killed '
 about waits ''
@@ -78,20 +84,130 @@ steps waits 100 'more = sprintf(",\"data_wait_s\":%.4f", t * 0.1 * 0.06)'
 has waits slow 'waiting for data 6 %'
 verdict "the required memory is reported" "$(grep -q 'needs     prefetch > 0 and workers > 0' out && grep -q 'gain .* 1.06 times' out &&
 	grep -q 'metrics.jsonl, lines 1[0-9] to 100' out || cat out)"
+about reads '' cpu:0 '"prefetch":"2","workers":"1"'
+steps reads 100 'more = sprintf(",\"data_wait_s\":%.4f,\"data_read_s\":%.4f,\"data_pad_s\":0", t * 0.1 * 0.06, t * 0.1 * 0.8)'
+has reads slow 'waiting for data 6 %'
+verdict "more workers for one that reads 80 % of the time" "$(grep -q 'change    more workers (workers=1 now)' out || cat out)"
+about sleeps '' cpu:0 '"prefetch":"2","workers":"1"'
+steps sleeps 100 'more = sprintf(",\"data_wait_s\":%.4f,\"data_read_s\":%.4f,\"data_pad_s\":0", t * 0.1 * 0.06, t * 0.1 * 0.01)'
+has sleeps slow 'waiting for data 6 %'
+verdict "not for one that reads 1 % of the time" "$(grep 'change    more workers' out; grep 'token files' out)"
+about piped '' cpu:0 '"data":"-","prefetch":"2","workers":"1"'
+steps piped 100 'more = sprintf(",\"data_wait_s\":%.4f,\"data_read_s\":%.4f,\"data_pad_s\":0", t * 0.1 * 0.06, t * 0.1 * 0.06)'
+has piped slow 'waiting for data 6 %'
+verdict "more workers do not read a pipe faster" "$(grep -E 'workers \(|token files' out)"
 about waited ''
 steps waited 100 'more = sprintf(",\"data_wait_s\":%.4f", t * 0.1 * 0.049)'
 well waited
 about slows ''
 steps slows 100 'rate = t > 75 ? 1000 / 1.2 : 1000'
 has slows slow 'steps take 1.20 times'
+# saved NAME STEP ..: checkpoints
+saved()
+{
+	folder=$1
+	shift
+	for step in "$@"; do
+		printf '{"step":%d,"event":"saved","text":"0.1 s","time":1000001}\n' "$step"
+	done >>"$folder/events.jsonl"
+}
+# advice WORDS: among the changes and needs of the last output
+advice()
+{
+	grep -E '^  (change|needs) ' out | grep -q -- "$1"
+}
+
 about idles ''
 steps idles 100 ''
+saved idles 50 100
 report idles 10 2.1 1.1 2.1 5 40 7
 has idles slow 'idle 21 %'
 for text in 'transfers take 11 %' 'saving takes 21 %' '40 of 140 ' '7 launches .* CPU'; do
 	verdict "and $text" "$(grep -q "slow: .*$text" out || cat out)"
 done
 verdict "what is gained most comes first" "$(sed -n 's/^  gain      \([0-9.]*\).*/\1/p' out | sort -rnc 2>&1)"
+verdict "a longer interval between checkpoints is advised" "$(advice 'save_every=15 (save_every=5 now)' || cat out)"
+verdict "the CPU is not advised on the CPU" "$(advice 'backend=cpu' && cat out)"
+about gpu '' opencl:0
+steps gpu 100 ''
+report gpu 10 2.1 1.1 2.1 4 40 7
+has gpu slow '7 launches .* CPU'
+verdict "it is advised on another device" "$(advice 'backend=cpu' || cat out)"
+verdict "one checkpoint at the end is no reason for fewer" "$(grep 'saving takes' out)"
+about auto '' cpu:0 '"batch":"auto"'
+steps auto 100 ''
+report auto 10 5 0.2 0 4 8
+"$yoke" doctor auto >out 2>&1
+verdict "a larger batch is not advised where batch=auto chose it" "$(grep -q 'idle 50 %' out || cat out
+	advice 'larger batch' && cat out)"
+about all 'YOKE_ENOMEM: out of memory on cpu:0: 50.00 MiB asked for, 1.00 MiB free; 1 MiB allocated, largest free block 1.00 MiB' opencl:0 \
+	'"batch":"1","recompute":"auto","memory":"1G","context":"64"'
+has all memory 'not enough'
+verdict "what the run does already is not advised" "$(advice 'smaller batch\|recompute\|memory=' && cat out
+	advice 'context=64' || cat out)"
+
+# lost NAME [CHECKPOINT]: a run of 40 of 100 steps that was killed
+lost()
+{
+	about "$1" -
+	steps "$1" 40 ''
+	[ -z "${2:-}" ] || printf '{"format":1,"step":%d}\n' "$2" >"$1/manifest.json"
+}
+lost lost 30
+has lost killed 'step 40 of 100'
+verdict "its last checkpoint, and how to continue" "$(advice "out=lost resume=1. continues from step 30" || cat out
+	grep -q 'last checkpoint: step 30; last record: step 40' out || cat out)"
+lost unsaved
+has unsaved killed 'step 40 of 100'
+verdict "without a checkpoint there is nothing to resume" "$(advice 'resume=1' && cat out
+	advice 'save_every=5 now' || cat out)"
+about wrong 'YOKE_EIO: no space left on device'
+steps wrong 20 ''
+has wrong failed 'no space left'
+
+# host NAME CPU PROCESS [FILE]: six samples of a host with 4 processors
+host()
+{
+	i=0
+	while [ $i -lt 6 ]; do
+		i=$((i + 1))
+		printf '{"time":%d,"step":%d,"cpu":%s,"process_cpu":%s,"host":{"processors":4}}\n' $((1000002 + i)) $((15 * i)) "$2" "$3"
+	done >>"$1/${4:-telemetry.jsonl}"
+}
+about shared ''
+steps shared 100 ''
+host shared 0.995 1.5
+has shared slow 'other programs had 2.5 of the 4 processors; this run had 1.5'
+verdict "its possible gain" "$(grep -q 'gain .* 2.67 times' out || cat out)"
+about alone ''
+steps alone 100 ''
+host alone 0.995 3.9
+well alone
+about partly '' cpu:0 '"threads":"2"'
+steps partly 100 ''
+host partly 0.995 2
+well partly # it has the two processors that it wants
+about ranks '' cpu:0 '"spawn":"process"'
+steps ranks 100 ''
+host ranks 0.995 2
+host ranks 0.995 1.9 telemetry.1.jsonl
+well ranks
+
+about nan ''
+steps nan 40 ''
+sed -i '31,$s/"loss":[0-9.]*,/"lr":0.1,/; 1,30s/"loss"/"lr":0.1,"loss"/' nan/metrics.jsonl
+has nan loss 'not finite from step 31'
+about grows ''
+awk 'BEGIN { for (t = 1; t <= 20; t++) printf "{\"step\":%d,\"loss\":%d.5,\"stage\":\"train\",\"time\":%d}\n", t, 5 + t, t }' >grows/metrics.jsonl
+has grows loss 'from 6.5 to 25.5'
+about over '' cpu:0 '"dropout":"0"'
+steps over 100 ''
+for valid in '20 3.0' '40 2.5' '60 2.0' '80 2.2' '100 2.6'; do
+	printf '{"step":%d,"val_loss":%s,"stage":"valid","time":1000011}\n' ${valid% *} "${valid#* }"
+done >>over/metrics.jsonl
+has over loss 'from 2 at step 60 to 2.6'
+verdict "advice against overfitting" "$(advice 'dropout=' || cat out)"
+
 about low ''
 steps low 100 ''
 report low 10 5 0.2 0 4.9 4
@@ -118,7 +234,7 @@ verdict "other differences are reported" "$(grep -q 'other differences: driver' 
 sed -i 's/"batch":"4"/"batch":"8"/' two/run.json
 well one two
 if command -v flock >/dev/null 2>&1; then
-	about hangs ''
+	about hangs -
 	steps hangs 50 ''
 	for rank in '9' '1 7' '2 9'; do
 		name=telemetry.${rank% *}.jsonl

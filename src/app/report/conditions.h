@@ -2,11 +2,14 @@
 // Problems of a run, found by rules from its records alone. The first tenth of its steps is
 // ignored.
 //
+//   killed        no longer running, without an end in its records
+//   failed        ended by an error for which no other condition is found
 //   memory        ended by ENOMEM, allocations retried, killed for lack of memory, or a run without
 //                 an end that came close to its limit
 //   slow          waits for data, idle, transfers, saving, repeated planning, fallbacks, slowing
-//                 down, throttled
+//                 down, throttled, processors that other programs used
 //   leak          memory that grows steadily (Theil 1950, Sen 1968; Mann 1945, Kendall 1938)
+//   loss          not finite, growing, or overfitted
 //   low use       the device computes less than half of the time
 //   inconsistent  two runs with equal settings whose losses differ in at least one bit
 //   launch        ended by a device failure

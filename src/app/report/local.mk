@@ -3,10 +3,14 @@
 libyokecore_la_SOURCES += \
 	src/app/report/conditions.c \
 	src/app/report/conditions.h \
+	src/app/report/ended.c \
+	src/app/report/finding.c \
+	src/app/report/finding.h \
 	src/app/report/html.c \
 	src/app/report/html.h \
 	src/app/report/plots.c \
 	src/app/report/plots.h \
+	src/app/report/speed.c \
 	src/app/report/summary.c \
 	src/app/report/summary.h \
 	src/app/report/svg.c \

@@ -28,7 +28,8 @@ static void print_one(const json_t *o)
 			snprintf(lines, sizeof lines, ", line %lld", from);
 		printf("  evidence  %s%s: %s\n", yk_cell(e, "file"), lines, yk_cell(e, "text"));
 	}
-	printf("  change    %s\n", yk_cell(o, "change"));
+	if (*yk_cell(o, "change") != '-')
+		printf("  change    %s\n", yk_cell(o, "change"));
 	if (json_is_number(gain))
 		printf("  gain      at most %.3g times as fast\n", json_number_value(gain));
 	if (*yk_cell(o, "needs") != '-')
