@@ -14,8 +14,9 @@
 //
 // The directory contains run.json (program, machine and settings), metrics.jsonl (one JSON object
 // per line: step, values, time in seconds since 1970, stage), events.jsonl (time, step, event,
-// text) and optionally a TensorBoard file.  The directory is locked while the run is open, so a
-// held lock means that the run is alive.
+// text) and optionally a TensorBoard file, whose tags are STAGE/NAME: train/loss.  Exceptions: data_wait_s
+// is data/wait_s, val_loss is valid/loss, and memory is in system/.  The directory is locked while the
+// run is open, so a held lock means that the run is alive.
 //
 // Recording errors never stop the recorded program: if a record cannot be written, one warning is
 // logged, and the calls still return 0.  A NULL run records nothing.  Calls may come from any

@@ -56,7 +56,7 @@ else:
     logged = [l for l in lines('metrics.jsonl') if l['stage'] == 'train']
     wrong = []
     for key in ('loss', 'lr', 'grad_norm'):
-        got = [(s.step, s.value) for s in read.Scalars(key)]
+        got = [(s.step, s.value) for s in read.Scalars('train/' + key)]
         want = [(l['step'], f32(l[key])) for l in logged if key in l]
         if got != want or not want:
             wrong.append('%s: %s, not %s' % (key, got, want))

@@ -149,17 +149,24 @@ static size_t record(const unsigned char *p, size_t left, struct event *to)
 	return n + 16;
 }
 
-static void events_read(int64_t steps, const double *loss, int64_t resumed)
+// The name of the event file in the folder, "" if there is none.
+static void event_file(char *name, int room)
 {
-	char name[4096] = "";
-	size_t bytes;
 	char command[8300];
 	snprintf(command, sizeof command, "ls '%s' | grep tfevents", folder);
 	FILE *f = popen(command, "r");
-	if (f && fgets(name, sizeof name, f))
-		name[strcspn(name, "\n")] = 0;
+	if (!f || !fgets(name, room, f))
+		*name = 0;
+	name[strcspn(name, "\n")] = 0;
 	if (f)
 		pclose(f);
+}
+
+static void events_read(int64_t steps, const double *loss, int64_t resumed)
+{
+	char name[4096];
+	size_t bytes;
+	event_file(name, sizeof name);
 	char *text = read_file(in(name), &bytes);
 	const unsigned char *p = (const unsigned char *)text;
 	struct event e;
@@ -173,10 +180,43 @@ static void events_read(int64_t steps, const double *loss, int64_t resumed)
 	}
 	int64_t good = 0, n = 0;
 	for (size_t more; (more = record(p + at, bytes - at, &e)); at += more, n += e.n == 2)
-		good += e.n == 2 && !strcmp(e.value[0].tag, "loss") && !strcmp(e.value[1].tag, "a<b>\"c") &&
+		good += e.n == 2 && !strcmp(e.value[0].tag, "train/loss") && !strcmp(e.value[1].tag, "train/a<b>\"c") &&
 			e.value[0].x == (float)loss[e.step] && e.value[1].x == (float)-e.step;
 	ok(n == steps && good == n && at == bytes, "%lld of %lld records are as logged, to the last byte",
 	   (long long)good, (long long)n);
+	free(text);
+}
+
+// The tags of a line, by its stage: TensorBoard groups them by the word before the slash.
+static void tags(void)
+{
+	static const struct {
+		const char *stage, *name, *tag;
+	} cases[] = {
+		{ "train", "lr", "train/lr" },	       { "train", "data_wait_s", "data/wait_s" },
+		{ "train", "peak_bytes", "system/peak_bytes" }, { "train", "data_", "train/data_" },
+		{ "valid", "val_loss", "valid/loss" }, { "valid", "perplexity", "valid/perplexity" },
+		{ "memory", "rss", "system/rss" },     { "test", "recall", "test/recall" },
+	};
+	enum { CASES = sizeof cases / sizeof *cases };
+	const struct yoke_run_options o = { .size = sizeof o, .tensorboard = 1 };
+	char name[4096];
+	yoke_run *r = yoke_run_open(folder, &o);
+	for (int i = 0; i < CASES; i++)
+		yoke_run_log(r, i + 1, cases[i].stage, 1, &cases[i].name, &(double){ i });
+	yoke_run_close(r, "done", NULL);
+	size_t bytes, at;
+	event_file(name, sizeof name);
+	char *text = read_file(in(name), &bytes);
+	const unsigned char *p = (const unsigned char *)text;
+	struct event e;
+	at = record(p, bytes, &e); // the version
+	for (int i = 0; i < CASES; i++) {
+		const size_t more = record(p + at, bytes - at, &e);
+		ok(more && e.n == 1 && !strcmp(e.value[0].tag, cases[i].tag) && e.value[0].x == (float)i, "%s of %s is %s", cases[i].name,
+		   cases[i].stage, e.n ? e.value[0].tag : "missing");
+		at += more;
+	}
 	free(text);
 }
 
@@ -331,7 +371,7 @@ static void lost(void)
 int main(void)
 {
 	const char *tmp = getenv("TMPDIR");
-	static void (*const part[])(void) = { written, resumed, lost };
+	static void (*const part[])(void) = { written, tags, resumed, lost };
 	tap_seed();
 	ok(yk_crc32c("123456789", 9) == 0xe3069283u, "CRC-32C of the digits"); // RFC 3720's check value
 	for (size_t i = 0; i < sizeof part / sizeof *part; i++) {

@@ -312,17 +312,45 @@ yoke_run *yk_runs_open(const char *folder, const struct yk_runs_options *o)
 	return r;
 }
 
+// TensorBoard shows tags with the same word before the slash as one group: train, valid, data,
+// system, or another stage. The group's name is not repeated after the slash: data_wait_s becomes
+// data/wait_s, val_loss valid/loss. The caller frees the tag; NULL: out of memory.
+static char *tag_of(const char *stage, const char *key)
+{
+	static const char *const system[] = { "peak_bytes", "ranks", "sent_bytes", "ranks_wait_s", "slowest_rank" };
+	const char *group = stage;
+	char *tag;
+	if (!strcmp(stage, "memory"))
+		group = "system";
+	for (size_t i = 0; i < sizeof system / sizeof *system; i++)
+		if (!strcmp(stage, "train") && !strcmp(key, system[i]))
+			group = "system";
+	if (!strcmp(stage, "train") && !strncmp(key, "data_", 5) && key[5]) {
+		group = "data";
+		key += 5;
+	} else if (!strcmp(stage, "valid") && !strncmp(key, "val_", 4) && key[4]) {
+		key += 4;
+	}
+	return asprintf(&tag, "%s%s%s", group, *group ? "/" : "", key) < 0 ? NULL : tag;
+}
+
 static void tensorboard(yoke_run *r, const json_t *line, double time)
 {
 	struct yk_scalar s[MAX_SCALARS];
+	char *tag[MAX_SCALARS];
 	int n = 0;
-	const char *key;
+	const char *key, *stage = json_string_value(json_object_get(line, "stage"));
 	json_t *v;
 	json_object_foreach ((json_t *)(uintptr_t)line, key, v)
-		if (n < MAX_SCALARS && json_is_number(v) && strcmp(key, "step"))
-			s[n++] = (struct yk_scalar){ key, (float)json_number_value(v) };
+		if (n < MAX_SCALARS && json_is_number(v) && strcmp(key, "step") && (tag[n] = tag_of(stage ? stage : "", key))) {
+			s[n] = (struct yk_scalar){ tag[n], (float)json_number_value(v) };
+			n++;
+		}
 	struct yk_error_aside *aside = yk_error_aside();
-	if (yk_tfevents_scalars(r->tf, time, json_integer_value(json_object_get(line, "step")), n, s) == 0) {
+	const int e = yk_tfevents_scalars(r->tf, time, json_integer_value(json_object_get(line, "step")), n, s);
+	while (n > 0)
+		free(tag[--n]);
+	if (e == 0) {
 		yk_error_back(aside);
 		return;
 	}
