@@ -74,7 +74,7 @@ ln -s "$build/backends" "$build/bench" "$build/doc" "$build/tests" "$source/exam
 printf 'a,b\n1,2\n3,4\n' >book.csv
 awk 'BEGIN { for (i = 0; i < 2000; i++) printf "%c%c", 1 + i % 50, 1 }' >ids.bin # u16 below 50257
 easy_text 120 >book.txt
-cp book.txt notes/more.txt && cp book.txt other.txt
+cp ids.bin val.bin && cp book.txt notes/more.txt && cp book.txt other.txt
 printf 'data=book.txt\nout=env\nsteps=1000\n' >book.env
 printf 'line 1\nlin\n' >lines.txt
 

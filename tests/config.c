@@ -247,6 +247,8 @@ static void test_absurd(void)
 						good &= (v->r >= row->min && v->r <= row->max) ||
 							(row->choices && !strcmp(v->text, row->choices) &&
 							 v->r == YK_AUTO);
+					if (row->type == YK_KEY_REAL_OR_PATHS)
+						good &= v->i == 1 ? v->r == 0 : v->i == 0 && v->r >= row->min && v->r <= row->max;
 					if (row->type == YK_KEY_EVERY)
 						good &= v->r > 0 ? v->i == 0 : v->i >= 0 && (double)v->i <= row->max;
 					good = good && again(&c, k);

@@ -272,6 +272,7 @@ test_scripts = \
 	tests/simulate.sh \
 	tests/train_pipeline.sh \
 	tests/train_compress.sh \
+	tests/train_best.sh \
 	tests/train_lost.sh \
 	tests/train_zero.sh \
 	tests/tune.sh \

@@ -144,6 +144,14 @@ static int parse(const struct yk_config_row *row, const char *where, const char 
 			       "%s: %s=%s: must be a whole number of steps from %.16g to %.16g, or "
 			       "passes over the data such as 0.25ep",
 			       where, row->name, text, row->min, row->max);
+	case YK_KEY_REAL_OR_PATHS:
+		to->r = yk_strtod(text, &end);
+		if (!isspace((unsigned char)*text) && end != text && !*end && to->r >= row->min && to->r <= row->max)
+			return 0;
+		to->r = 0;
+		to->i = (end == text || *end) && (strpbrk(text, "/.,") || !strcmp(text, "-") || access(text, F_OK) == 0);
+		return to->i ? 0 : yk_fail(YOKE_EINVAL, "%s: %s=%s: must be a number from %g to %g, or the name of a file", where,
+					   row->name, text, row->min, row->max);
 	case YK_KEY_REAL:
 		to->r = yk_strtod(text, &end);
 		if (!isspace((unsigned char)*text) && end != text && !*end &&
@@ -579,13 +587,15 @@ const char *yk_config_str(const struct yk_config *c, enum yk_config_key key)
 
 bool yk_config_is_path(const struct yk_config *c, enum yk_config_key key)
 {
-	return !has_word(yk_config_rows[key].choices, yk_config_str(c, key));
+	const struct yk_config_row *row = &yk_config_rows[key];
+	return row->type == YK_KEY_REAL_OR_PATHS ? c->value[key].i : !has_word(row->choices, yk_config_str(c, key));
 }
 
 static bool same_value(enum yk_config_key key, const struct yk_config_value *a,
 		       const struct yk_config_value *b)
 {
 	switch (yk_config_rows[key].type) {
+	case YK_KEY_REAL_OR_PATHS: return a->i == b->i && (a->i ? !strcmp(a->text, b->text) : a->r == b->r);
 	case YK_KEY_INT:
 	case YK_KEY_EVERY:
 	case YK_KEY_REAL: return a->i == b->i && a->r == b->r;

@@ -36,7 +36,8 @@
 // optimizer. Levels: BASIC keys are those that most people change, 20 for `yoke train`; its help
 // lists ADVANCED keys only on request.
 // Types: INT and REAL in [min, max]; STRING; CHOICE of the words in `choices`; PATHS, a
-// comma-separated list; CHOICE_OR_PATH: a word of `choices` or a path; EVERY: an INT, or passes over
+// comma-separated list; CHOICE_OR_PATH: a word of `choices` or a path; REAL_OR_PATHS: a number in
+// [min, max] or PATHS; EVERY: an INT, or passes over
 // the text as in 0.25ep. An INT with choices
 // may also be one of these words, and a REAL the only one; its value is then YK_AUTO.
 #define YK_AUTO (-1)
@@ -147,14 +148,17 @@
 	  "1: allow mixed precision where the device converts half-precision products to f32") \
 	X(loss_scale, PRECISION, ADVANCED, REAL, YK_T, "65536", 1, 8388608, NULL, \
 	  "with fp16-mixed: scale of the loss at the first step; it then adapts") \
-	X(valid, DATA, ADVANCED, REAL, YK_T, "0.1", 0, 0.9, NULL, \
-	  "fraction of the text, at its end, for validation; 0: none; a token file has its own split") \
+	X(valid, DATA, ADVANCED, REAL_OR_PATHS, YK_T, "0.1", 0, 0.9, NULL, \
+	  "fraction of the text, at its end, for validation; 0: none; a token file has its own split; or files to " \
+	  "validate on, read like data, all of which is then for training") \
 	X(out, RUN, BASIC, STRING, YK_T, "model", 0, 0, NULL, \
 	  "directory of the model; {device}, {layers}, {embed}, {heads} and {data} are replaced by their values") \
-	X(resume, RUN, BASIC, CHOICE, YK_T, "0", 0, 0, "0 1 auto", \
-	  "continue from the checkpoint in out; auto: if there is one") \
+	X(resume, RUN, BASIC, CHOICE, YK_T, "0", 0, 0, "0 1 auto best", \
+	  "continue from the checkpoint in out; auto: if there is one; best: from that of keep_best=1") \
 	X(save_every, RUN, ADVANCED, EVERY, YK_T, "500", 0, 1e12, NULL, \
 	  "steps between checkpoints, or passes over the text such as 0.25ep; 0: only at the end") \
+	X(keep_best, RUN, ADVANCED, CHOICE, YK_T, "0", 0, 0, "0 1", \
+	  "1: also keep the checkpoint with the lowest validation loss, in the directory `best` of out") \
 	X(snapshot_every, RUN, ADVANCED, INT, YK_T, "0", 0, 1e12, NULL, \
 	  "steps between copies in host memory, from which another device continues when one fails; 0: use the last " \
 	  "checkpoint") \
@@ -171,6 +175,8 @@
 	  "steps between validations, or passes over the text such as 0.25ep; 0: only at the end") \
 	X(eval_tokens, LOGGING, ADVANCED, INT, YK_T, "auto", 0, 1e15, "auto", \
 	  "tokens per validation; 0: all; auto: about 5 % of the run's time") \
+	X(stop_after, SCHEDULE, ADVANCED, INT, YK_T, "0", 0, 1e9, NULL, \
+	  "end the run after this number of validations without a lower loss; 0: never") \
 	X(log_every, LOGGING, ADVANCED, INT, YK_T, "10", 1, 1e12, NULL, "steps between log lines") \
 	X(progress, LOGGING, ADVANCED, CHOICE, YK_T, "auto", 0, 0, "auto 0 1", \
 	  "1: a progress bar; 0: no output per step; auto: a bar on a terminal, else lines") \
@@ -251,7 +257,8 @@ enum yk_config_group {
 enum yk_config_level { YK_BASIC, YK_ADVANCED };
 
 enum yk_config_type {
-	YK_KEY_INT, YK_KEY_REAL, YK_KEY_EVERY, YK_KEY_STRING, YK_KEY_CHOICE, YK_KEY_CHOICE_OR_PATH, YK_KEY_PATHS
+	YK_KEY_INT, YK_KEY_REAL, YK_KEY_EVERY, YK_KEY_STRING, YK_KEY_CHOICE, YK_KEY_CHOICE_OR_PATH, YK_KEY_PATHS,
+	YK_KEY_REAL_OR_PATHS
 };
 
 struct yk_config_row {
@@ -275,7 +282,7 @@ struct yk_config {
 	unsigned command; // YK_T, YK_G, YK_E or YK_C
 	struct yk_config_value {
 		char *text;
-		int64_t i; // INT, EVERY
+		int64_t i; // INT, EVERY; REAL_OR_PATHS: 1 for paths
 		double r;  // for EVERY: passes over the text, or 0 if it is in steps
 		enum yk_config_origin origin;
 	} value[YK_KEYS];
@@ -311,7 +318,7 @@ double yk_config_real(const struct yk_config *, enum yk_config_key);
 int64_t yk_config_every(const struct yk_config *, enum yk_config_key, double steps_a_pass);
 // The value of a key of any type as text.
 const char *yk_config_str(const struct yk_config *, enum yk_config_key);
-// Whether the value of a CHOICE_OR_PATH is a path.
+// Whether the value of a CHOICE_OR_PATH or REAL_OR_PATHS is a path.
 bool yk_config_is_path(const struct yk_config *, enum yk_config_key);
 // Do two configurations have the same value of a key?  Numbers are compared as numbers: 16 and 16.0.
 bool yk_config_same(const struct yk_config *, const struct yk_config *, enum yk_config_key);

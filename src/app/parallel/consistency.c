@@ -65,7 +65,7 @@ static int fact_text(const struct yk_replica *t, const struct yk_data *data, int
 		snprintf(to, room, "%s", text);
 	else if (fact == FACT_DATA && data)
 		snprintf(to, room, "%lld windows to train and %lld to validate, of hash %016llx", (long long)yk_data_train_windows(data),
-			 (long long)yk_data_valid_windows(data), (unsigned long long)yk_data_fingerprint(data));
+			 (long long)yk_data_valid_windows(data), (unsigned long long)yk_data_fingerprint_all(data));
 	else if (fact == FACT_STEP)
 		snprintf(to, room, "%lld", (long long)t->step);
 	else if (fact == FACT_DEVICE)

@@ -55,12 +55,41 @@ static int count(const struct yk_opened *o, const struct yk_data *data, struct r
 	return 0;
 }
 
+static struct yk_data *name_folder(const struct yk_opened *o, const char *what)
+{
+	const int e = yoke_error_code();
+	char why[400];
+	snprintf(why, sizeof why, "%s", yoke_error());
+	yoke_error_clear();
+	yk_fail(e, "%s: the %s cannot be used: %s; give text with data=", o->folder, what, why);
+	return NULL;
+}
+
+// Opens the file of valid=, with the keys of the training.
+static struct yk_data *validation_file(const struct yk_opened *o, const struct yk_config *trained, struct yk_data_spec *spec)
+{
+	const char *paths = yk_config_str(trained, YK_KEY_valid);
+	const int64_t context = spec->context;
+	*spec = yk_config_data(trained, context);
+	spec->valid = 1;
+	spec->valid_given = true;
+	spec->apart = false;
+	spec->limit = 0;
+	struct yk_data *data = yk_data_new(paths, o->model.tokenizer, spec);
+	if (!data)
+		return name_folder(o, "validation data");
+	printf("data           %s\n", paths);
+	return data;
+}
+
 // Opens the text that the model was trained on, for its validation split.
 static struct yk_data *own_data(const struct yk_opened *o, const struct yk_config *trained,
 				struct yk_data_spec *spec)
 {
 	const char *paths = yk_config_str(trained, YK_KEY_data);
 	char why[400];
+	if (yk_config_is_path(trained, YK_KEY_valid))
+		return validation_file(o, trained, spec);
 	*spec = yk_config_data(trained, spec->context);
 	spec->valid_given = false;
 	if (!(spec->valid > 0)) {
@@ -71,14 +100,8 @@ static struct yk_data *own_data(const struct yk_opened *o, const struct yk_confi
 		return NULL;
 	}
 	struct yk_data *data = yk_data_new(paths, o->model.tokenizer, spec);
-	if (!data) {
-		int e = yoke_error_code();
-		snprintf(why, sizeof why, "%s", yoke_error());
-		yoke_error_clear();
-		yk_fail(e, "%s: the training text cannot be used: %s; give text with data=",
-			o->folder, why);
-		return NULL;
-	}
+	if (!data)
+		return name_folder(o, "training text");
 	yk_sources_differ(o->model.checkpoint.sources, yk_data_sources(data), why, sizeof why);
 	if (o->model.checkpoint.text && o->model.checkpoint.text != yk_data_fingerprint(data))
 		yk_warn("eval",

@@ -47,7 +47,7 @@ static void key(FILE *to, const struct yk_config_row *r, int names, int defaults
 	fprintf(to, "  %-*s  %-*s  %s", names, r->name, defaults, shown(r), r->help);
 	if ((r->type == YK_KEY_CHOICE || r->type == YK_KEY_CHOICE_OR_PATH) && strchr(r->choices, ' '))
 		fprintf(to, " (%s)", r->choices);
-	else if (r->type == YK_KEY_INT || r->type == YK_KEY_REAL)
+	else if (r->type == YK_KEY_INT || r->type == YK_KEY_REAL || r->type == YK_KEY_REAL_OR_PATHS)
 		fprintf(to, r->max < 1e9 ? " (%.9g .. %.9g%s%s)" : " (%g .. %g%s%s)", r->min,
 			r->max, r->choices ? ", or " : "", r->choices ? r->choices : "");
 	else if (r->type == YK_KEY_EVERY)

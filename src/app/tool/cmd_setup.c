@@ -36,7 +36,7 @@ static void write_key(FILE *to, const struct yk_config_row *r)
 		fprintf(to, " (%s)", r->choices);
 	else if (r->type == YK_KEY_CHOICE_OR_PATH)
 		fprintf(to, " (%s, or a path)", r->choices);
-	else if (r->type == YK_KEY_INT || r->type == YK_KEY_REAL)
+	else if (r->type == YK_KEY_INT || r->type == YK_KEY_REAL || r->type == YK_KEY_REAL_OR_PATHS)
 		fprintf(to, " (%.10g .. %.10g%s%s)", r->min, r->max, r->choices ? ", or " : "",
 			r->choices ? r->choices : "");
 	fputs("\n#", to);

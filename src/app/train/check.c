@@ -67,12 +67,26 @@ static int check_start(const struct yk_config *c)
 	return e;
 }
 
+// Keys that need validations during the run.
+static int check_validation(const struct yk_config *c)
+{
+	const struct yk_config_value *every = &c->value[YK_KEY_eval_every];
+	const bool keeps = !strcmp(yk_config_str(c, YK_KEY_keep_best), "1"), stops = yk_config_int(c, YK_KEY_stop_after) > 0;
+	if (stops && every->i == 0 && every->r == 0)
+		return yk_fail(YOKE_EINVAL, "stop_after=%s counts validations, but eval_every=0 validates only at the end; give eval_every=",
+			       yk_config_str(c, YK_KEY_stop_after));
+	if (keeps && !strcmp(yk_config_str(c, YK_KEY_checkpoints), "0"))
+		return yk_fail(YOKE_EINVAL, "keep_best=1 keeps a checkpoint, but checkpoints=0 saves none; drop one of them");
+	return 0;
+}
+
 int yk_config_check(const struct yk_config *c)
 {
 	if (c->command == YK_T && !*yk_config_str(c, YK_KEY_data))
 		return yk_fail(YOKE_EINVAL,
 			       "data is missing; name the text to read, for example data=FILE");
-	return c->command == YK_T ? yk_config_check_model(c) : 0;
+	const int e = c->command == YK_T ? check_validation(c) : 0;
+	return e == 0 && c->command == YK_T ? yk_config_check_model(c) : e;
 }
 
 int yk_config_check_model(const struct yk_config *c)

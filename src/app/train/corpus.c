@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "data/stream.h"
 #include "train/start.h"
 #include "tokenizer/train.h"
 #include "models/tokenizer_files.h"
@@ -114,6 +115,20 @@ static int check_pipe(const struct yk_config *c)
 	return 0;
 }
 
+// The data of valid=FILE; all of it is for validation.
+static int open_valid(struct yk_corpus *x, const char *paths, struct yk_data_spec spec)
+{
+	spec.valid = 1;
+	spec.valid_given = true;
+	spec.apart = false;
+	spec.limit = spec.shuffle = 0;
+	if (yk_data_piped(paths) || yk_is_stream(paths))
+		return yk_fail(YOKE_EINVAL, "valid=%s: a pipe is read once, but every validation reads this data; write it to a file",
+			       paths);
+	struct yk_data *other = yk_data_new(paths, x->tokenizer, &spec);
+	return other ? yk_data_validate_on(x->data, other, paths) : yoke_error_code();
+}
+
 static int read_all(struct yk_corpus *x, const struct yk_config *c, const struct yk_checkpoint *from, const char *folder)
 {
 	const char *paths = yk_config_str(c, YK_KEY_data);
@@ -127,6 +142,8 @@ static int read_all(struct yk_corpus *x, const struct yk_config *c, const struct
 	if (!(x->data = yk_data_new(paths, x->tokenizer, &spec)))
 		return yoke_error_code();
 	e = yk_data_endless(x->data) ? check_pipe(c) : 0;
+	if (e == 0 && spec.apart)
+		e = open_valid(x, yk_config_str(c, YK_KEY_valid), spec);
 	return e == 0 && from ? yk_data_verify(x->data, from->sources) : e;
 }
 

@@ -23,9 +23,9 @@ static void data_failed(void *arg, const struct yoke_data_error *d)
 	yk_data_errors_add(&r->data_errors, r->trainer->replica.step + 1, d);
 }
 
-static int make(struct yk_run *r, struct yk_config *c, const struct yk_checkpoint *ck)
+static int make(struct yk_run *r, struct yk_config *c, const char *folder, const struct yk_checkpoint *ck)
 {
-	int e = yk_trainer_share(r->corpus, c, r->out, ck, &r->trainer);
+	int e = yk_trainer_share(r->corpus, c, folder, ck, &r->trainer);
 	if (e < 0)
 		return e;
 	r->trainer->feed.heard = data_failed;
@@ -44,7 +44,7 @@ static int rebuild(struct yk_run *r, struct yk_config *c)
 	if (e < 0)
 		return e;
 	r->saved = exists ? ck.step : -1;
-	e = make(r, c, exists ? &ck : NULL);
+	e = make(r, c, r->out, exists ? &ck : NULL);
 	if (exists)
 		yk_checkpoint_fini(&ck);
 	if (e == 0 && r->snapshot.taken && r->snapshot.step > r->trainer->replica.step)
@@ -114,7 +114,7 @@ int yk_run_make(struct yk_run *r, struct yk_config *c, const struct yk_checkpoin
 {
 	char what[LOST_TEXT];
 	int e;
-	while ((e = make(r, c, ck)) < 0 && device_lost(e, -1, -1, what)) {
+	while ((e = make(r, c, r->from ? r->from : r->out, ck)) < 0 && device_lost(e, -1, -1, what)) {
 		if (!leave_device(r)) {
 			yoke_error_clear();
 			return yk_fail(e, "%s", what);

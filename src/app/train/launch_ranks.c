@@ -29,16 +29,16 @@ bool yk_ranks_spawns(const struct yk_config *c)
 static int complete(const struct yk_config *c, struct yk_config *to)
 {
 	struct yk_checkpoint ck;
-	bool resumes = false;
-	char *out = NULL;
+	char *out = NULL, *from = NULL;
 	int e = yk_config_with(c, 0, NULL, to);
 	if (e < 0)
 		return e;
 	e = yk_out_name(to, &out);
 	if (e == 0)
-		e = yk_resume_open(to, out, &ck, &resumes);
-	if (resumes)
+		e = yk_resume_open(to, out, &ck, &from);
+	if (from)
 		yk_checkpoint_fini(&ck);
+	free(from);
 	if (e == 0)
 		e = yk_config_check(to);
 	if (e < 0)

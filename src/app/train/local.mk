@@ -9,6 +9,8 @@ libyokecore_la_SOURCES += \
 	src/app/train/advise.h \
 	src/app/train/batch.c \
 	src/app/train/batch.h \
+	src/app/train/best.c \
+	src/app/train/best.h \
 	src/app/train/check.c \
 	src/app/train/check.h \
 	src/app/train/choose_device.c \

@@ -126,6 +126,114 @@ static int tell_epoch(struct yk_run *r, bool end)
 	return 0;
 }
 
+static int unsaved(const struct yk_run *r, int code)
+{
+	char advice[512];
+	if (r->saved < 0)
+		return yk_progress_gave_up(
+			code, "no checkpoint was saved: free space or choose another out");
+	snprintf(advice, sizeof advice,
+		 "%s holds step %" PRId64 ": free space and continue with resume=1",
+		 r->out, r->saved);
+	return yk_progress_gave_up(code, advice);
+}
+
+// Saves a checkpoint in that directory; seconds of writing it to *took, 0 on ranks that do not write.
+static int save_in(struct yk_run *r, const char *folder, double *took)
+{
+	*took = 0;
+	int e = r->trainer->replica.grid.all ? yk_ranks_alike(&r->trainer->replica, true) : 0;
+	if (e == 0)
+		e = yk_compress_mean(&r->trainer->replica);
+	if (e == 0)
+		e = yk_checkpoint_gather_begin(&r->trainer->replica);
+	if (e == 0 && !r->leads)
+		e = yk_checkpoint_gather_serve(&r->trainer->replica);
+	if (e < 0 || !r->leads) {
+		yk_checkpoint_gather_end(&r->trainer->replica);
+		return e;
+	}
+	double busy = yk_profile_busy(r->profile), began = yk_seconds();
+	yoke_range_push("save");
+	e = yk_trainer_save(r->trainer, folder);
+	if (e < 0 && yk_progress_again(&r->progress, e) &&
+	    (e = yk_trainer_save(r->trainer, folder)) < 0)
+		e = unsaved(r, e);
+	yoke_range_pop();
+	yk_checkpoint_gather_end(&r->trainer->replica);
+	r->files += yk_seconds() - began - (yk_profile_busy(r->profile) - busy);
+	*took = yk_seconds() - began;
+	return e;
+}
+
+static int save(struct yk_run *r)
+{
+	double took;
+	if (!r->keeps || r->saved == r->trainer->replica.step)
+		return 0;
+	const int e = save_in(r, r->out, &took);
+	if (e < 0 && r->leads)
+		return e;
+	r->saved = r->trainer->replica.step;
+	if (r->leads)
+		yk_run_record_saved(r, took);
+	return e;
+}
+
+// ---- the lowest validation loss ----
+
+int yk_run_best_begin(struct yk_run *r, const struct yk_config *c)
+{
+	struct yk_trainer *t = r->trainer;
+	r->keeps_best = !strcmp(yk_config_str(c, YK_KEY_keep_best), "1");
+	r->stop_after = yk_config_int(c, YK_KEY_stop_after);
+	r->kept = YK_BEST_NONE;
+	if (!r->keeps_best && !r->stop_after) {
+		t->best = YK_BEST_NONE;
+		return 0;
+	}
+	if (yk_data_valid_windows(t->feed.data) == 0)
+		return yk_fail(YOKE_EINVAL, "%s=%s: there is nothing to validate on; give valid=FILE%s",
+			       r->keeps_best ? "keep_best" : "stop_after",
+			       yk_config_str(c, r->keeps_best ? YK_KEY_keep_best : YK_KEY_stop_after),
+			       yk_data_endless(t->feed.data) ? "" : ", or a fraction above 0");
+	if (!r->keeps_best || !r->from)
+		return 0;
+	const int e = yk_best_kept(r->out, &r->kept);
+	if (e == 0 && r->kept.step < 0) // so that the lowest loss is that of a checkpoint
+		t->best = YK_BEST_NONE;
+	return e;
+}
+
+bool yk_run_stopped_early(const struct yk_run *r)
+{
+	return r->stop_after && r->trainer->best.since >= r->stop_after && r->trainer->replica.step < r->trainer->steps;
+}
+
+static int save_best(struct yk_run *r)
+{
+	double took;
+	char *folder = yk_best_folder(r->out);
+	const int e = folder ? save_in(r, folder, &took) : yoke_error_code();
+	free(folder);
+	if (e == 0 && r->leads)
+		yk_run_record_best(r, took);
+	return e;
+}
+
+// All ranks have the same loss, and so decide alike.
+static int validated(struct yk_run *r, double loss)
+{
+	struct yk_trainer *t = r->trainer;
+	const uint64_t data = yk_data_fingerprint_all(t->feed.data);
+	if (!r->keeps_best && !r->stop_after)
+		return 0;
+	yk_best_count(&t->best, t->replica.step, loss, data);
+	return r->keeps_best && yk_best_count(&r->kept, t->replica.step, loss, data) ? save_best(r) : 0;
+}
+
+// ---- validation ----
+
 static bool can_validate(const struct yk_run *r)
 {
 	return yk_data_valid_windows(r->trainer->feed.data) > 0 && r->validated != r->trainer->replica.step;
@@ -160,51 +268,7 @@ static int validate(struct yk_run *r)
 	r->state.val_loss = loss;
 	if (r->leads)
 		yk_progress_validated(&r->progress, r->trainer->replica.step, loss);
-	return 0;
-}
-
-static int unsaved(const struct yk_run *r, int code)
-{
-	char advice[512];
-	if (r->saved < 0)
-		return yk_progress_gave_up(
-			code, "no checkpoint was saved: free space or choose another out");
-	snprintf(advice, sizeof advice,
-		 "%s holds step %" PRId64 ": free space and continue with resume=1",
-		 r->out, r->saved);
-	return yk_progress_gave_up(code, advice);
-}
-
-static int save(struct yk_run *r)
-{
-	if (!r->keeps || r->saved == r->trainer->replica.step)
-		return 0;
-	int e = r->trainer->replica.grid.all ? yk_ranks_alike(&r->trainer->replica, true) : 0;
-	if (e == 0)
-		e = yk_compress_mean(&r->trainer->replica);
-	if (e == 0)
-		e = yk_checkpoint_gather_begin(&r->trainer->replica);
-	if (e == 0 && !r->leads)
-		e = yk_checkpoint_gather_serve(&r->trainer->replica);
-	if (e < 0 || !r->leads) {
-		yk_checkpoint_gather_end(&r->trainer->replica);
-		r->saved = r->trainer->replica.step;
-		return e;
-	}
-	double busy = yk_profile_busy(r->profile), began = yk_seconds();
-	yoke_range_push("save");
-	e = yk_trainer_save(r->trainer, r->out);
-	if (e < 0 && yk_progress_again(&r->progress, e) &&
-	    (e = yk_trainer_save(r->trainer, r->out)) < 0)
-		e = unsaved(r, e);
-	yoke_range_pop();
-	yk_checkpoint_gather_end(&r->trainer->replica);
-	r->files += yk_seconds() - began - (yk_profile_busy(r->profile) - busy);
-	if (e < 0)
-		return e;
-	r->saved = r->trainer->replica.step;
-	yk_run_record_saved(r, yk_seconds() - began);
-	return 0;
+	return validated(r, loss);
 }
 
 static int snapshot(struct yk_run *r)
@@ -255,6 +319,11 @@ static void on_before(void *run)
 	const struct yk_run *r = run;
 	if (r->trainer->replica.grid.all)
 		yk_ranks_say(&r->trainer->replica, atomic_load(&r->stop->signal) != 0);
+}
+
+static bool on_over(void *run)
+{
+	return yk_run_stopped_early(run);
 }
 
 static int on_asked(void *run)
@@ -313,14 +382,16 @@ int yk_run_steps(struct yk_run *r, int *signal)
 {
 	struct yk_trainer *t = r->trainer;
 	const struct yk_between between = {
-		.before = on_before, .asked = on_asked, .log = on_log, .tick = on_tick, .told = on_told,
+		.before = on_before, .over = on_over, .asked = on_asked, .log = on_log, .tick = on_tick, .told = on_told,
 		.validate = on_validate, .save = on_save, .snapshot = on_snapshot, .after = on_after,
 		.log_every = r->log_every, .eval_every = r->eval_every, .save_every = r->save_every,
 		.snapshot_every = r->snapshot_every,
 	};
 	r->resumed = r->epoch_began = yk_seconds();
-	int e = yk_steps(t, r->first, &between, r, signal);
-	if (e == 0 && *signal && r->logged < t->replica.step)
+	int e = r->from && r->saved < 0 ? aside(r, save) : 0; // resume=best
+	if (e == 0)
+		e = yk_steps(t, r->first, &between, r, signal);
+	if (e == 0 && (*signal || yk_run_stopped_early(r)) && r->logged < t->replica.step)
 		e = log_step(r);
 	if (e == 0)
 		e = last_validation(r);

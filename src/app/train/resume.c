@@ -5,6 +5,7 @@
 #include "train/resume.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -12,6 +13,7 @@
 #include "base/shared.h"
 #include "parallel/grid.h"
 #include "parallel/ranks.h"
+#include "train/best.h"
 #include "train/choose_device.h"
 #include "train/start.h"
 
@@ -33,12 +35,12 @@ int yk_resume_lock(const char *out, int *lock)
 	return e == YOKE_EBUSY ? busy_folder(out) : e;
 }
 
-int yk_resume_refused(const char *out)
+int yk_resume_refused(const char *out, const char *resume)
 {
 	return yk_fail(YOKE_EPERM,
 		       "%s: contains a checkpoint, which is not overwritten; continue from it with "
-		       "resume=1 or choose another out",
-		       out);
+		       "resume=%s or choose another out",
+		       out, resume);
 }
 
 // batch=auto keeps the value chosen when the run began.
@@ -109,29 +111,49 @@ static int same_adapters(const struct yk_config *c, const struct yk_config *was,
 	return 0;
 }
 
-int yk_resume_open(struct yk_config *c, const char *out, struct yk_checkpoint *ck,
-		       bool *resumes)
+// Finds the checkpoint to resume: *from is its directory, or NULL to begin a run.
+static int find(const struct yk_config *c, const char *out, char **from)
 {
 	const char *resume = yk_config_str(c, YK_KEY_resume);
-	bool exists = yk_checkpoint_exists(out);
+	char *best = yk_best_folder(out);
+	if (!best)
+		return yoke_error_code();
+	const bool exists = yk_checkpoint_exists(out), kept = yk_checkpoint_exists(best);
+	int e = 0;
+	*from = NULL;
+	if (!strcmp(resume, "0")) {
+		if (exists || (kept && !strcmp(yk_config_str(c, YK_KEY_keep_best), "1")))
+			e = yk_resume_refused(exists ? out : best, exists ? "1" : "best");
+	} else if (!strcmp(resume, "best") ? !kept : !strcmp(resume, "1") && !exists) {
+		e = yk_fail(YOKE_ENOENT, "%s: contains no checkpoint to resume; remove resume=%s, or %s",
+			    strcmp(resume, "best") ? out : best, resume,
+			    kept ? "give resume=best to continue from the one with the lowest validation loss" :
+				   "name the checkpoint's directory with out=");
+	} else if (!strcmp(resume, "best") || (kept && !exists)) { // ended before it saved any other
+		*from = best;
+		return 0;
+	} else if (exists && !(*from = strdup(out))) {
+		e = yk_fail(YOKE_ENOMEM, "%s: out of memory for a path", out);
+	}
+	free(best);
+	return e;
+}
+
+int yk_resume_open(struct yk_config *c, const char *out, struct yk_checkpoint *ck, char **from)
+{
 	struct yk_config was;
-	*resumes = false;
-	const int settled = yk_start_settle(c, exists);
-	if (settled < 0)
-		return settled;
-	if (exists && !strcmp(resume, "0"))
-		return yk_resume_refused(out);
-	if (!exists && !strcmp(resume, "1"))
-		return yk_fail(YOKE_ENOENT,
-			       "%s: contains no checkpoint to resume; remove resume=1, or name the "
-			       "checkpoint's directory with out=",
-			       out);
-	if (!exists)
-		return yk_ranks_settle(c);
-	int e = yk_checkpoint_open(out, ck);
-	if (e < 0)
+	*from = NULL;
+	int e = yk_start_settle(c, yk_checkpoint_exists(out));
+	if (e == 0)
+		e = find(c, out, from);
+	if (e < 0 || !*from)
+		return e < 0 ? e : yk_ranks_settle(c);
+	e = yk_checkpoint_open(*from, ck);
+	if (e < 0) {
+		free(*from);
+		*from = NULL;
 		return e;
-	*resumes = true;
+	}
 	if ((e = same_start(c, ck, out)) < 0 || (e = yk_config_init(&was, YK_T)) < 0)
 		return e;
 	const bool given = yk_config_given(c, YK_KEY_micro_batches);

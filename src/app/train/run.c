@@ -78,13 +78,20 @@ static int report(struct yk_run *r, bool stopped)
 	return e;
 }
 
+// The step in `out`.  With resume=best it may be a later one, which the loop replaces at once.
+static int64_t saved_at_start(const struct yk_run *r)
+{
+	return r->from && !strcmp(r->from, r->out) ? r->trainer->replica.step : -1;
+}
+
 // Runs from a complete trainer to the row in the training log.
 static int run_steps(struct yk_run *r, struct yk_config *c, const struct yk_checkpoint *from)
 {
 	struct yk_trainer *t = r->trainer;
 	int signal = 0;
 	r->first = r->logged = r->told = t->replica.step;
-	r->saved = r->validated = from ? t->replica.step : -1;
+	r->validated = from ? t->replica.step : -1;
+	r->saved = saved_at_start(r);
 	r->epochs = yk_run_epochs(t);
 	r->state = (struct yk_run_state){
 		.step = t->replica.step,
@@ -127,6 +134,8 @@ static int run_steps(struct yk_run *r, struct yk_config *c, const struct yk_chec
 		e = report(r, signal != 0);
 	if (e == 0 && signal)
 		yk_progress_say(&r->progress, "%s at step %" PRId64, strsignal(signal), t->replica.step);
+	if (e == 0 && !signal && t->replica.step < t->steps)
+		yk_run_record_early(r);
 	if (e == 0 && (t->replica.step > r->first || !from))
 		yk_run_say_end(r);
 	const char *ended = e < 0 ? "failed" : signal ? yk_stop_name(signal) : "done";
@@ -149,6 +158,8 @@ static int work(struct yk_run *r, struct yk_config *c, const struct yk_checkpoin
 	int e = yk_run_make(r, c, from);
 	if (e == 0)
 		intervals(r, c);
+	if (e == 0)
+		e = yk_run_best_begin(r, c);
 	// The directory is created only now, so that an invalid configuration leaves nothing
 	// behind.
 	if (e == 0)
@@ -156,7 +167,7 @@ static int work(struct yk_run *r, struct yk_config *c, const struct yk_checkpoin
 	if (e == 0)
 		e = yk_resume_lock(r->out, lock);
 	if (e == 0 && !from && yk_checkpoint_exists(r->out))
-		e = yk_resume_refused(r->out); // another run was faster
+		e = yk_resume_refused(r->out, "1"); // another run was faster
 	if (e == 0)
 		e = yk_run_record_begin(r, c);
 	if (e == 0 && yk_config_int(c, YK_KEY_dashboard) != YK_AUTO)
@@ -200,14 +211,18 @@ static int follow(const struct crew *all, struct yk_config *c)
 {
 	const struct yk_run *lead = all->lead;
 	struct yk_run r = {
-		.out = lead->out, .stop = lead->stop, .log = YK_RUNLOG_INIT, .log_every = lead->log_every,
+		.out = lead->out, .from = lead->from, .stop = lead->stop, .log = YK_RUNLOG_INIT, .log_every = lead->log_every,
 		.keeps = lead->keeps, .validated = -1, .saved = -1,
 	};
-	int signal, e = yk_trainer_share(lead->corpus, c, r.out, all->from, &r.trainer);
+	int signal, e = yk_trainer_share(lead->corpus, c, r.from ? r.from : r.out, all->from, &r.trainer);
 	if (e == 0) {
 		r.first = r.trainer->replica.step;
-		r.saved = all->from ? r.first : -1;
+		r.validated = all->from ? r.first : -1;
+		r.saved = saved_at_start(&r);
 		intervals(&r, c);
+		e = yk_run_best_begin(&r, c);
+	}
+	if (e == 0) {
 		e = yk_watch_follow(&r.watch, &lead->watch, r.out, r.trainer->replica.grid.all);
 	}
 	if (e == 0 && watches_all(c) && !(r.profile = yk_profile_new(true)))
@@ -273,22 +288,21 @@ static int run(struct yk_run *r, struct yk_config *c, atomic_int *lost)
 {
 	const char *out = r->out;
 	struct yk_checkpoint ck;
-	bool resumes = false;
 	int lock = -1;
 	int e = r->leads ? yk_resume_lock(out, &lock) : 0;
 	if (e == 0)
-		e = yk_resume_open(c, out, &ck, &resumes);
+		e = yk_resume_open(c, out, &ck, &r->from);
 	if (e == 0)
 		e = yk_config_check(c);
 	if (e == 0)
-		e = yk_resume_backend(c, resumes ? &ck : NULL);
+		e = yk_resume_backend(c, r->from ? &ck : NULL);
 	if (e == 0)
 		e = yk_config_apply(c);
 	r->log_every = yk_config_int(c, YK_KEY_log_every);
 	r->snapshot_every = yk_config_int(c, YK_KEY_snapshot_every);
 	r->report = yk_config_str(c, YK_KEY_report);
 	const int64_t ranks = yk_config_int(c, YK_KEY_ranks);
-	const struct yk_checkpoint *from = resumes ? &ck : NULL;
+	const struct yk_checkpoint *from = r->from ? &ck : NULL;
 	if (e == 0)
 		e = divide(ranks);
 	if (e == 0 && r->leads)
@@ -304,8 +318,10 @@ static int run(struct yk_run *r, struct yk_config *c, atomic_int *lost)
 	yk_corpus_free(r->corpus);
 	r->corpus = NULL;
 	yk_watch_fini(&r->watch);
-	if (resumes)
+	if (r->from)
 		yk_checkpoint_fini(&ck);
+	free(r->from);
+	r->from = NULL;
 	if (lock >= 0)
 		close(lock);
 	return e;

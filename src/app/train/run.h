@@ -25,7 +25,11 @@ struct yk_run {
 	struct yk_run_state state; // for the training log
 	struct yk_stop *stop; // of the process
 	struct yk_watch watch;
+	char *from;   // directory of the checkpoint that this run resumes, `out` or out/best; NULL: none
 	bool keeps;   // saves checkpoints
+	bool keeps_best;     // keep_best=1
+	int64_t stop_after;  // 0: never
+	struct yk_best kept; // the checkpoint in out/best
 	bool leads;   // the only rank, or rank 0: does all output
 	const char *report; // value of the key `report`
 	struct yk_snapshot snapshot;
@@ -53,6 +57,10 @@ int yk_train(struct yk_config *, int *lost);
 // Runs to the last step, or until the step during which a signal arrived, which is stored in
 // *signal.
 int yk_run_steps(struct yk_run *, int *signal);
+// Reads the state of keep_best and stop_after, on every rank. EINVAL: there is nothing to validate on.
+int yk_run_best_begin(struct yk_run *, const struct yk_config *);
+// Whether stop_after ends the run here.
+bool yk_run_stopped_early(const struct yk_run *);
 // Completed passes over the training data, including earlier runs.
 int64_t yk_run_epochs(const struct yk_trainer *);
 
@@ -77,6 +85,8 @@ void yk_run_say_progress(struct yk_run *, const struct yk_config *);
 int yk_run_say_start(struct yk_run *, const struct yk_config *, const struct yk_checkpoint *from);
 // plot=1: draws the learning rate over all steps in text.
 void yk_run_plot(const struct yk_lr_schedule *, int64_t steps, struct yk_progress *);
+// Why stop_after ended the run, as text.
+void yk_run_early_text(const struct yk_run *, char *to, size_t room);
 // Reports the model's location, the last losses, and what to run next.
 void yk_run_say_end(struct yk_run *);
 
@@ -87,6 +97,10 @@ int yk_run_record_begin(struct yk_run *, const struct yk_config *);
 // Records that another device continues at the trainer's step, and why.
 void yk_run_record_device(struct yk_run *, const char *why);
 void yk_run_record_saved(struct yk_run *, double seconds);
+// A checkpoint in out/best.
+void yk_run_record_best(struct yk_run *, double seconds);
+// Records why the run ended before its last step.
+void yk_run_record_early(struct yk_run *);
 // Records the trace, and the profile's table as kernels.json.
 void yk_run_record_profile(struct yk_run *, const char *trace);
 // code: 0, or that of the thread's error. Only the first call has an effect.

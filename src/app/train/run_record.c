@@ -52,6 +52,22 @@ void yk_run_record_saved(struct yk_run *r, double seconds)
 	yk_runs_event(r->record, r->trainer->replica.step, "saved", text);
 }
 
+void yk_run_record_best(struct yk_run *r, double seconds)
+{
+	char text[96];
+	yk_snprintf(text, sizeof text, "val_loss %.6g, in %.3f s", r->kept.loss, seconds);
+	yk_runs_event(r->record, r->kept.step, "best", text);
+	yk_runs_set(r->record, "best", json_pack("{s:I, s:f}", "step", (json_int_t)r->kept.step, "val_loss", r->kept.loss));
+}
+
+void yk_run_record_early(struct yk_run *r)
+{
+	char text[160];
+	yk_run_early_text(r, text, sizeof text);
+	yk_runs_event(r->record, r->trainer->replica.step, "stopped early", text);
+	yk_runs_set(r->record, "reason", json_string(text));
+}
+
 void yk_run_record_profile(struct yk_run *r, const char *trace)
 {
 	char path[4096];

@@ -30,8 +30,12 @@ static void say_resumed(struct yk_run *r, const struct yk_config *c, const struc
 	const struct yk_trainer *t = r->trainer;
 	bool epochs = yk_config_real(c, YK_KEY_epochs) > 0;
 	struct yk_rise rise;
-	yk_progress_say(&r->progress, "resumed from %s at step %" PRId64, r->out, t->replica.step);
-	if (t->replica.step >= t->steps)
+	char early[160];
+	yk_progress_say(&r->progress, "resumed from %s at step %" PRId64, r->from, t->replica.step);
+	if (yk_run_stopped_early(r)) {
+		yk_run_early_text(r, early, sizeof early);
+		yk_progress_say(&r->progress, "%s is finished: %s; to train further, give a larger stop_after, or 0", r->out, early);
+	} else if (t->replica.step >= t->steps)
 		yk_progress_say(&r->progress,
 				"%s is finished: it has %" PRId64 " of %" PRId64
 				" steps; to train further, give a larger number, for example %s=%.*g",
@@ -146,13 +150,43 @@ int yk_run_say_start(struct yk_run *r, const struct yk_config *c, const struct y
 
 #define WAITED_MUCH 0.05 // fraction of the time, above which waiting for data is reported
 
+void yk_run_early_text(const struct yk_run *r, char *to, size_t room)
+{
+	const struct yk_best *b = &r->trainer->best;
+	char n[64];
+	yk_counted(n, b->since, "validation");
+	if (b->step < 0)
+		yk_snprintf(to, room, "%s without a finite loss (stop_after=%" PRId64 ")", n, r->stop_after);
+	else
+		yk_snprintf(to, room, "%s without a loss below %.6g, that of step %" PRId64 " (stop_after=%" PRId64 ")", n, b->loss, b->step,
+			    r->stop_after);
+}
+
+// What to do with a finished model.
+static void say_next(struct yk_run *r, const char *folder)
+{
+	const struct yk_trainer *t = r->trainer;
+	const char *format = yk_config_str(t->replica.config, YK_KEY_format);
+	// only text and files of tokens can be read again
+	const bool asks = yk_data_piped(yk_config_str(t->replica.config, YK_KEY_data)) || yk_data_valid_windows(t->feed.data) == 0,
+		   apart = yk_config_is_path(t->replica.config, YK_KEY_valid);
+	const char *prompt = strcmp(yk_tokenizer_name(t->feed.tokenizer), "ids") ? "" : " prompt=0"; // a token, not text
+	char *name = yk_shell_word(folder);
+	if (name)
+		yk_progress_say(&r->progress, "next: yoke generate %s%s, yoke eval %s%s%s%s", name, prompt, name,
+				asks && !apart ? " data=FILE" : "", asks && !apart && *format ? " format=" : "",
+				asks && !apart ? format : "");
+	free(name);
+}
+
 void yk_run_say_end(struct yk_run *r)
 {
 	const struct yk_trainer *t = r->trainer;
 	struct yk_progress *p = &r->progress;
 	const char *data = yk_config_str(t->replica.config, YK_KEY_data);
 	bool piped = yk_data_piped(data);
-	char losses[160], *name = yk_shell_word(r->out), *from = yk_shell_word(data);
+	char losses[160], early[160], *name = yk_shell_word(r->out), *from = yk_shell_word(data);
+	char *best = r->keeps_best && r->kept.step >= 0 ? yk_best_folder(r->out) : NULL;
 	int n = snprintf(losses, sizeof losses, "step %" PRId64 "/%" PRId64, t->replica.step, t->steps);
 	if (isfinite(r->state.loss)) // at least one step was made
 		n += yk_snprintf(losses + n, sizeof losses - (size_t)n, ", loss %.4f", r->state.loss);
@@ -180,19 +214,26 @@ void yk_run_say_end(struct yk_run *r)
 			data_stats.failed == 1 ? "was" : "were", kinds, r->out,
 			data_stats.failed == 1 ? "it" : "them");
 	}
+	if (yk_run_stopped_early(r)) {
+		yk_run_early_text(r, early, sizeof early);
+		yk_progress_say(p, "ended early: %s", early);
+	}
 	if (r->saved != t->replica.step) {
 		yk_progress_say(p, "%s; no model was saved (checkpoints=0)", losses);
 	} else {
 		yk_progress_say(p, "model in %s: %s", r->out, losses);
+		if (best)
+			yk_progress_say(p, "lowest val_loss %.4f, of step %" PRId64 ", in %s", r->kept.loss, r->kept.step, best);
 		// the same text must be piped again
-		if (name && from && t->replica.step < t->steps && piped)
+		const bool ended = t->replica.step == t->steps || yk_run_stopped_early(r);
+		if (name && from && !ended && piped)
 			yk_progress_say(p, "next: .. | yoke train data=%s out=%s resume=1", from, name);
-		else if (name && t->replica.step < t->steps)
+		else if (name && !ended)
 			yk_progress_say(p, "next: yoke train out=%s resume=1", name);
-		else if (name)
-			yk_progress_say(p, "next: yoke generate %s, yoke eval %s%s", name, name,
-					piped || yk_data_valid_windows(t->feed.data) == 0 ? " data=FILE" : "");
+		else
+			say_next(r, best ? best : r->out);
 	}
+	free(best);
 	free(name);
 	free(from);
 }

@@ -15,6 +15,7 @@ int yk_snapshot_take(struct yk_snapshot *to, struct yk_trainer *t)
 	struct yk_record record;
 	int e = t->replica.step > 0 ? yk_trainer_record(t, &record) : 0;
 	s.skipped = t->skipped;
+	s.best = t->best;
 	s.scaler.size = sizeof s.scaler;
 	if (e == 0 && t->replica.scaler)
 		e = yoke_scaler_save(t->replica.scaler, &s.scaler);
@@ -43,6 +44,7 @@ int yk_snapshot_put(const struct yk_snapshot *s, struct yk_trainer *t)
 		return e;
 	t->replica.step = s->step;
 	t->skipped = s->skipped;
+	t->best = s->best;
 	t->checked = false;
 	t->random_step = s->random_step;
 	yk_trainer_seek(t, &s->position);

@@ -8,6 +8,7 @@
 struct yk_snapshot { // zero-initialized: none
 	bool taken;
 	int64_t step, random_step, skipped;
+	struct yk_best best;
 	struct yoke_scaler_state scaler; // if there is one
 	struct yoke_position position;
 	// errors: remainders of compress=topk. Names belong to the trainer of the snapshot

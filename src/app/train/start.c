@@ -55,9 +55,23 @@ static int settle(struct yk_config *c, enum yk_config_key key, bool optional)
 	return e;
 }
 
+// A checkpoint keeps valid=NAME as ./NAME, which is a path even after the file has been removed.
+static int settle_valid(struct yk_config *c)
+{
+	const char *name = yk_config_str(c, YK_KEY_valid);
+	char path[4096];
+	if (c->command != YK_T || !yk_config_is_path(c, YK_KEY_valid) || strpbrk(name, "/.,") || !strcmp(name, "-"))
+		return 0;
+	snprintf(path, sizeof path, "./%s", name);
+	return yk_config_settle_text(c, YK_KEY_valid, path);
+}
+
 int yk_start_settle(struct yk_config *c, bool resumes)
 {
-	int e = *yk_config_str(c, YK_KEY_adapter) ? settle(c, YK_KEY_adapter, resumes) : 0;
+	int e = settle_valid(c);
+	if (e < 0)
+		return e;
+	e = *yk_config_str(c, YK_KEY_adapter) ? settle(c, YK_KEY_adapter, resumes) : 0;
 	if (e == 0 && yk_start_given(c))
 		return settle(c, YK_KEY_init, false);
 	return e == 0 && yk_config_is_path(c, YK_KEY_tokenizer) ? settle(c, YK_KEY_tokenizer, false) : e;

@@ -14,11 +14,16 @@ static int call(int (*fn)(void *), void *arg)
 	return fn ? fn(arg) : 0;
 }
 
+static bool over(const struct yk_between *b, void *arg)
+{
+	return b->over && b->over(arg);
+}
+
 int yk_steps(struct yk_trainer *t, int64_t first, const struct yk_between *b, void *arg, int *signal)
 {
 	int e = 0;
 	*signal = call(b->asked, arg); // a stop may have been requested earlier
-	while (t->replica.step < t->steps && e == 0 && !*signal) {
+	while (t->replica.step < t->steps && e == 0 && !*signal && !over(b, arg)) {
 		if (b->before)
 			b->before(arg);
 		e = yk_trainer_step(t);

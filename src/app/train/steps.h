@@ -9,6 +9,7 @@
 // Callbacks between steps. A NULL function is skipped; an error (not 0) ends the loop.
 struct yk_between {
 	void (*before)(void *arg);          // before each step
+	bool (*over)(void *arg);            // whether the run ends before its last step
 	int (*asked)(void *arg);            // the signal that requests a stop, 0: none
 	int (*log)(void *arg); // after the first and last step, and every log_every steps
 	void (*tick)(void *arg);            // after each step that is not logged
@@ -20,7 +21,7 @@ struct yk_between {
 	int64_t log_every, eval_every, save_every, snapshot_every; // 0: never
 };
 
-// Runs to the trainer's last step, or until the step during which a stop was requested; *signal is
+// Runs to the trainer's last step, or until `over`, or until the step during which a stop was requested; *signal is
 // the signal. first: steps completed before.
 int yk_steps(struct yk_trainer *, int64_t first, const struct yk_between *, void *arg, int *signal);
 

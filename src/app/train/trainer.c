@@ -264,6 +264,9 @@ int yk_trainer_go_on(struct yk_trainer *t, const char *folder, const struct yk_c
 	t->replica.step = from->step;
 	t->random_step = from->random_step;
 	t->skipped = from->skipped;
+	const int best = yk_best_parse(from->best, folder, &t->best);
+	if (best < 0)
+		return best;
 	const int e = yk_scaler_parse(from->scaler, folder, t->replica.scaler);
 	if (e < 0)
 		return e;
@@ -415,6 +418,7 @@ static struct yk_trainer *trainer_of(const struct yk_config *c, struct yk_corpus
 		return NULL;
 	}
 	config_read(t, c);
+	t->best = YK_BEST_NONE;
 	t->feed.corpus = shared ? yk_corpus_ref(shared) : yk_corpus_new();
 	if (t->feed.corpus)
 		return t;

@@ -5,6 +5,7 @@
 #ifndef YK_TRAINER_H
 #define YK_TRAINER_H
 
+#include "train/best.h"
 #include "train/corpus.h"
 #include "optim/schedule.h"
 #include "parallel/replica.h"
@@ -67,6 +68,7 @@ struct yk_trainer {
 	char batch_why[160]; // how batch=auto was chosen; "": not auto
 	// predicted max bytes of the run, on the rank that needs most; 0: unknown
 	uint64_t predicted;
+	struct yk_best best; // counted by the run with keep_best or stop_after
 	int64_t skipped; // completed steps that changed nothing
 	// checked: the last step's overflow check is pending; overflowed: it was skipped
 	bool checked, overflowed;

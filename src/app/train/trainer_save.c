@@ -136,6 +136,7 @@ int yk_trainer_save(struct yk_trainer *t, const char *folder)
 		.config = yk_config_json(t->replica.config),
 		.schedule = schedule_json(&t->schedule),
 		.adapter = json_incref(t->adapter),
+		.best = yk_best_json(&t->best),
 		.text = yk_data_fingerprint(t->feed.data),
 		.sources = yk_sources_json(yk_data_sources(t->feed.data)),
 	};

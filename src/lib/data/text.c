@@ -35,6 +35,7 @@ struct yk_data {
 	double share;
 	bool endless;
 	struct yk_chats *chats; // NULL: not conversations
+	struct yk_data *other;  // for validation; NULL: `valid`
 	struct yk_sources sources;
 	struct yk_tokenizer *tokenizer; // only while reading
 	int (*add)(void *arg, const char *text, size_t n); // takes a text
@@ -375,12 +376,22 @@ void yk_data_free(struct yk_data *d)
 {
 	if (!d)
 		return;
+	yk_data_free(d->other);
 	yoke_dataset_free(d->train);
 	yoke_dataset_free(d->valid);
 	yk_chats_free(d->chats);
 	yk_sources_fini(&d->sources);
 	yk_tokens_fini(&d->tokens);
 	free(d);
+}
+
+int yk_data_validate_on(struct yk_data *d, struct yk_data *other, const char *name)
+{
+	d->other = other;
+	if (!d->chats == !other->chats)
+		return 0;
+	return yk_fail(YOKE_EINVAL, "valid=%s: %s, but data %s; give both as conversations, or both as text", name,
+		       other->chats ? "has conversations" : "is text", d->chats ? "has conversations" : "is text");
 }
 
 int32_t *yk_data_windows(const struct yk_data *d, int64_t batch)
@@ -429,6 +440,8 @@ int64_t yk_data_train_targets(const struct yk_data *d, int64_t window)
 
 int64_t yk_data_valid_targets(const struct yk_data *d, int64_t window)
 {
+	if (d->other)
+		return yk_data_valid_targets(d->other, window);
 	return d->chats ? yk_chats_targets(d->chats, 1, window) : d->context;
 }
 
@@ -449,12 +462,19 @@ bool yk_data_endless(const struct yk_data *d)
 
 int64_t yk_data_valid_windows(const struct yk_data *d)
 {
+	if (d->other)
+		return yk_data_valid_windows(d->other);
 	return d->valid ? d->valid->count : 0;
 }
 
 uint64_t yk_data_fingerprint(const struct yk_data *d)
 {
 	return d->fingerprint;
+}
+
+uint64_t yk_data_fingerprint_all(const struct yk_data *d)
+{
+	return d->other ? yk_hash(&d->other->fingerprint, sizeof d->other->fingerprint, d->fingerprint) : d->fingerprint;
 }
 
 double yk_data_share(const struct yk_data *d)
@@ -492,6 +512,8 @@ int64_t yk_data_valid(const struct yk_data *d, int64_t first, int64_t batch, int
 {
 	int64_t b;
 
+	if (d->other)
+		return yk_data_valid(d->other, first, batch, to);
 	for (b = 0; b < batch && first + b < yk_data_valid_windows(d); b++) {
 		void *row[] = { to + b * yk_data_width(d) };
 		const int e = yoke_dataset_read(d->valid, first + b, 0, 0, 0, row, NULL);

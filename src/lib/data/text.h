@@ -19,6 +19,8 @@ struct yk_data_spec {
 	double valid;       // fraction of the tokens, at the end, for validation; 0: none, 1: all
 	bool valid_given;   // valid was set by the user; else the split of a prepared token file
 			    // has priority
+	bool apart;         // other data are for validation (yk_data_validate_on): `valid` is 0, and token files
+			    // are not split
 	const char *format; // of raw tokens, as u16:1024; NULL or "": text, or token files
 	int64_t vocab;      // size for raw tokens and ids; max ids for words, at least 3; 0: not
 			    // given
@@ -54,6 +56,9 @@ struct yk_data;
 struct yk_data *yk_data_new(const char *paths, struct yk_tokenizer *,
 			    const struct yk_data_spec *);
 void yk_data_free(struct yk_data *); // NULL is allowed
+// Validates on all windows of `other`, which was opened with valid=1 and belongs to the data then, also
+// after an error.  EINVAL: its windows have another layout.
+int yk_data_validate_on(struct yk_data *, struct yk_data *other, const char *name);
 // Calls fn with each text that yk_data_new would tokenize: a file, or a record of a .jsonl file. A
 // result other than 0 ends the loop. EINVAL: standard input, which could not be read again.
 int yk_data_each_text(const char *paths, const struct yk_data_spec *, int (*fn)(void *arg, const char *text, size_t n), void *arg);
@@ -82,6 +87,8 @@ int64_t yk_data_valid_windows(const struct yk_data *);
 // XXH64 of the text and its split; files that are not prepared contribute hashes of blocks spread
 // over them.
 uint64_t yk_data_fingerprint(const struct yk_data *);
+// The same including other data for validation.
+uint64_t yk_data_fingerprint_all(const struct yk_data *);
 // Fraction of the text for validation: the user's, or that of the token file.
 double yk_data_share(const struct yk_data *);
 const struct yk_sources *yk_data_sources(const struct yk_data *);

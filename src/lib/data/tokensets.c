@@ -186,7 +186,7 @@ static int split_file(const struct sets *x, const struct file *f, int64_t *start
 	*start = n;
 	if (all)
 		*start = 0;
-	if (f->t.train < 0 || all) {
+	if (f->t.train < 0 || all || spec->apart) {
 		const int e = yk_data_split(f->path, n, spec, start);
 		if (e < 0)
 			return e;
@@ -284,7 +284,7 @@ static int take_regular(struct sets *x, const struct file *f)
 		e = add_set(x, f, 0, 0, start);
 	if (e == 0)
 		e = add_set(x, f, 1, start, (int64_t)f->t.count);
-	if (x->to->files == 0 && f->t.train >= 0)
+	if (x->to->files == 0 && f->t.train >= 0 && !x->spec->apart)
 		x->to->share = f->t.valid;
 	x->to->tokens += (int64_t)f->t.count;
 	return e;

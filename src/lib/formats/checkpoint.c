@@ -146,6 +146,8 @@ static json_t *to_json(const struct yk_checkpoint *c)
 		bad |= json_object_set_new(json_object_get(o, "data"), "failed", json_integer((json_int_t)c->data.failed));
 	if (c->adapter)
 		bad |= json_object_set(o, "adapter", c->adapter);
+	if (c->best)
+		bad |= json_object_set(o, "best", c->best);
 	if (c->scaler)
 		bad |= json_object_set(o, "scaler", c->scaler);
 	if (c->sources)
@@ -247,6 +249,7 @@ int yk_checkpoint_parse(json_t *o, const char *path, struct yk_checkpoint *to)
 	    (json_object_get(o, "skipped") &&
 	     (e = yk_json_int(o, path, "skipped", 0, c->step, &c->skipped)) < 0) ||
 	    (json_object_get(o, "adapter") && (e = take_object(o, path, "adapter", &c->adapter)) < 0) ||
+	    (json_object_get(o, "best") && (e = take_object(o, path, "best", &c->best)) < 0) ||
 	    (json_object_get(o, "scaler") && (e = take_object(o, path, "scaler", &c->scaler)) < 0) ||
 	    (e = yk_json_int(random, path, "seed", INT64_MIN, INT64_MAX, &seed)) < 0 ||
 	    (e = yk_json_int(random, path, "step", 0, max, &c->random_step)) < 0 ||
@@ -269,6 +272,7 @@ int yk_checkpoint_parse(json_t *o, const char *path, struct yk_checkpoint *to)
 	json_incref(c->config);
 	json_incref(c->schedule);
 	json_incref(c->adapter);
+	json_incref(c->best);
 	json_incref(c->scaler);
 	json_incref(c->sources);
 	*to = all;
@@ -520,6 +524,7 @@ void yk_checkpoint_fini(struct yk_checkpoint *c)
 	json_decref(c->config);
 	json_decref(c->schedule);
 	json_decref(c->adapter);
+	json_decref(c->best);
 	json_decref(c->scaler);
 	json_decref(c->sources);
 	memset(c, 0, sizeof *c);

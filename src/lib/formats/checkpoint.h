@@ -39,6 +39,7 @@ struct yk_checkpoint {
 	json_t *schedule;  // state of the learning-rate schedule, an object
 	json_t *adapter;   // base model and layers of adapters (models/adapter.h); the model
 			   // file then has the adapters only.  NULL: it has the whole model
+	json_t *best;      // the lowest validation loss so far (train/best.h), an object; NULL: none
 	json_t *scaler;    // state of the loss scaler, an object; NULL: none
 	int64_t step;      // optimizer steps done, including skipped ones
 	int64_t skipped;   // skipped steps, which changed nothing
