@@ -230,8 +230,8 @@ static void check_trace(const char *backend, int cycle, double rows)
 	   counters);
 	// profiling moves no copy to the queue of the steps, and flow arrows lead to work that runs
 	// after the host call
-	ok(!apart || (n[YK_SLOT_UP] >= 5 && n[YK_SLOT_DEVICE] > 5 && (int)flows >= n[YK_SLOT_DEVICE] + n[YK_SLOT_UP]),
-	   "%s: %d uploads on a separate lane, %d steps, %zu arrows", backend, n[YK_SLOT_UP], n[YK_SLOT_DEVICE], flows);
+	ok(!apart || (n[YK_STREAM_UP] >= 5 && n[YK_STREAM_DEVICE] > 5 && (int)flows >= n[YK_STREAM_DEVICE] + n[YK_STREAM_UP]),
+	   "%s: %d uploads on a separate lane, %d steps, %zu arrows", backend, n[YK_STREAM_UP], n[YK_STREAM_DEVICE], flows);
 	ok(!overlaps, "%s: events nest, those of queues are disjoint (%zu)", backend, overlaps);
 	ok(fabs(1e-6 * sum - rows) <= 1e-3 * rows, "%s: lanes add up to the table: %.6f s of %.6f", backend, 1e-6 * sum, rows);
 	json_decref(t);
@@ -325,11 +325,11 @@ static bool overlaps(double *up, double *steps)
 		const json_int_t lane = json_integer_value(json_object_get(x, "tid"));
 		if (*json_string_value(json_object_get(x, "ph")) != 'X')
 			continue;
-		*(lane == YK_SLOT_UP ? up : steps) += lane == YK_SLOT_UP || lane == YK_SLOT_DEVICE ? to - from : 0;
+		*(lane == YK_STREAM_UP ? up : steps) += lane == YK_STREAM_UP || lane == YK_STREAM_DEVICE ? to - from : 0;
 		json_array_foreach (json_object_get(t, "traceEvents"), j, z) {
 			double other = json_number_value(json_object_get(z, "ts")), end = other + json_number_value(json_object_get(z, "dur"));
-			if (lane == YK_SLOT_UP && *json_string_value(json_object_get(z, "ph")) == 'X' &&
-			    json_integer_value(json_object_get(z, "tid")) == YK_SLOT_DEVICE && fmin(to, end) > fmax(from, other))
+			if (lane == YK_STREAM_UP && *json_string_value(json_object_get(z, "ph")) == 'X' &&
+			    json_integer_value(json_object_get(z, "tid")) == YK_STREAM_DEVICE && fmin(to, end) > fmax(from, other))
 				shared += fmin(to, end) - fmax(from, other);
 		}
 	}
@@ -549,8 +549,8 @@ static void test_memory(void)
 		for (const struct yk_plan *plan = ctx->planner->cache.bucket[b]; plan;
 		     plan = plan->cached.next) {
 			uint64_t bytes = 0;
-			for (size_t i = 0; i < plan->layout.arena[YK_SLOT_DEVICE].n; i++)
-				bytes += plan->layout.arena[YK_SLOT_DEVICE].chunk[i];
+			for (size_t i = 0; i < plan->layout.arena[YK_STREAM_DEVICE].n; i++)
+				bytes += plan->layout.arena[YK_STREAM_DEVICE].chunk[i];
 			arena = bytes > arena ? bytes : arena;
 		}
 	ok(n > 0 && n <= 32 && sum == arena && sorted && range,

@@ -199,7 +199,7 @@ static size_t on_queues(const struct yk_profile *p)
 {
 	size_t n = 0;
 	for (size_t i = 0; i < p->traced; i++)
-		n += p->trace[i].slot != YK_HOST_ACTIVITY;
+		n += p->trace[i].stream != YK_HOST_ACTIVITY;
 	return n;
 }
 

@@ -118,7 +118,7 @@ static int bring(struct yoke_context *ctx, struct yk_storage *s, const void *fro
 		*a = (struct yk_ahead){ yk_event_ref(e), ctx->queues.steps->marks };
 		yk_event_unref(s->up);
 		s->up = yk_event_ref(e);
-		s->written[YK_SLOT_UP] = e->serial;
+		s->written[YK_STREAM_UP] = e->serial;
 	}
 	if (!err)
 		ctx->stats.bytes_up += s->bytes;

@@ -62,7 +62,7 @@ static inline yk_id commit(struct yk_graph *g, const struct yk_call *c, uint32_t
 	}
 	n->op = c->op;
 	n->nattr = (uint8_t)c->nattr;
-	n->slot = 0;
+	n->stream = 0;
 	n->done = false;
 	n->in = (uint32_t)g->args;
 	n->nin = c->nin;

@@ -11,13 +11,19 @@
 #include "graph/op.h"
 #include "graph/slot.h"
 
-// Streams of a context: the queues on which a plan's steps run.  A step names its slot and the
-// steps of other slots that it waits for; one slot's queue runs in order.  Memory belongs to the
-// device or to the CPU.
-// RANKS runs collectives, on memory of the host or of the device (device_ranks).  It is the
-// device's queue until the context joins a group.
-enum yk_slot_number { YK_SLOT_DEVICE, YK_SLOT_CPU, YK_SLOT_UP, YK_SLOT_DOWN, YK_SLOT_RANKS, YK_SLOTS };
-struct yk_slot {
+// Streams of a context: the queues on which a plan's steps run.  A step names its stream and the
+// steps of other streams that it waits for; a stream's steps run in order.  Memory belongs to the
+// device or to the CPU.  RANKS runs collectives, on memory of the host or of the device
+// (device_ranks); it uses the device's queue until the context joins a group.
+enum yk_stream_id {
+	YK_STREAM_DEVICE,
+	YK_STREAM_CPU,
+	YK_STREAM_UP,
+	YK_STREAM_DOWN,
+	YK_STREAM_RANKS,
+	YK_STREAMS
+};
+struct yk_stream {
 	struct yk_device *device;
 	struct yk_queue *queue;
 };
@@ -37,8 +43,8 @@ struct yk_storage {
 	uint32_t refs, leaves; // references; how many of them leaves of the graph hold
 	int failed;        // 0, or the error code of the operation that should have written it
 	uint32_t failure;  // number of that failure
-	uint64_t written[YK_SLOTS]; // by slot: number of the event that completes it; good once all
-				    // succeeded.  0: the slot does not write it
+	uint64_t written[YK_STREAMS]; // by stream: number of the event that completes it; valid
+				      // once all succeeded.  0: the stream does not write it
 	struct yk_event *up; // of the upload, until the queue of the steps waits for it
 	uint32_t leaf_place; // index of its first leaf, while a plan key is computed
 	struct yk_buffer *buffer; // a reference; NULL once another version took its bytes
@@ -85,7 +91,7 @@ struct yk_ahead {
 
 // A launched evaluation that may still be running.
 struct yk_flight {
-	struct yk_event *done[YK_SLOTS]; // after it on each queue; NULL: none, or failed
+	struct yk_event *done[YK_STREAMS]; // after it on each queue; NULL: none, or failed
 	uint64_t serial, number; // of the event on the queue of the steps; of the evaluation
 	size_t steps;
 	uint16_t op[2];    // of the first and last step
@@ -163,7 +169,7 @@ struct yk_access {
 	bool ended;         // freed by the application: only the struct remains
 };
 
-// The queues of the slots (lifetime.c); all are the same queue when the device is the CPU.
+// The queues of the streams (lifetime.c); all are the same queue when the device is the CPU.
 struct yk_queues {
 	struct yk_queue *steps, *cpu, *up, *down; // up, down: copies to and from the device
 	bool device_ranks; // collectives use the device's memory, except sends
@@ -194,7 +200,7 @@ struct yk_graph_history {
 // The context's tensors (handle.c).
 struct yk_handles {
 	struct yk_tensor *list;  // tensors that no scope owns
-	struct yk_tensor *free;  // free slots for new tensors
+	struct yk_tensor *free;  // free streams for new tensors
 	uint64_t live;
 	yoke_tensor **deferred;  // handles that the next call frees; protected by the table's lock
 	size_t deferred_cap;
@@ -289,7 +295,7 @@ struct yk_autocasting { // autocast.c
 struct yoke_context {
 	struct yk_access access;
 	struct yk_device *device, *cpu;
-	struct yk_slot slot[YK_SLOTS];
+	struct yk_stream stream[YK_STREAMS];
 	struct yk_queues queues;
 	struct yk_graph graph;
 	struct yk_graph_history history;

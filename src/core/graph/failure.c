@@ -54,7 +54,7 @@ int yk_failure_of(const struct yk_tensor *t)
 // ---- lost values ----
 
 struct lost {
-	uint64_t since[YK_SLOTS]; // events of each queue that completed without error
+	uint64_t since[YK_STREAMS]; // events of each queue that completed without error
 	int code;
 	uint32_t failure;
 	bool variables; // a variable's value is among them
@@ -63,7 +63,7 @@ struct lost {
 static bool lose(struct yk_storage *s, struct lost *l)
 {
 	bool whole = true;
-	for (int k = 0; s && k < YK_SLOTS; k++)
+	for (int k = 0; s && k < YK_STREAMS; k++)
 		whole &= s->written[k] <= l->since[k];
 	if (!s || s->failed || whole)
 		return false;
@@ -91,7 +91,7 @@ static void describe_cause(const struct yoke_context *ctx, uint64_t since, const
 	     i++) { // the older one first
 		const struct yk_flight *g = &ctx->flights.last[i % 2];
 		if (!f && g->steps && g->serial > since &&
-		    (!where || yk_event_done(g->done[YK_SLOT_DEVICE]) != 1))
+		    (!where || yk_event_done(g->done[YK_STREAM_DEVICE]) != 1))
 			f = g;
 	}
 	if (f)
@@ -106,17 +106,17 @@ static void describe_cause(const struct yoke_context *ctx, uint64_t since, const
 			 ctx->device->id, ctx->device->info.name);
 }
 
-// The event of the steps' queue up to which its results are good although another slot's queue
+// The event of the steps' queue up to which its results are good although another stream's queue
 // failed: later steps may have read data that the failed queue should have delivered.
-static uint64_t whole_steps(const struct yoke_context *ctx, int slot)
+static uint64_t whole_steps(const struct yoke_context *ctx, int stream)
 {
-	bool less = slot == YK_SLOT_UP && ctx->flights.good_uploads < ctx->flights.good_others;
+	bool less = stream == YK_STREAM_UP && ctx->flights.good_uploads < ctx->flights.good_others;
 	return less ? ctx->flights.good_uploads : ctx->flights.good_others;
 }
 
-static int settle(struct yoke_context *ctx, int slot, const char *where)
+static int settle(struct yoke_context *ctx, int stream, const char *where)
 {
-	struct yk_queue *q = ctx->slot[slot].queue;
+	struct yk_queue *q = ctx->stream[stream].queue;
 	struct yk_queue_failure f, later;
 	char culprit[1200];
 
@@ -127,18 +127,18 @@ static int settle(struct yoke_context *ctx, int slot, const char *where)
 	yk_queue_drain(q);
 	yk_queue_take(q, &later);
 	struct lost l = { .code = f.code };
-	for (int k = 0; k < YK_SLOTS; k++)
+	for (int k = 0; k < YK_STREAMS; k++)
 		l.since[k] = UINT64_MAX;
-	if (slot != YK_SLOT_DEVICE) // also lose results computed from its data
-		l.since[YK_SLOT_DEVICE] = whole_steps(ctx, slot);
-	l.since[slot] = f.since;
-	if (slot == YK_SLOT_UP || slot == YK_SLOT_DOWN)
-		snprintf(culprit, sizeof culprit, "a copy %s %s (%s)", slot == YK_SLOT_UP ? "to" : "from",
+	if (stream != YK_STREAM_DEVICE) // also lose results computed from its data
+		l.since[YK_STREAM_DEVICE] = whole_steps(ctx, stream);
+	l.since[stream] = f.since;
+	if (stream == YK_STREAM_UP || stream == YK_STREAM_DOWN)
+		snprintf(culprit, sizeof culprit, "a copy %s %s (%s)", stream == YK_STREAM_UP ? "to" : "from",
 			 ctx->device->id, ctx->device->info.name);
-	else if (slot == YK_SLOT_RANKS)
+	else if (stream == YK_STREAM_RANKS)
 		snprintf(culprit, sizeof culprit, "a collective");
 	else
-		describe_cause(ctx, l.since[YK_SLOT_DEVICE], where, culprit, sizeof culprit);
+		describe_cause(ctx, l.since[YK_STREAM_DEVICE], where, culprit, sizeof culprit);
 	yk_failure_set(ctx, f.code, "%s failed: %s: %s", culprit, yoke_error_name(f.code),
 		       f.why);
 	l.failure = ctx->failure.number;
@@ -149,7 +149,7 @@ static int settle(struct yoke_context *ctx, int slot, const char *where)
 	     i++) // old versions that pending operations read
 		lose(ctx->leaves.at[i].storage, &l);
 	ctx->failure.variables = l.variables;
-	if (slot != YK_SLOT_DEVICE)
+	if (stream != YK_STREAM_DEVICE)
 		ctx->flights.good_uploads = ctx->flights.good_others = ctx->queues.steps->marks;
 	return f.code;
 }
@@ -180,10 +180,10 @@ void yk_upload_look(struct yoke_context *ctx)
 int yk_settle_at(struct yoke_context *ctx, const char *where)
 {
 	yk_upload_look(ctx);
-	static const int order[] = { YK_SLOT_UP, YK_SLOT_RANKS, YK_SLOT_DEVICE, YK_SLOT_CPU, YK_SLOT_DOWN };
+	static const int order[] = { YK_STREAM_UP, YK_STREAM_RANKS, YK_STREAM_DEVICE, YK_STREAM_CPU, YK_STREAM_DOWN };
 	int code = 0;
-	for (int i = 0; i < YK_SLOTS && !code; i++)
-		if (order[i] == YK_SLOT_DEVICE || ctx->slot[order[i]].queue != ctx->queues.steps)
+	for (int i = 0; i < YK_STREAMS && !code; i++)
+		if (order[i] == YK_STREAM_DEVICE || ctx->stream[order[i]].queue != ctx->queues.steps)
 			code = settle(ctx, order[i], where);
 	return code;
 }
@@ -197,17 +197,17 @@ void yk_flight_wait(struct yoke_context *ctx)
 {
 	struct yk_flight *f = &ctx->flights.last[ctx->flights.n % 2];
 
-	bool good = f->done[YK_SLOT_DEVICE] != NULL, over = true;
-	for (int k = 0; k < YK_SLOTS; k++)
+	bool good = f->done[YK_STREAM_DEVICE] != NULL, over = true;
+	for (int k = 0; k < YK_STREAMS; k++)
 		over &= yk_event_done(f->done[k]) != 0;
 	const uint64_t began = over ? 0 : yk_wait_begin();
-	for (int k = 0; k < YK_SLOTS; k++) // the queues keep the failures
+	for (int k = 0; k < YK_STREAMS; k++) // the queues keep the failures
 		good &= yk_event_sync(f->done[k]) >= 0;
 	if (!over)
 		yk_wait_end(ctx, began, "an evaluation, after two others,");
 	if (!yk_settle(ctx) && good)
 		ctx->flights.good_others = f->serial;
-	for (int k = 0; k < YK_SLOTS; k++)
+	for (int k = 0; k < YK_STREAMS; k++)
 		yk_event_unref(f->done[k]);
 	*f = (struct yk_flight){ 0 };
 }

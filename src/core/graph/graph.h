@@ -59,7 +59,7 @@ struct yk_value {
 struct yk_node {
 	uint16_t op;
 	uint8_t nattr;
-	uint8_t slot;       // plans: memory of its results, YK_SLOT_DEVICE or _CPU
+	uint8_t stream;       // plans: memory of its results, YK_STREAM_DEVICE or _CPU
 	bool done;          // an evaluation computed it
 	uint32_t in, nin;   // operands: arg[in ..]
 	uint32_t out, nout; // results: value[out ..]

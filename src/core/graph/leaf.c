@@ -165,7 +165,7 @@ static int write_storage(struct yk_storage *s, struct yk_queue *q, const void *d
 		yk_queue_drain(q); // it may still write memory that is about to be reused
 	if (done && !err && q != ctx->queues.steps) {
 		s->up = done;
-		s->written[YK_SLOT_UP] = done->serial;
+		s->written[YK_STREAM_UP] = done->serial;
 	} else {
 		yk_event_unref(done);
 	}
@@ -198,7 +198,7 @@ static int make_storage(struct yoke_context *ctx, uint64_t bytes, bool host, con
 			       (unsigned long long)bytes, ctx->device->id, why);
 	}
 	if (q == ctx->queues.steps)
-		s->written[YK_SLOT_DEVICE] = q->marks + 1;
+		s->written[YK_STREAM_DEVICE] = q->marks + 1;
 	*to = s;
 	return 0;
 }

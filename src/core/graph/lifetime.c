@@ -124,11 +124,11 @@ struct yoke_context *yk_current(void)
 
 static void free_queues(struct yoke_context *ctx)
 {
-	struct yk_queue *const other[] = { ctx->slot[YK_SLOT_RANKS].queue, ctx->queues.down,
+	struct yk_queue *const other[] = { ctx->stream[YK_STREAM_RANKS].queue, ctx->queues.down,
 					   ctx->queues.up, ctx->queues.cpu };
 	for (size_t i = 0; i < sizeof other / sizeof *other; i++)
 		if (other[i] !=
-		    ctx->queues.steps) // slots without a queue of their own use ctx->queue
+		    ctx->queues.steps) // streams without a queue of their own use ctx->queue
 			yk_queue_free(other[i]);
 	yk_queue_free(ctx->queues.steps);
 }
@@ -174,11 +174,11 @@ static yoke_context *context_new(struct yk_device *device, bool dry)
 			      yk_queue_new(device, YOKE_QUEUE_UP, &ctx->queues.up) < 0 ||
 			      yk_queue_new(device, YOKE_QUEUE_DOWN, &ctx->queues.down) < 0))
 		goto fail;
-	ctx->slot[YK_SLOT_DEVICE] = (struct yk_slot){ device, ctx->queues.steps };
-	ctx->slot[YK_SLOT_CPU] = (struct yk_slot){ cpu, ctx->queues.cpu };
-	ctx->slot[YK_SLOT_UP] = (struct yk_slot){ device, ctx->queues.up };
-	ctx->slot[YK_SLOT_DOWN] = (struct yk_slot){ device, ctx->queues.down };
-	ctx->slot[YK_SLOT_RANKS] = (struct yk_slot){ device, ctx->queues.steps };
+	ctx->stream[YK_STREAM_DEVICE] = (struct yk_stream){ device, ctx->queues.steps };
+	ctx->stream[YK_STREAM_CPU] = (struct yk_stream){ cpu, ctx->queues.cpu };
+	ctx->stream[YK_STREAM_UP] = (struct yk_stream){ device, ctx->queues.up };
+	ctx->stream[YK_STREAM_DOWN] = (struct yk_stream){ device, ctx->queues.down };
+	ctx->stream[YK_STREAM_RANKS] = (struct yk_stream){ device, ctx->queues.steps };
 	yk_profiler_open(ctx);
 	return ctx;
 fail:
@@ -244,7 +244,7 @@ void yoke_context_free(yoke_context *ctx)
 	if (ctx->planner)
 		ctx->planner_free(ctx->planner);
 	for (int i = 0; i < 2; i++)
-		for (int k = 0; k < YK_SLOTS; k++)
+		for (int k = 0; k < YK_STREAMS; k++)
 			yk_event_unref(ctx->flights.last[i].done[k]);
 	yk_event_unref(ctx->uploads.joined);
 	for (int i = 0; i < 4; i++) {

@@ -24,7 +24,7 @@ static int copy(struct yk_storage *to, struct yk_storage *from)
 		err = yk_queue_copy(q, to->buffer->block->segment, yk_storage_at(to),
 				    from->buffer->block->segment, yk_storage_at(from), to->bytes);
 	memcpy(to->written, from->written, sizeof to->written);
-	to->written[YK_SLOT_DEVICE] = q->marks + 1;
+	to->written[YK_STREAM_DEVICE] = q->marks + 1;
 	return err;
 }
 

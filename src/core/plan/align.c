@@ -121,7 +121,7 @@ static int fill_up(struct yk_work *w, yk_id v, int64_t rows, int64_t columns, yk
 	struct yk_call c = {
 		.op = YK_PAD, .nin = 1, .in = &v, .nattr = (uint32_t)(2 * rank + 1), .attr = attr
 	};
-	return yk_lower_try(w, &c, 1, &x, YK_SLOT_DEVICE, "for the matrix units", out);
+	return yk_lower_try(w, &c, 1, &x, YK_STREAM_DEVICE, "for the matrix units", out);
 }
 
 // The first rows and columns of v, in the shape of y.
@@ -158,7 +158,7 @@ static int pad(struct yk_work *w, const struct yk_call *c, const struct yk_value
 		if (good < 1)
 			return good;
 	}
-	int good = yk_lower_try(w, &padded, 1, &whole, YK_SLOT_DEVICE, "padded", &v);
+	int good = yk_lower_try(w, &padded, 1, &whole, YK_STREAM_DEVICE, "padded", &v);
 	if (good < 1)
 		return good;
 	int err = part_of(w, v, y, out);

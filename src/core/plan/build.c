@@ -193,7 +193,7 @@ int yk_build_node(struct yk_work *w, uint32_t node, bool dense, struct yk_built 
 		memcpy(op->attr, a, n->nattr * sizeof *a);
 	}
 	yk_merge_axes(op, b->view, b->view + op->nout);
-	return row->custom ? yk_custom_source(row->custom, op, yk_work_device(w, n->slot), &b->source) : 0;
+	return row->custom ? yk_custom_source(row->custom, op, yk_work_device(w, n->stream), &b->source) : 0;
 }
 
 struct yk_place yk_part_place(const struct yk_work *w, uint32_t node, uint32_t k)

@@ -28,7 +28,7 @@ static void planner_free(struct yk_planner *pl)
 			pl->cache.bucket[i] = p->cached.next;
 			yk_plan_free(p);
 		}
-	for (int k = 0; k < YK_SLOTS; k++)
+	for (int k = 0; k < YK_STREAMS; k++)
 		free(pl->launch.chunk[k]);
 	free(pl->launch.event);
 	free(pl->left);

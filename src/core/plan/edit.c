@@ -58,7 +58,7 @@ int yk_uses_list(struct yk_work *w)
 
 // ---- edits ----
 
-int yk_node_add(struct yk_work *w, const struct yk_call *c, uint32_t nout, const struct yk_value *outs, int slot,
+int yk_node_add(struct yk_work *w, const struct yk_call *c, uint32_t nout, const struct yk_value *outs, int stream,
 		const char *cause, yk_id *out)
 {
 	struct yk_graph *g = &w->g;
@@ -69,7 +69,7 @@ int yk_node_add(struct yk_work *w, const struct yk_call *c, uint32_t nout, const
 	    yk_grow(&w->node, &w->edit.node_cap, g->nodes, sizeof *w->node) < 0)
 		return yk_fail(YOKE_ENOMEM, "no memory to plan");
 	uint32_t node = (uint32_t)g->nodes - 1;
-	g->node[node].slot = (uint8_t)slot;
+	g->node[node].stream = (uint8_t)stream;
 	w->node[node] = (struct yk_node_facts){ .cause = cause,
 						.from = w->lowering.recorded,
 						.time = node,
@@ -119,12 +119,12 @@ static int settle_last(struct yk_work *w, uint32_t like)
 	return 0;
 }
 
-int yk_edit_add(struct yk_work *w, const struct yk_call *c, const struct yk_value *v, int slot, const char *cause,
+int yk_edit_add(struct yk_work *w, const struct yk_call *c, const struct yk_value *v, int stream, const char *cause,
 		uint32_t like, yk_id *out)
 {
 	w->g.scope = w->g.node[like].scope;
 	w->g.site = w->g.node[like].site;
-	int err = yk_node_add(w, c, 1, v, slot, cause, out);
+	int err = yk_node_add(w, c, 1, v, stream, cause, out);
 	return err ? err : settle_last(w, like);
 }
 
@@ -142,7 +142,7 @@ int yk_edit_clone(struct yk_work *w, uint32_t node, const yk_id *in, yk_id *out)
 		c.attr = attr;
 		w->g.scope = n.scope;
 		w->g.site = n.site;
-		err = yk_node_add(w, &c, n.nout, outs, n.slot, "computed again", out);
+		err = yk_node_add(w, &c, n.nout, outs, n.stream, "computed again", out);
 	}
 	if (!err) {
 		w->node[w->g.nodes - 1].of = w->node[node].of;
@@ -161,7 +161,7 @@ int yk_edit_view(struct yk_work *w, yk_id v, yk_id base, yk_id *out)
 	*out = base;
 	if (v == p.base)
 		return 0;
-	int err = yk_node_add(w, &c, 1, &like, yk_maker(&w->g, base)->slot, NULL, out);
+	int err = yk_node_add(w, &c, 1, &like, yk_maker(&w->g, base)->stream, NULL, out);
 	if (err)
 		return err;
 	p.base = base;

@@ -30,7 +30,7 @@ int yk_step_add(struct yk_work *w, uint32_t node, size_t views, struct yk_step *
 		return yk_fail(YOKE_ENOMEM, "no memory to plan");
 	const struct yk_node *n = &w->g.node[node];
 	struct yk_step *s = &p->step[p->steps++];
-	*s = (struct yk_step){ .slot = n->slot,
+	*s = (struct yk_step){ .stream = n->stream,
 			       .event = YK_NIL,
 			       .view = (uint32_t)p->views,
 			       .views = (uint32_t)views,
@@ -108,7 +108,7 @@ static int choose(struct yk_work *w, struct yk_device *d, const struct yoke_op *
 // Appends a step that runs the op built for `node`.
 static int add_run(struct yk_work *w, uint32_t node, const struct yk_built *b)
 {
-	struct yk_device *d = yk_work_device(w, w->g.node[node].slot);
+	struct yk_device *d = yk_work_device(w, w->g.node[node].stream);
 	struct yk_step *s;
 	bool takes = yk_device_usable(d, &b->op);
 	if (!takes && yk_device_verdict(d) < 0)
@@ -170,8 +170,8 @@ static int add_transfer(struct yk_work *w, uint32_t node, struct yk_built *b)
 		err = yk_step_add(w, node, 2, &s);
 	if (err)
 		return err;
-	s->kind = n->slot == YK_SLOT_CPU ? YK_STEP_DOWN : YK_STEP_UP;
-	s->slot = n->slot == YK_SLOT_CPU ? YK_SLOT_DOWN : YK_SLOT_UP;
+	s->kind = n->stream == YK_STREAM_CPU ? YK_STEP_DOWN : YK_STEP_UP;
+	s->stream = n->stream == YK_STREAM_CPU ? YK_STREAM_DOWN : YK_STREAM_UP;
 	for (int i = 0; i < 2; i++) {
 		w->plan->view[s->view + (uint32_t)i] = b->view[i];
 		yk_ref_set(w, &w->plan->ref[s->view + (uint32_t)i], &b->view[i],
@@ -205,7 +205,7 @@ static int add_fill(struct yk_work *w, uint32_t node, uint64_t pattern)
 static int add_copy(struct yk_work *w, uint32_t node, yk_id x, const struct yk_place *to,
 		    struct yk_built *b)
 {
-	struct yk_device *d = yk_work_device(w, w->g.node[node].slot);
+	struct yk_device *d = yk_work_device(w, w->g.node[node].stream);
 	struct yk_value v = w->g.value[x];
 	const struct yk_place from = w->value[x].place;
 	if (!yk_count(&v) || (from.base == to->base && from.offset == to->offset))

@@ -53,7 +53,7 @@ static uint32_t served(const struct yk_work *w, const struct yk_step *s)
 	if (s->kind == YK_STEP_UP) // a result of the CPU
 		return w->g.value[w->value[w->g.arg[n->in]].place.base].node;
 	for (uint32_t u = w->value[n->out].use; u != YK_NIL; u = w->use[u].next)
-		if (w->g.node[w->use[u].node].slot == YK_SLOT_CPU)
+		if (w->g.node[w->use[u].node].stream == YK_STREAM_CPU)
 			return w->use[u].node;
 	return s->node;
 }
@@ -74,7 +74,7 @@ int yk_fallbacks_note(struct yk_work *w)
 	for (size_t i = 0; i < p->steps && !err; i++) {
 		struct yk_step *s = &p->step[i];
 		bool copies = s->kind == YK_STEP_UP || s->kind == YK_STEP_DOWN;
-		if (!copies && s->slot != YK_SLOT_CPU)
+		if (!copies && s->stream != YK_STREAM_CPU)
 			continue;
 		uint32_t node = copies ? at[served(w, s)] : s->node;
 		const struct yk_node *n = &w->g.node[node];

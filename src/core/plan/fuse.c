@@ -66,7 +66,7 @@ static int join(struct yk_work *w, uint32_t from, uint32_t into, struct yk_built
 	uint32_t all[YOKE_MAP_MAX_INSNS];
 	const struct yk_node *last = &w->g.node[m->at];
 	bool reduces = yk_op_def(last->op)->flags & YK_F_REDUCE;
-	if (p->n + m->n > YOKE_MAP_MAX_INSNS || w->g.node[p->at].slot != last->slot)
+	if (p->n + m->n > YOKE_MAP_MAX_INSNS || w->g.node[p->at].stream != last->stream)
 		return 0;
 	uint32_t n = merge(w, p, m, all);
 	if (!may_move(w, p, all, n, m->at, reduces))
@@ -76,7 +76,7 @@ static int join(struct yk_work *w, uint32_t from, uint32_t into, struct yk_built
 		return 0;
 	if (err)
 		return err;
-	struct yk_device *d = yk_work_device(w, last->slot);
+	struct yk_device *d = yk_work_device(w, last->stream);
 	if (!yk_device_usable(d, &b->op))
 		return 0;
 	size_t cap = m->cap;

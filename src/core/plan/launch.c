@@ -24,12 +24,12 @@ struct launch {
 	struct yk_plan *p;
 };
 
-// done: an event after the whole run; NULL: free after the work enqueued on each slot.
+// done: an event after the whole run; NULL: free after the work enqueued on each stream.
 static void free_blocks(struct launch *l, struct yk_event *done)
 {
-	for (int k = 0; k < YK_SLOTS; k++)
+	for (int k = 0; k < YK_STREAMS; k++)
 		for (size_t i = 0; i < l->p->layout.arena[k].n; i++) {
-			yk_pool_free(l->pl->launch.chunk[k][i], l->ctx->slot[k].queue, done);
+			yk_pool_free(l->pl->launch.chunk[k][i], l->ctx->stream[k].queue, done);
 			l->pl->launch.chunk[k][i] = NULL;
 		}
 }
@@ -59,29 +59,29 @@ static int allocate(struct launch *l)
 	    yk_grow(&pl->launch.scalar, &pl->launch.scalar_cap, p->replay.scalars + (size_t)1,
 		    sizeof *pl->launch.scalar) < 0 ||
 	    yk_grow(&pl->launch.spot, &pl->launch.spot_cap,
-		    1 + p->layout.arena[YK_SLOT_DEVICE].n + p->layout.blocks + p->layout.leaves,
+		    1 + p->layout.arena[YK_STREAM_DEVICE].n + p->layout.blocks + p->layout.leaves,
 		    sizeof *pl->launch.spot) < 0 ||
 	    yk_grow(&l->ctx->leaves.at, &l->ctx->leaves.cap, l->ctx->leaves.n + pl->roots,
 		    sizeof *l->ctx->leaves.at) < 0)
 		return yk_fail(YOKE_ENOMEM, "no memory to launch");
 	memset(pl->launch.storage, 0, p->layout.blocks * sizeof *pl->launch.storage);
 	memset(pl->launch.event, 0, p->sync.events * sizeof *pl->launch.event);
-	for (int k = 0; k < YK_SLOTS; k++) {
+	for (int k = 0; k < YK_STREAMS; k++) {
 		if (yk_grow(&pl->launch.chunk[k], &pl->launch.chunk_cap[k],
 			    p->layout.arena[k].n + 1, sizeof **pl->launch.chunk) < 0)
 			return yk_fail(YOKE_ENOMEM, "no memory to launch");
 		memset(pl->launch.chunk[k], 0, p->layout.arena[k].n * sizeof **pl->launch.chunk);
 	}
-	for (int k = 0; k < YK_SLOTS; k++)
+	for (int k = 0; k < YK_STREAMS; k++)
 		for (size_t i = 0; i < p->layout.arena[k].n && !err; i++) {
-			struct yk_pool *pool = l->ctx->slot[k].device->pool;
+			struct yk_pool *pool = l->ctx->stream[k].device->pool;
 			struct yk_movable m = yk_movable(l->ctx);
 			const struct yk_who who = { .op = "arena of an evaluation",
 						    .range = yk_path_name(&l->ctx->observe.ranges,
 									  l->ctx->graph.range) };
 			m.who = &who;
 			err = yk_pool_alloc_brief(pool, p->layout.arena[k].chunk[i],
-						  l->ctx->slot[k].queue, m,
+						  l->ctx->stream[k].queue, m,
 						  &pl->launch.chunk[k][i]);
 		}
 	for (size_t i = 0; i < p->layout.blocks && !err; i++) {
@@ -163,7 +163,7 @@ struct at { // an address in a block
 static struct at at_of(const struct launch *l, const struct yk_ref *r)
 {
 	if (r->where == YK_AT_ARENA) {
-		const struct yk_block *b = l->pl->launch.chunk[r->slot][r->index];
+		const struct yk_block *b = l->pl->launch.chunk[r->stream][r->index];
 		return (struct at){ b, b->offset + r->offset };
 	}
 	const struct yk_storage *s = r->where == YK_AT_ROOT ?
@@ -203,7 +203,7 @@ static int transfer(struct launch *l, const struct yk_step *s)
 	const struct yk_ref *near = down ? to : from, *far = down ? from : to;
 	const struct at host = at_of(l, near), dev = at_of(l, far);
 	char *address = (char *)host.block->host + (host.offset - host.block->offset);
-	struct yk_queue *q = l->ctx->slot[s->slot].queue;
+	struct yk_queue *q = l->ctx->stream[s->stream].queue;
 	const struct yoke_backend *ops = q->device->ops;
 	if (s->fallback) {
 		l->ctx->stats.fallback_bytes += s->bytes;
@@ -262,7 +262,7 @@ static void count_fallback(struct launch *l, const struct yk_step *s)
 
 static int run_step(struct launch *l, struct yk_step *s)
 {
-	struct yk_queue *q = l->ctx->slot[s->slot].queue;
+	struct yk_queue *q = l->ctx->stream[s->stream].queue;
 	const struct yoke_backend *ops = q->device->ops;
 	const struct yoke_view *v = &l->p->view[s->view];
 	switch (s->kind) {
@@ -280,7 +280,7 @@ static int run_step(struct launch *l, struct yk_step *s)
 static int try_step(struct launch *l, struct yk_step *s, struct yk_queue *q, bool had)
 {
 	char why[8];
-	if (s->kind == YK_STEP_RUN && s->slot == YK_SLOT_CPU && s->fallback)
+	if (s->kind == YK_STEP_RUN && s->stream == YK_STREAM_CPU && s->fallback)
 		count_fallback(l, s);
 	int err = run_step(l, s);
 	if (err == YOKE_ENOMEM) { // retry with all memory that can be freed
@@ -303,7 +303,7 @@ static void step_failed(struct launch *l, size_t at, int code, bool had, bool re
 {
 	struct yoke_context *ctx = l->ctx;
 	const struct yk_step *s = &l->p->step[at];
-	const struct yk_device *d = ctx->slot[s->slot].device;
+	const struct yk_device *d = ctx->stream[s->stream].device;
 	char step[700], where[800], why[600];
 	yk_step_text(l->pl, s, step, sizeof step);
 	snprintf(where, sizeof where, "evaluation %llu, %s %zu of %zu, %s", (unsigned long long)ctx->stats.evals,
@@ -419,7 +419,7 @@ static void place_roots(struct launch *l, int failed)
 }
 
 // Gives the roots' handles their results, or marks them as failed.
-static void set_handles(struct launch *l, const uint64_t written[YK_SLOTS])
+static void set_handles(struct launch *l, const uint64_t written[YK_STREAMS])
 {
 	struct yk_planner *pl = l->pl;
 	for (size_t i = 0; i < l->p->layout.blocks; i++)
@@ -432,18 +432,18 @@ static void set_handles(struct launch *l, const uint64_t written[YK_SLOTS])
 		yk_storage_unref(pl->launch.storage[i]);
 }
 
-static void take_off(struct launch *l, struct yk_event *const done[YK_SLOTS])
+static void take_off(struct launch *l, struct yk_event *const done[YK_STREAMS])
 {
 	struct yk_plan *p = l->p;
 	const struct yk_step *first = p->steps ? &p->step[p->replay.scalars > 0] : NULL,
 			     *last = p->steps ? &p->step[p->steps - 1] : NULL;
 	yk_event_unref(p->last);
-	p->last = yk_event_ref(done[YK_SLOT_DEVICE]);
+	p->last = yk_event_ref(done[YK_STREAM_DEVICE]);
 	struct yk_flight *f = &l->ctx->flights.last[l->ctx->flights.n++ % 2];
 	*f = (struct yk_flight){ .serial = l->ctx->queues.steps->marks,
 				 .number = l->ctx->stats.evals,
 				 .steps = p->steps };
-	for (int k = 0; k < YK_SLOTS; k++)
+	for (int k = 0; k < YK_STREAMS; k++)
 		f->done[k] = done[k];
 	if (last) {
 		f->op[0] = first->opcode;
@@ -453,14 +453,14 @@ static void take_off(struct launch *l, struct yk_event *const done[YK_SLOTS])
 	}
 }
 
-// ---- slots ----
+// ---- streams ----
 
-// Makes the step's queue wait for the events the step depends on; for the CPU's slot the host
+// Makes the step's queue wait for the events the step depends on; for the CPU's stream the host
 // waits.
 static int wait_for_others(struct launch *l, const struct yk_step *s)
 {
-	struct yk_queue *q = l->ctx->slot[s->slot].queue;
-	bool host = s->slot == YK_SLOT_CPU;
+	struct yk_queue *q = l->ctx->stream[s->stream].queue;
+	bool host = s->stream == YK_STREAM_CPU;
 	int err = 0;
 	const uint64_t began = host ? yk_wait_begin() : 0;
 	if (host)
@@ -486,7 +486,7 @@ static int wait_for_others(struct launch *l, const struct yk_step *s)
 static int launch_step(struct launch *l, size_t i, bool had)
 {
 	struct yk_step *s = &l->p->step[i];
-	struct yk_queue *q = l->ctx->slot[s->slot].queue;
+	struct yk_queue *q = l->ctx->stream[s->stream].queue;
 	int err = s->waits ? wait_for_others(l, s) : 0;
 	yk_work_begin(l->ctx, q);
 	if (!err)
@@ -515,8 +515,8 @@ static size_t find_spots(const struct launch *l)
 	const struct yk_plan *p = l->p;
 	struct yk_spot *to = pl->launch.spot;
 	*to++ = (struct yk_spot){ NULL, atomic_load(&l->ctx->device->freed) };
-	for (size_t i = 0; i < p->layout.arena[YK_SLOT_DEVICE].n; i++) {
-		const struct yk_block *b = pl->launch.chunk[YK_SLOT_DEVICE][i];
+	for (size_t i = 0; i < p->layout.arena[YK_STREAM_DEVICE].n; i++) {
+		const struct yk_block *b = pl->launch.chunk[YK_STREAM_DEVICE][i];
 		*to++ = spot_of(b, b->offset);
 	}
 	for (size_t i = 0; i < p->layout.blocks; i++)
@@ -594,16 +594,16 @@ static int run_steps(struct launch *l, bool had, size_t *at)
 	return err;
 }
 
-// Makes the steps' queue wait for all slots.  The host waits for downloads: reads use the same
+// Makes the steps' queue wait for all streams.  The host waits for downloads: reads use the same
 // queue, and would report their failures.
-static int join_slots(struct launch *l)
+static int join_streams(struct launch *l)
 {
 	int err = 0;
-	for (int k = 0; k < YK_SLOTS && !err; k++) {
+	for (int k = 0; k < YK_STREAMS && !err; k++) {
 		if (!(l->p->sync.unjoined >> k & 1))
 			continue;
 		struct yk_event *e = l->pl->launch.event[l->p->sync.last[k]];
-		if (k != YK_SLOT_DOWN) {
+		if (k != YK_STREAM_DOWN) {
 			err = yk_event_before(e, l->ctx->queues.steps);
 			continue;
 		}
@@ -616,26 +616,26 @@ static int join_slots(struct launch *l)
 
 // After a failure, waits until nothing of the run is executing, and notifies ranks that would wait
 // for missing steps.
-static void drain_slots(struct launch *l, size_t from)
+static void drain_streams(struct launch *l, size_t from)
 {
 	for (; from < l->p->steps; from++) {
 		const struct yk_step *s = &l->p->step[from];
 		if (s->kind == YK_STEP_RANKS)
-			s->ops->run(l->ctx->slot[s->slot].queue->handle, s->handle, NULL);
+			s->ops->run(l->ctx->stream[s->stream].queue->handle, s->handle, NULL);
 	}
-	for (int k = 0; k < YK_SLOTS; k++)
-		if (l->ctx->slot[k].queue != l->ctx->queues.steps)
-			yk_queue_drain(l->ctx->slot[k].queue);
+	for (int k = 0; k < YK_STREAMS; k++)
+		if (l->ctx->stream[k].queue != l->ctx->queues.steps)
+			yk_queue_drain(l->ctx->stream[k].queue);
 }
 
-// Marks events after the run on the steps' queue and on the other slots it uses; failures stay with
-// the queues.  written: their serials.
-static void mark_slots(struct launch *l, struct yk_event *done[YK_SLOTS], uint64_t written[YK_SLOTS])
+// Marks events after the run on the steps' queue and on the other streams it uses; failures stay
+// with the queues.  written: their serials.
+static void mark_streams(struct launch *l, struct yk_event *done[YK_STREAMS], uint64_t written[YK_STREAMS])
 {
-	if (yk_event_try(l->ctx->queues.steps, &done[YK_SLOT_DEVICE]) < 0)
-		done[YK_SLOT_DEVICE] = NULL;
-	written[YK_SLOT_DEVICE] = l->ctx->queues.steps->marks;
-	for (int k = 0; k < YK_SLOTS && l->p->sync.events; k++) {
+	if (yk_event_try(l->ctx->queues.steps, &done[YK_STREAM_DEVICE]) < 0)
+		done[YK_STREAM_DEVICE] = NULL;
+	written[YK_STREAM_DEVICE] = l->ctx->queues.steps->marks;
+	for (int k = 0; k < YK_STREAMS && l->p->sync.events; k++) {
 		uint32_t e = l->p->sync.last[k];
 		if (e == YK_NIL || !l->pl->launch.event[e])
 			continue;
@@ -660,8 +660,8 @@ bool yk_launch_fits(struct yk_planner *pl, struct yk_plan *p)
 int yk_launch(struct yk_planner *pl, struct yk_plan *p, bool *started)
 {
 	struct launch l = { .pl = pl, .ctx = pl->ctx, .p = p };
-	struct yk_event *done[YK_SLOTS] = { NULL };
-	uint64_t written[YK_SLOTS] = { 0 };
+	struct yk_event *done[YK_STREAMS] = { NULL };
+	uint64_t written[YK_STREAMS] = { 0 };
 	bool had = yoke_error_code() != 0;
 	*started = false;
 	int err = yk_check_scalars(pl, p);
@@ -680,15 +680,15 @@ int yk_launch(struct yk_planner *pl, struct yk_plan *p, bool *started)
 		yk_profiler_pop(l.ctx);
 	}
 	if (!err && p->sync.unjoined)
-		err = join_slots(&l);
+		err = join_streams(&l);
 	place_roots(&l, err);
-	mark_slots(&l, done, written); // also after a failure: earlier steps may be running
-	if (p->sync.events && (err || !done[YK_SLOT_DEVICE]))
-		drain_slots(&l, at ? at - 1 : p->steps);
+	mark_streams(&l, done, written); // also after a failure: earlier steps may be running
+	if (p->sync.events && (err || !done[YK_STREAM_DEVICE]))
+		drain_streams(&l, at ? at - 1 : p->steps);
 	l.ctx->stats.assign_copies += p->layout.copies;
 	l.ctx->stats.assign_copy_bytes += p->layout.copy_bytes;
 	set_handles(&l, written);
-	free_blocks(&l, done[YK_SLOT_DEVICE]);
+	free_blocks(&l, done[YK_STREAM_DEVICE]);
 	for (uint32_t i = 0; i < p->sync.events; i++)
 		yk_event_unref(pl->launch.event[i]);
 	take_off(&l, done);

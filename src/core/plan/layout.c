@@ -23,9 +23,9 @@ YK_PARAM(donate, "donate", YK_BOOL, "1",
 
 enum { FOREVER = UINT32_MAX - 1 };
 
-// Lifetime of a base value's bytes, in steps of the slot that owns the memory: a value born after
-// another's death may reuse its memory.  A copy on another slot counts from the first step that may
-// run at the same time as its beginning, to the first step that knows it to be done.
+// Lifetime of a base value's bytes, in steps of the stream that owns the memory: a value born after
+// another's death may reuse its memory.  A copy on another stream counts from the first step that
+// may run at the same time as its beginning, to the first step that knows it to be done.
 struct life {
 	uint32_t born, dies;
 	uint32_t writer;     // the first step that writes it, YK_NIL: none
@@ -47,8 +47,8 @@ struct layout {
 	// ascending
 	uint32_t linked, links; // that step + 1, and a count of such steps
 	uint32_t *first, *link, *next; // link[v]: equals links if first[v] is valid
-	uint64_t largest[YK_SLOTS]; // maximum allocation of each device
-	uint64_t top[YK_SLOTS];
+	uint64_t largest[YK_STREAMS]; // maximum allocation of each device
+	uint64_t top[YK_STREAMS];
 };
 
 // The value that owns these bytes, at the end of the chain `in`.
@@ -59,14 +59,14 @@ static uint32_t owner(const struct layout *l, uint32_t v)
 	return v;
 }
 
-// The first step of slot `home` that knows step s, of another slot, to be done; if none does, the
-// last of all steps.
+// The first step of stream `home` that knows step s, of another stream, to be done; if none does,
+// the last of all steps.
 static uint32_t known_over(const struct layout *l, uint32_t s, int home)
 {
 	const struct yk_plan *p = l->p;
-	int slot = p->step[s].slot;
+	int stream = p->step[s].stream;
 	uint32_t t = s + 1;
-	while (t < p->steps && (p->step[t].slot != home || l->w->schedule.clock[t].over[slot] <= s))
+	while (t < p->steps && (p->step[t].stream != home || l->w->schedule.clock[t].over[stream] <= s))
 		t++;
 	return t < p->steps ? t : (uint32_t)p->steps - 1;
 }
@@ -95,8 +95,8 @@ static void find_lives(struct layout *l)
 			if (r->where != YK_AT_ARENA)
 				continue;
 			struct life *f = &l->life[r->index];
-			int home = yk_maker(g, r->index)->slot;
-			bool away = step->slot != home;
+			int home = yk_maker(g, r->index)->stream;
+			bool away = step->stream != home;
 			uint32_t from = away ? l->w->schedule.clock[s].over[home] : s;
 			uint32_t to = away ? known_over(l, s, home) : s;
 			if (f->writer == YK_NIL)
@@ -110,7 +110,7 @@ static void find_lives(struct layout *l)
 
 static bool is_hosts(const struct yk_work *w, yk_id v)
 {
-	return yk_maker(&w->g, v)->slot == YK_SLOT_CPU;
+	return yk_maker(&w->g, v)->stream == YK_STREAM_CPU;
 }
 
 // The first step that only computes gradients; earlier steps may compute other operands for them.
@@ -300,9 +300,9 @@ static bool is_uploaded(const struct layout *l, uint32_t v, uint32_t old)
 	bool over = up != YK_NIL && p->step[up].kind == YK_STEP_UP;
 	for (uint32_t s = 0; s < p->steps && over; s++) {
 		const struct yk_step *step = &p->step[s];
-		const uint32_t known = step->slot == p->step[up].slot ?
+		const uint32_t known = step->stream == p->step[up].stream ?
 					       up :
-					       l->w->schedule.clock[up].over[step->slot];
+					       l->w->schedule.clock[up].over[step->stream];
 		for (uint32_t i = 0; i < step->views && s >= known && over; i++) {
 			const struct yk_ref *r = &p->ref[step->view + i];
 			over = r->where != YK_AT_ARENA || owner(l, r->index) != old;
@@ -319,10 +319,10 @@ static bool is_alone(const struct layout *l, uint32_t s, uint32_t v)
 	bool alone = true;
 	for (uint32_t t = 0; t < p->steps && alone; t++) {
 		const struct yk_step *other = &p->step[t];
-		const bool before = t < s && (own->slot != YK_SLOT_RANKS || !yk_may_overtake(other, own));
-		const bool over = t == s || (other->slot == own->slot ?
+		const bool before = t < s && (own->stream != YK_STREAM_RANKS || !yk_may_overtake(other, own));
+		const bool over = t == s || (other->stream == own->stream ?
 						     before :
-						     l->w->schedule.clock[s].over[other->slot] > t);
+						     l->w->schedule.clock[s].over[other->stream] > t);
 		for (uint32_t i = 0; i < other->views && !over && alone; i++) {
 			const struct yk_ref *r = &p->ref[other->view + i];
 			alone = r->where != YK_AT_ARENA || owner(l, r->index) != v;
@@ -407,7 +407,7 @@ static uint32_t may_alias(struct layout *l, uint32_t s, uint32_t o, uint32_t i)
 	if (f->leaf != YK_NIL || f->block != YK_NIL || (f->dies != s && step->kind != YK_STEP_RANKS) ||
 	    f->bytes != l->life[r->index].bytes || v == r->index)
 		return YK_NIL;
-	// lifetimes are in steps of another slot
+	// lifetimes are in steps of another stream
 	if (step->kind == YK_STEP_RANKS && !is_alone(l, s, v))
 		return YK_NIL;
 	return share_with(l, s, o, v);
@@ -471,12 +471,12 @@ static uint64_t aligned(uint64_t bytes)
 	return (bytes + YK_ALIGN - 1) / YK_ALIGN * YK_ALIGN;
 }
 
-static int place_slot(struct layout *l, int slot)
+static int place_arena(struct layout *l, int stream)
 {
 	struct yk_plan *p = l->p;
-	struct yk_arena_plan *a = &p->layout.arena[slot];
+	struct yk_arena_plan *a = &p->layout.arena[stream];
 	const struct yk_graph *g = &l->w->g;
-	struct yk_device *d = yk_work_device(l->w, slot);
+	struct yk_device *d = yk_work_device(l->w, stream);
 	struct yk_span *span = malloc((g->values + p->steps + 1) * sizeof *span);
 	size_t n = 0;
 	if (!span)
@@ -484,7 +484,7 @@ static int place_slot(struct layout *l, int slot)
 	for (uint32_t v = 0; v < g->values; v++) {
 		struct life *f = &l->life[v];
 		if (!f->used || f->in != v || f->block != YK_NIL || f->leaf != YK_NIL ||
-		    yk_maker(g, v)->slot != slot)
+		    yk_maker(g, v)->stream != stream)
 			continue;
 		// also an empty value: its readers (a sum, a product) need a segment
 		span[n++] = (struct yk_span){ f->born, f->dies,
@@ -492,18 +492,18 @@ static int place_slot(struct layout *l, int slot)
 	}
 	for (uint32_t s = 0; s < p->steps; s++) {
 		struct yk_step *step = &p->step[s];
-		if (yk_work_slot(step) != slot || !step->work_bytes)
+		if (yk_work_stream(step) != stream || !step->work_bytes)
 			continue;
-		const bool away = step->slot != slot;
-		span[n++] = (struct yk_span){ away ? l->w->schedule.clock[s].over[slot] : s,
-					      away ? known_over(l, s, slot) : s,
+		const bool away = step->stream != stream;
+		span[n++] = (struct yk_span){ away ? l->w->schedule.clock[s].over[stream] : s,
+					      away ? known_over(l, s, stream) : s,
 					      aligned(step->work_bytes), &step->work.offset };
 	}
-	uint64_t largest = l->largest[slot] = d->info.max_segment / YK_ALIGN * YK_ALIGN;
+	uint64_t largest = l->largest[stream] = d->info.max_segment / YK_ALIGN * YK_ALIGN;
 	int err = 0;
-	for (yk_id v = 0; v < g->values && slot == YK_SLOT_DEVICE; v++)
+	for (yk_id v = 0; v < g->values && stream == YK_STREAM_DEVICE; v++)
 		if (l->life[v].used && l->life[v].block == YK_NIL && l->life[v].leaf == YK_NIL &&
-		    yk_maker(g, v)->slot == slot && yk_note_large(l->w, v))
+		    yk_maker(g, v)->stream == stream && yk_note_large(l->w, v))
 			err = YOKE_ENOMEM;
 	for (size_t i = 0; i < n && !err; i++)
 		if (span[i].bytes > largest)
@@ -514,12 +514,12 @@ static int place_slot(struct layout *l, int slot)
 				      (unsigned long long)span[i].bytes, d->id,
 				      (unsigned long long)largest);
 	if (!err)
-		err = yk_spans_place(span, n, (uint32_t)p->steps, largest, &l->top[slot]);
+		err = yk_spans_place(span, n, (uint32_t)p->steps, largest, &l->top[stream]);
 	free(span);
-	for (uint64_t at = 0; at < l->top[slot] && !err; at += largest) {
+	for (uint64_t at = 0; at < l->top[stream] && !err; at += largest) {
 		if (yk_grow(&a->chunk, &a->cap, a->n + 1, sizeof *a->chunk) < 0)
 			return yk_fail(YOKE_ENOMEM, "no memory to plan");
-		uint64_t left = l->top[slot] - at;
+		uint64_t left = l->top[stream] - at;
 		a->chunk[a->n++] = left < largest ? left : largest;
 	}
 	return err;
@@ -533,10 +533,10 @@ static void bind(struct layout *l)
 		struct yk_step *step = &p->step[s];
 		if (step->work_bytes) {
 			step->work.where = YK_AT_ARENA;
-			step->work.slot = (uint8_t)yk_work_slot(step);
+			step->work.stream = (uint8_t)yk_work_stream(step);
 			step->work.index =
-				(uint32_t)(step->work.offset / l->largest[step->work.slot]);
-			step->work.offset %= l->largest[step->work.slot];
+				(uint32_t)(step->work.offset / l->largest[step->work.stream]);
+			step->work.offset %= l->largest[step->work.stream];
 			step->op.workspace =
 				(struct yoke_view){ .kind = YOKE_VIEW_BUFFER,
 						    .dtype = yoke_u8,
@@ -561,9 +561,9 @@ static void bind(struct layout *l)
 				r->where = YK_AT_LEAF;
 				r->index = f->leaf;
 			} else {
-				r->slot = yk_maker(&l->w->g, v)->slot;
-				r->index = (uint32_t)(f->offset / l->largest[r->slot]);
-				r->offset += f->offset % l->largest[r->slot];
+				r->stream = yk_maker(&l->w->g, v)->stream;
+				r->index = (uint32_t)(f->offset / l->largest[r->stream]);
+				r->offset += f->offset % l->largest[r->stream];
 			}
 		}
 	}
@@ -625,14 +625,14 @@ static int note_lives(struct layout *l, const uint32_t *now, size_t former)
 		if (f->block == YK_NIL)
 			note_live(p, (struct yk_live){ now[f->born], f->dies < former ? now[f->dies] : YK_NIL,
 						       now[f->writer], aligned(f->bytes + !f->bytes),
-						       (uint8_t)yk_maker(g, v)->slot, false });
+						       (uint8_t)yk_maker(g, v)->stream, false });
 		else if (yk_is_new(&p->layout.block[f->block]) && now[f->writer] < p->steps)
 			p->step[now[f->writer]].growth += (int64_t)f->bytes;
 	}
 	for (uint32_t s = 0; s < p->steps; s++) {
 		const struct yk_step *step = &p->step[s];
 		if (step->work_bytes)
-			note_live(p, (struct yk_live){ s, s, s, aligned(step->work_bytes), (uint8_t)yk_work_slot(step), true });
+			note_live(p, (struct yk_live){ s, s, s, aligned(step->work_bytes), (uint8_t)yk_work_stream(step), true });
 	}
 	return 0;
 }
@@ -684,8 +684,8 @@ int yk_layout(struct yk_work *w)
 		donate_leaves(&l);
 		share_arena(&l);
 	}
-	for (int k = YK_SLOT_DEVICE; k <= YK_SLOT_CPU && !err; k++)
-		err = place_slot(&l, k);
+	for (int k = YK_STREAM_DEVICE; k <= YK_STREAM_CPU && !err; k++)
+		err = place_arena(&l, k);
 	uint32_t *now = malloc((w->plan->steps + 1) * sizeof *now);
 	const size_t former = w->plan->steps;
 	if (!err && !now)

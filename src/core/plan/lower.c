@@ -35,9 +35,9 @@ bool yk_strict(void)
 	return yk_param_bool(&strict);
 }
 
-struct yk_device *yk_work_device(const struct yk_work *w, int slot)
+struct yk_device *yk_work_device(const struct yk_work *w, int stream)
 {
-	return w->ctx->slot[slot].device;
+	return w->ctx->stream[stream].device;
 }
 
 // ---- equal nodes ----
@@ -45,7 +45,7 @@ struct yk_device *yk_work_device(const struct yk_work *w, int slot)
 static uint64_t node_hash(const struct yk_graph *g, const struct yk_node *n)
 {
 	uint64_t h = yk_hash(yk_ins(g, n), n->nin * sizeof(yk_id),
-			     n->op | (uint64_t)n->slot << 16 | (uint64_t)n->list << 32);
+			     n->op | (uint64_t)n->stream << 16 | (uint64_t)n->list << 32);
 	h = yk_hash(yk_attrs(g, n), n->nattr * sizeof(union yoke_attr), h);
 	return h;
 }
@@ -53,7 +53,7 @@ static uint64_t node_hash(const struct yk_graph *g, const struct yk_node *n)
 static bool node_equal(const struct yk_graph *g, const struct yk_node *a,
 		       const struct yk_node *b)
 {
-	return a->op == b->op && a->slot == b->slot && a->list == b->list &&
+	return a->op == b->op && a->stream == b->stream && a->list == b->list &&
 	       a->nin == b->nin && a->nattr == b->nattr &&
 	       (!a->nin || !memcmp(yk_ins(g, a), yk_ins(g, b), a->nin * sizeof(yk_id))) &&
 	       (!a->nattr || !memcmp(yk_attrs(g, a), yk_attrs(g, b),
@@ -189,13 +189,13 @@ int yk_lower_view(struct yk_work *w, const struct yk_call *c, const struct yk_va
 	struct yk_call again = *c;
 	int err;
 	if (!view_place(w, c, &w->value[x].place, outv, &p)) {
-		int device = yk_maker(&w->g, w->value[x].place.base)->slot;
+		int device = yk_maker(&w->g, w->value[x].place.base)->stream;
 		if ((err = contiguous(w, x, device, &x)) < 0)
 			return err;
 		again.in = &x;
 		view_place(w, &again, &w->value[x].place, outv, &p);
 	}
-	int device = yk_maker(&w->g, p.base)->slot;
+	int device = yk_maker(&w->g, p.base)->stream;
 	if ((err = yk_node_add(w, &again, 1, &value, device, NULL, out)) < 0)
 		return err;
 	w->value[*out].place = p;
@@ -221,7 +221,7 @@ int yk_lower_bring(struct yk_work *w, yk_id v, int device, yk_id *out)
 	struct yk_place p = w->value[v].place;
 	int err;
 	*out = v;
-	if (yk_is_number(w, p.base) || yk_maker(g, p.base)->slot == device)
+	if (yk_is_number(w, p.base) || yk_maker(g, p.base)->stream == device)
 		return 0;
 	// copies only the elements in the view
 	if (!device && v != p.base && yk_is_too_large(w, p.base)) {
@@ -491,7 +491,7 @@ static int lower_call(struct yk_work *w, const struct yk_call *c, uint32_t nout,
 	}
 	if (parts && nout == 1)
 		return decompose(w, c, nout, device, out);
-	if (w->ctx->cpu != w->ctx->device && device == YK_SLOT_DEVICE) {
+	if (w->ctx->cpu != w->ctx->device && device == YK_STREAM_DEVICE) {
 		if (yk_strict()) {
 			char text[160];
 			return yk_op_fail(&w->g, c->op, YOKE_EUNSUPPORTED,
@@ -500,7 +500,7 @@ static int lower_call(struct yk_work *w, const struct yk_call *c, uint32_t nout,
 					  w->ctx->device->id,
 					  yk_describe(&outs[0], text));
 		}
-		err = yk_lower_try(w, c, nout, outs, YK_SLOT_CPU, "the device does not take it", out);
+		err = yk_lower_try(w, c, nout, outs, YK_STREAM_CPU, "the device does not take it", out);
 		if (err)
 			return err < 0 ? err : 0;
 	}
@@ -552,13 +552,13 @@ int yk_lower_node(struct yk_work *w, const struct yk_call *c, uint32_t nout,
 	    !(row->flags & (YK_F_LEAF | YK_F_VIEW)) && c->op != YK_BARRIER && device == 0 &&
 	    yk_is_large(w, c, nout, outs))
 		return yk_lower_large(w, c, nout, outs, out);
-	if (c->op == YK_MATMUL && device == YK_SLOT_DEVICE && !w->lowering.in_slice) {
+	if (c->op == YK_MATMUL && device == YK_STREAM_DEVICE && !w->lowering.in_slice) {
 		int aligned = yk_lower_aligned(w, c, outs, out);
 		if (aligned)
 			return aligned < 0 ? aligned : 0;
 	}
-	if ((c->op == YK_LIST_MAP || c->op == YK_LIST_REDUCE) && device == YK_SLOT_DEVICE && reads_placed(w, c))
-		return yk_lower_on(w, c, nout, outs, YK_SLOT_CPU, yk_placed, out);
+	if ((c->op == YK_LIST_MAP || c->op == YK_LIST_REDUCE) && device == YK_STREAM_DEVICE && reads_placed(w, c))
+		return yk_lower_on(w, c, nout, outs, YK_STREAM_CPU, yk_placed, out);
 	if (nout > 1 && yk_has_parts(&w->g, c->op, c->in, c->attr)) {
 		yk_id first;
 		int err = yk_param_bool(&named) ?

@@ -332,10 +332,10 @@ static bool rank_beside(struct schedule *s, const uint32_t *order)
 		s->rank[s->number[order[i]]] = i;
 	for (uint32_t i = 0; i < s->n; i++) {
 		const struct yk_node *n = node_of(s, i);
-		if (n->op == YK_TRANSFER && n->slot == YK_SLOT_CPU) {
+		if (n->op == YK_TRANSFER && n->stream == YK_STREAM_CPU) {
 			uint32_t maker = w->node[w->g.value[w->value[w->g.arg[n->in]].place.base].node].group;
 			s->rank[i] = maker == YK_NIL ? 0 : s->rank[s->number[maker]];
-		} else if (n->slot == YK_SLOT_CPU) {
+		} else if (n->stream == YK_STREAM_CPU) {
 			s->rank[i] += AHEAD;
 			any = true;
 		}

@@ -43,7 +43,7 @@ void yk_plan_free(struct yk_plan *p)
 	free(p->ref);
 	free(p->layout.block);
 	free(p->layout.root_block);
-	for (int k = 0; k < YK_SLOTS; k++)
+	for (int k = 0; k < YK_STREAMS; k++)
 		free(p->layout.arena[k].chunk);
 	free(p->sync.wait);
 	yk_arena_fini(&p->memory);
@@ -84,8 +84,8 @@ uint64_t yk_plan_bytes(const struct yoke_context *ctx, const struct yk_plan *p)
 {
 	struct yk_pool *pool = ctx->device->pool;
 	uint64_t bytes = 0;
-	for (int k = 0; k < YK_SLOTS; k++)
-		for (size_t i = 0; i < p->layout.arena[k].n && ctx->slot[k].device->pool == pool;
+	for (int k = 0; k < YK_STREAMS; k++)
+		for (size_t i = 0; i < p->layout.arena[k].n && ctx->stream[k].device->pool == pool;
 		     i++)
 			bytes += yk_pool_round(pool, p->layout.arena[k].chunk[i]);
 	for (size_t i = 0; i < p->layout.blocks; i++)

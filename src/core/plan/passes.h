@@ -35,7 +35,7 @@ int yk_replay_prepare(struct yk_work *);
 int yk_emit(struct yk_work *);
 // Assigns each step the fallback statistics it counts for.
 int yk_fallbacks_note(struct yk_work *);
-// Determines which steps of other slots each step waits for.
+// Determines which steps of other streams each step waits for.
 int yk_waits(struct yk_work *);
 // Assigns memory: an arena, a root block, or the block of an old version that is no longer needed.
 int yk_layout(struct yk_work *);

@@ -10,7 +10,7 @@
 enum yk_where { YK_AT_NONE, YK_AT_ARENA, YK_AT_LEAF, YK_AT_ROOT, YK_AT_SCALAR };
 
 struct yk_ref { // location of a view's bytes
-	uint8_t where, slot;   // slot: the stream that owns the arena
+	uint8_t where, stream;   // stream: the stream that owns the arena
 	uint32_t index;        // chunk of the arena, leaf, or root block
 	uint64_t offset;       // bytes
 };
@@ -29,7 +29,7 @@ struct yk_part { // a node of the lowered graph, for profiles
 };
 
 struct yk_step {
-	uint8_t kind, slot;
+	uint8_t kind, stream;
 	uint16_t impl;
 	uint32_t view, views; // its views in plan->view and plan->ref, results first
 	uint32_t node;        // of the plan's graph
@@ -44,8 +44,8 @@ struct yk_step {
 	uint64_t pattern;     // FILL
 	const char *cause;    // why it runs on this device or in this form
 	uint32_t fallback;    // its entry for fallbacks: planner->fallback[fallback - 1]; 0: none
-	uint32_t event;       // event marked after it for steps of other slots; YK_NIL: none
-	uint32_t wait, waits; // in plan->wait: events of other slots that it waits for
+	uint32_t event;       // event marked after it for steps of other streams; YK_NIL: none
+	uint32_t wait, waits; // in plan->wait: events of other streams that it waits for
 	const struct yk_part *part; // the nodes it computes; the steps of one move share them
 	bool on_device;       // for RANKS: operands and workspace are in device memory
 	const struct yoke_backend *ops; // for RUN: the backend that prepared the op
@@ -58,7 +58,7 @@ struct yk_live { // bytes of an arena, live from the beginning of step born to t
 	uint32_t born, dies;
 	uint32_t writer; // the step that first writes them
 	uint64_t bytes;
-	uint8_t slot;    // the owner of the arena
+	uint8_t stream;    // the owner of the arena
 	bool workspace;
 };
 
@@ -84,10 +84,10 @@ struct yk_cached { // a plan in the cache (cache.c)
 };
 
 struct yk_layout { // where values lie (layout.c); launches allocate it
-	struct yk_arena_plan {       // by the slot that owns the memory
+	struct yk_arena_plan {       // by the stream that owns the memory
 		uint64_t *chunk;     // bytes of each allocation
 		size_t n, cap;
-	} arena[YK_SLOTS];
+	} arena[YK_STREAMS];
 	struct yk_root_block *block; // by root, without duplicates
 	size_t blocks, block_cap;
 	uint32_t *root_block;        // by root: index of its block
@@ -100,14 +100,14 @@ struct yk_layout { // where values lie (layout.c); launches allocate it
 	uint64_t copies, copy_bytes; // assignments that could not be done in place
 };
 
-struct yk_sync_plan { // waits between slots (waits.c)
+struct yk_sync_plan { // waits between streams (waits.c)
 	uint32_t *wait;          // numbers of events; YK_NIL: earlier work of the steps' queue
 	size_t waits, wait_cap;
 	uint32_t events;
-	uint32_t last[YK_SLOTS]; // the event after all steps of a slot other than the device's;
+	uint32_t last[YK_STREAMS]; // the event after all steps of a stream other than the device's;
 				 // YK_NIL: none
-	uint32_t unjoined;       // bit k: the device's last step does not imply that slot k's steps
-				 // are done
+	uint32_t unjoined;       // bit k: the device's last step does not imply that stream
+				  // k's steps are done
 };
 
 struct yk_replay_plan { // for recording and replaying launches (scalars.c)
@@ -140,10 +140,10 @@ struct yk_plan {
 	bool ranged;             // a recorded node reads or writes at an index given by a number
 };
 
-// The slot whose arena holds a step's workspace.
-static inline int yk_work_slot(const struct yk_step *s)
+// The stream whose arena holds a step's workspace.
+static inline int yk_work_stream(const struct yk_step *s)
 {
-	return s->kind == YK_STEP_RANKS ? YK_SLOT_DEVICE : s->slot;
+	return s->kind == YK_STEP_RANKS ? YK_STREAM_DEVICE : s->stream;
 }
 
 void yk_plan_free(struct yk_plan *);

@@ -51,13 +51,13 @@ struct yk_attempt { // findings of earlier attempts at the plan being made (pass
 };
 
 struct yk_launch_scratch { // arrays that launches reuse (launch.c)
-	struct yk_block **chunk[YK_SLOTS]; // blocks of arenas
+	struct yk_block **chunk[YK_STREAMS]; // blocks of arenas
 	struct yk_storage **storage;       // of root blocks
 	struct yk_storage **root_storage;  // of roots
-	struct yk_event **event;           // for other slots
+	struct yk_event **event;           // for other streams
 	struct yk_spot *spot;              // locations of blocks
 	uint64_t *scalar;                  // bits of scalars
-	size_t chunk_cap[YK_SLOTS], storage_cap, root_storage_cap, event_cap, spot_cap, scalar_cap;
+	size_t chunk_cap[YK_STREAMS], storage_cap, root_storage_cap, event_cap, spot_cap, scalar_cap;
 };
 
 struct yk_fallbacks { // fallback.c

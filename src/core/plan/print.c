@@ -71,7 +71,7 @@ static uint32_t add_once(uint32_t *list, uint32_t n, uint32_t x)
 static void print_step(const struct yk_work *w, const struct yk_plan *p, size_t i, struct text *t)
 {
 	const struct yk_step *s = &p->step[i];
-	const struct yk_device *d = yk_work_device(w, s->slot);
+	const struct yk_device *d = yk_work_device(w, s->stream);
 	const struct yoke_view *first = &p->view[s->view];
 	struct yk_value v = { .dtype = first->dtype, .rank = first->rank };
 	char shape[160], place[64];
@@ -146,7 +146,7 @@ void yk_plan_print(const struct yk_work *w, const struct yk_plan *p)
 	struct text t = { .at = malloc(cap), .cap = cap };
 	if (!t.at)
 		return;
-	for (int k = 0; k < YK_SLOTS; k++)
+	for (int k = 0; k < YK_STREAMS; k++)
 		for (size_t i = 0; i < p->layout.arena[k].n; i++)
 			arena += p->layout.arena[k].chunk[i];
 	for (size_t i = 0; i < p->layout.blocks; i++)

@@ -19,15 +19,15 @@ static bool is_on_device(const struct yk_work *w, int op)
 	return w->ctx->queues.device_ranks && op != YK_RANKS_SEND && op != YK_RANKS_RECV;
 }
 
-// The slot that owns the operands' memory.
-static int slot_for(const struct yk_work *w, int op)
+// The stream that owns the operands' memory.
+static int stream_for(const struct yk_work *w, int op)
 {
-	return w->ctx->device == w->ctx->cpu || is_on_device(w, op) ? YK_SLOT_DEVICE : YK_SLOT_CPU;
+	return w->ctx->device == w->ctx->cpu || is_on_device(w, op) ? YK_STREAM_DEVICE : YK_STREAM_CPU;
 }
 
 int yk_lower_ranks(struct yk_work *w, const struct yk_call *c, uint32_t nout, const struct yk_value *outs, yk_id *out)
 {
-	const int home = slot_for(w, c->op);
+	const int home = stream_for(w, c->op);
 	struct yk_call brought = *c;
 	yk_id *in = malloc((c->nin + (size_t)1) * sizeof *in);
 	int err = in ? 0 : yk_fail(YOKE_ENOMEM, "no memory to plan");
@@ -70,7 +70,7 @@ int yk_emit_ranks(struct yk_work *w, uint32_t node, struct yk_built *b)
 		s->bytes += yk_bytes_of_value(x);
 	}
 	s->kind = YK_STEP_RANKS;
-	s->slot = YK_SLOT_RANKS;
+	s->stream = YK_STREAM_RANKS;
 	s->on_device = is_on_device(w, n->op);
 	s->op = b->op;
 	s->op.nout = n->nout;
@@ -80,7 +80,7 @@ int yk_emit_ranks(struct yk_work *w, uint32_t node, struct yk_built *b)
 	memcpy(s->op.attr, yk_attrs(&w->g, n), YK_RANKED * sizeof *s->op.attr);
 	s->op.out = &w->plan->view[s->view];
 	s->op.in = s->op.out + n->nout;
-	s->ops = yk_work_device(w, YK_SLOT_RANKS)->ops;
+	s->ops = yk_work_device(w, YK_STREAM_RANKS)->ops;
 	err = s->ops->prepare(0, &s->op, 0, w->plan->serial, &s->handle, &s->work_bytes);
 	return err ? yk_op_fail(&w->g, n->op, err, "the ranks do not support it") : 0;
 }

@@ -18,7 +18,7 @@ static struct yk_queue *download_queue(const struct yk_storage *s, struct yk_eve
 {
 	struct yoke_context *ctx = s->ctx;
 	// of the older run
-	struct yk_event *done = ctx->flights.last[ctx->flights.n % 2].done[YK_SLOT_DEVICE];
+	struct yk_event *done = ctx->flights.last[ctx->flights.n % 2].done[YK_STREAM_DEVICE];
 	*after = NULL;
 	if (s->buffer->host) // the CPU's queue has finished with it
 		return ctx->queues.cpu;
@@ -26,7 +26,7 @@ static struct yk_queue *download_queue(const struct yk_storage *s, struct yk_eve
 		return ctx->queues.steps;
 	if (s->up)
 		*after = s->up;
-	else if (s->written[YK_SLOT_DEVICE] && done && s->written[YK_SLOT_DEVICE] <= done->serial)
+	else if (s->written[YK_STREAM_DEVICE] && done && s->written[YK_STREAM_DEVICE] <= done->serial)
 		*after = done;
 	return *after ? ctx->queues.down : ctx->queues.steps;
 }

@@ -236,7 +236,7 @@ static int clone_all(struct trial *t, uint32_t r)
 static int is_taken(struct trial *t, uint32_t group, const uint32_t *member, uint32_t n)
 {
 	const struct yk_node *at = &t->w->g.node[t->w->schedule.group[group].at];
-	struct yk_device *d = yk_work_device(t->w, at->slot);
+	struct yk_device *d = yk_work_device(t->w, at->stream);
 	int err = yk_build_group(t->w, member, n, &t->built);
 	if (err)
 		return err == YOKE_EUNSUPPORTED ? 0 : err;

@@ -25,7 +25,7 @@ static bool is_devices(const struct yk_work *w)
 {
 	for (size_t i = 0; i < w->schedule.norder; i++) {
 		const struct yk_node *n = &w->g.node[w->schedule.group[w->schedule.order[i]].at];
-		if (n->slot != YK_SLOT_DEVICE || n->op == YK_TRANSFER || yk_op_def(n->op)->flags & YK_F_RANKS)
+		if (n->stream != YK_STREAM_DEVICE || n->op == YK_TRANSFER || yk_op_def(n->op)->flags & YK_F_RANKS)
 			return false;
 	}
 	return true;
@@ -69,6 +69,6 @@ int yk_replay_prepare(struct yk_work *w)
 	const struct yk_value words = { .dtype = yoke_u8,
 					.rank = 1,
 					.dims = { 8 * (int64_t)p->replay.scalars } };
-	return yk_node_add(w, &(struct yk_call){ .op = YK_NUMBERS }, 1, &words, YK_SLOT_DEVICE,
+	return yk_node_add(w, &(struct yk_call){ .op = YK_NUMBERS }, 1, &words, YK_STREAM_DEVICE,
 			   NULL, &w->scalars.buffer);
 }

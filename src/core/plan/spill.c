@@ -61,13 +61,13 @@ static bool may_wait(const struct yk_work *w, yk_id v)
 {
 	const uint32_t node = w->g.value[v].node;
 	const struct yk_node *n = &w->g.node[node];
-	bool may = yk_computes(w, node) && n->slot == YK_SLOT_DEVICE && n->op != YK_TRANSFER &&
+	bool may = yk_computes(w, node) && n->stream == YK_STREAM_DEVICE && n->op != YK_TRANSFER &&
 		   n->op != YK_BARRIER && !w->value[v].rooted && w->value[v].use != YK_NIL &&
 		   yk_bytes_of_value(&w->g.value[v]) >= MIN_SIZE;
 	bool stored = false;
 	for (uint32_t u = w->value[v].use; u != YK_NIL && may; u = w->use[u].next) {
 		const struct yk_node *by = &w->g.node[w->use[u].node];
-		may = !w->value[w->g.arg[u]].place.gate && by->slot == YK_SLOT_DEVICE && by->op != YK_BARRIER;
+		may = !w->value[w->g.arg[u]].place.gate && by->stream == YK_STREAM_DEVICE && by->op != YK_BARRIER;
 		stored |= w->node[w->use[u].node].group != w->node[node].group;
 	}
 	return may && stored;
@@ -146,13 +146,13 @@ static struct pause *choose(struct spill *s)
 }
 
 // Adds a copy, in a group of its own.
-static int copy_node(struct spill *s, yk_id from, int slot, uint64_t key, yk_id *to)
+static int copy_node(struct spill *s, yk_id from, int stream, uint64_t key, yk_id *to)
 {
 	struct yk_work *w = s->w;
 	struct yk_value value = w->g.value[from];
 	const struct yk_call c = { .op = YK_TRANSFER, .nin = 1, .in = &from };
 	struct yk_group *q = &w->schedule.group[w->schedule.groups];
-	int err = yk_edit_add(w, &c, &value, slot, yk_spilled, w->g.value[from].node, to);
+	int err = yk_edit_add(w, &c, &value, stream, yk_spilled, w->g.value[from].node, to);
 	const uint32_t node = (uint32_t)w->g.nodes - 1;
 	if (!err && !(q->member = malloc(sizeof *q->member)))
 		err = yk_fail(YOKE_ENOMEM, "no memory to plan");
@@ -171,9 +171,9 @@ static int take(struct spill *s, const struct pause *p)
 	struct yk_work *w = s->w;
 	const uint64_t back = 2 * (uint64_t)s->at[p->to - LEAD] - 1;
 	yk_id down, up;
-	int err = copy_node(s, p->v, YK_SLOT_CPU, 2 * (uint64_t)s->at[p->from] + 1, &down);
+	int err = copy_node(s, p->v, YK_STREAM_CPU, 2 * (uint64_t)s->at[p->from] + 1, &down);
 	if (!err)
-		err = copy_node(s, down, YK_SLOT_DEVICE, back, &up);
+		err = copy_node(s, down, YK_STREAM_DEVICE, back, &up);
 	for (uint32_t u = w->value[p->v].use, next; u != YK_NIL && !err; u = next) {
 		yk_id v = w->g.arg[u], to;
 		next = w->use[u].next;

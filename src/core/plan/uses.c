@@ -49,7 +49,7 @@ static void place_in(struct yk_work *w, uint32_t node, uint32_t k)
 	const struct yk_value *x = &g->value[v], *b = &g->value[base];
 	const struct yk_place *p = &w->value[v].place;
 	uint16_t flags = yk_op_def(maker->op)->flags;
-	if (!(flags & YK_F_STRIDED) || maker->slot != concat->slot ||
+	if (!(flags & YK_F_STRIDED) || maker->stream != concat->stream ||
 	    w->value[base].rooted || !read_once(w, base) || p->offset ||
 	    yk_count(x) != yk_count(b) || !yk_is_dense(x->rank, x->dims, p->stride))
 		return;
@@ -61,7 +61,7 @@ static void place_in(struct yk_work *w, uint32_t node, uint32_t k)
 	struct yk_built built = { 0 };
 	int err = flags & YK_F_MAP ? yk_build_group(w, &one, 1, &built) :
 				     yk_build_node(w, one, false, &built);
-	struct yk_device *d = yk_work_device(w, concat->slot);
+	struct yk_device *d = yk_work_device(w, concat->stream);
 	bool good = !err && yk_device_usable(d, &built.op);
 	yk_built_fini(&built);
 	if (!good) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waits: which steps of other slots each step must wait for, and which steps are known to be done
+// Waits: which steps of other streams each step must wait for, and which steps are known to be done
 // when it begins (vector clocks: Fidge 1988, Mattern 1989).
 //
-// Steps of a slot run in order, except collectives of different groups.  A step that reads a result
-// of another slot waits for that step's event, and then also knows all steps known to that step.
-// Copies between memories, and collectives, wait at least for the work of the steps' queue before
-// the plan, because their memory was in use there.
+// Steps of a stream run in order, except collectives of different groups.  A step that reads a
+// result of another stream waits for that step's event, and then also knows all steps known to that
+// step. Copies between memories, and collectives, wait at least for the work of the steps' queue
+// before the plan, because their memory was in use there.
 
 #include "config.h"
 
@@ -21,9 +21,9 @@
 struct waits {
 	struct yk_work *w;
 	struct yk_plan *p;
-	struct yk_clock now[YK_SLOTS]; // after the last step of each slot
-	uint32_t count[YK_SLOTS];      // 1 + index of that step, 0: none yet
-	bool began[YK_SLOTS];          // the slot has waited for the work before the plan
+	struct yk_clock now[YK_STREAMS]; // after the last step of each stream
+	uint32_t count[YK_STREAMS];      // 1 + index of that step, 0: none yet
+	bool began[YK_STREAMS];          // the stream has waited for the work before the plan
 	uint32_t *down;                // steps that download spilled values
 	uint32_t downs, known;         // the device knows down[0 .. known - 1] to be done
 	uint32_t shared, before;       // the last reduction to shards and the one before it,
@@ -31,7 +31,7 @@ struct waits {
 	uint32_t *writer;              // by base value: the last step that wrote it, YK_NIL: none
 };
 
-// Records that slot k is done with its steps before `over`.
+// Records that stream k is done with its steps before `over`.
 static void learn(struct yk_clock *c, int k, uint32_t over)
 {
 	if (c->over[k] < over)
@@ -57,17 +57,17 @@ static uint32_t event_of(struct waits *t, uint32_t s)
 	return step->event;
 }
 
-// Makes step s wait for step `other`, of another slot.
+// Makes step s wait for step `other`, of another stream.
 static int run_after(struct waits *t, uint32_t s, uint32_t other)
 {
 	struct yk_clock *c = &t->w->schedule.clock[s];
-	int slot = t->p->step[other].slot;
-	if (c->over[slot] > other)
+	int stream = t->p->step[other].stream;
+	if (c->over[stream] > other)
 		return 0;
-	for (int k = 0; k < YK_SLOTS; k++)
+	for (int k = 0; k < YK_STREAMS; k++)
 		learn(c, k, t->w->schedule.clock[other].over[k]);
-	learn(c, slot, other + 1);
-	t->began[t->p->step[s].slot] |= t->began[slot];
+	learn(c, stream, other + 1);
+	t->began[t->p->step[s].stream] |= t->began[stream];
 	return add_wait(t, s, event_of(t, other));
 }
 
@@ -92,11 +92,11 @@ static int wait_spilled(struct waits *t, uint32_t s)
 {
 	const struct yk_step *step = &t->p->step[s];
 	uint32_t other = YK_NIL;
-	if (step->slot == YK_SLOT_DEVICE)
+	if (step->stream == YK_STREAM_DEVICE)
 		while (t->known < t->downs && t->down[t->known] + LAG <= s)
 			other = t->down[t->known++];
-	else if (step->kind == YK_STEP_UP && is_spilled(t, s) && t->count[YK_SLOT_DEVICE])
-		other = t->count[YK_SLOT_DEVICE] - 1;
+	else if (step->kind == YK_STEP_UP && is_spilled(t, s) && t->count[YK_STREAM_DEVICE])
+		other = t->count[YK_STREAM_DEVICE] - 1;
 	else if (step->kind == YK_STEP_DOWN && is_spilled(t, s))
 		t->down[t->downs++] = s;
 	return other == YK_NIL ? 0 : run_after(t, s, other);
@@ -112,7 +112,7 @@ static int wait_shared(struct waits *t, uint32_t s)
 		t->before = t->shared;
 		t->shared = s;
 	}
-	if (step->slot != YK_SLOT_DEVICE || other == YK_NIL)
+	if (step->stream != YK_STREAM_DEVICE || other == YK_NIL)
 		return 0;
 	t->before = YK_NIL;
 	return run_after(t, s, other);
@@ -124,16 +124,16 @@ static int visit(struct waits *t, uint32_t s)
 	struct yk_step *step = &p->step[s];
 	struct yk_clock *c = &t->w->schedule.clock[s];
 	int err = 0;
-	*c = t->now[step->slot];
+	*c = t->now[step->stream];
 	step->wait = (uint32_t)p->sync.waits;
 	for (uint32_t i = 0; i < step->views && !err; i++) {
 		const struct yk_ref *r = &p->ref[step->view + i];
 		if (r->where != YK_AT_ARENA || t->writer[r->index] == YK_NIL)
 			continue;
 		const uint32_t writer = t->writer[r->index];
-		if (p->step[writer].slot != step->slot)
+		if (p->step[writer].stream != step->stream)
 			err = run_after(t, s, writer);
-		else if (step->slot == YK_SLOT_RANKS && yk_may_overtake(&p->step[writer], step))
+		else if (step->stream == YK_STREAM_RANKS && yk_may_overtake(&p->step[writer], step))
 			err = add_wait(t, s, event_of(t, writer));
 	}
 	if (!err)
@@ -141,25 +141,25 @@ static int visit(struct waits *t, uint32_t s)
 	if (!err)
 		err = wait_shared(t, s);
 	// a queue that owns no memory
-	bool own = step->slot != YK_SLOT_DEVICE && step->slot != YK_SLOT_CPU;
-	if (!err && own && !t->began[step->slot]) {
+	bool own = step->stream != YK_STREAM_DEVICE && step->stream != YK_STREAM_CPU;
+	if (!err && own && !t->began[step->stream]) {
 		err = add_wait(t, s, YK_NIL);
-		t->began[step->slot] = true;
+		t->began[step->stream] = true;
 	}
 	uint32_t results = step->kind == YK_STEP_RUN || step->kind == YK_STEP_RANKS ? step->op.nout : 1;
 	for (uint32_t i = 0; i < results; i++)
 		if (p->ref[step->view + i].where == YK_AT_ARENA)
 			t->writer[p->ref[step->view + i].index] = s;
-	t->now[step->slot] = *c;
-	learn(&t->now[step->slot], step->slot, s + 1);
-	t->count[step->slot] = s + 1;
+	t->now[step->stream] = *c;
+	learn(&t->now[step->stream], step->stream, s + 1);
+	t->count[step->stream] = s + 1;
 	return err;
 }
 
 int yk_waits(struct yk_work *w)
 {
 	struct yk_plan *p = w->plan;
-	struct waits t = { .w = w, .p = p, .began = { [YK_SLOT_DEVICE] = true }, .shared = YK_NIL,
+	struct waits t = { .w = w, .p = p, .began = { [YK_STREAM_DEVICE] = true }, .shared = YK_NIL,
 			   .before = YK_NIL };
 	int err = 0;
 	w->schedule.clock = calloc(p->steps + 1, sizeof *w->schedule.clock);
@@ -171,12 +171,13 @@ int yk_waits(struct yk_work *w)
 		memset(t.writer, 0xff, (w->g.values + 1) * sizeof *t.writer);
 	for (uint32_t s = 0; s < p->steps && !err; s++)
 		err = visit(&t, s);
-	for (int k = 0; k < YK_SLOTS && !err; k++) { // the run ends when all slots have finished
+	// the run ends when all streams have finished
+	for (int k = 0; k < YK_STREAMS && !err; k++) {
 		p->sync.last[k] = YK_NIL;
-		if (k == YK_SLOT_DEVICE || !t.count[k])
+		if (k == YK_STREAM_DEVICE || !t.count[k])
 			continue;
 		p->sync.last[k] = event_of(&t, t.count[k] - 1);
-		if (t.now[YK_SLOT_DEVICE].over[k] < t.count[k])
+		if (t.now[YK_STREAM_DEVICE].over[k] < t.count[k])
 			p->sync.unjoined |= 1u << k;
 	}
 	free(t.writer);

@@ -27,9 +27,9 @@ struct yk_joined { // a value that also exists as slices of `step` along an axis
 	int64_t step;
 };
 
-struct yk_clock { // which steps are known to be done when a step begins: of slot k those before
+struct yk_clock { // which steps are known to be done when a step begins: of stream k those before
 		  // over[k]
-	uint32_t over[YK_SLOTS];
+	uint32_t over[YK_STREAMS];
 };
 
 // Facts that passes keep about a node of the plan's graph.
@@ -120,9 +120,9 @@ struct yk_work {
 	struct yk_scalar_buffer scalars;
 };
 
-struct yk_device *yk_work_device(const struct yk_work *, int slot);
+struct yk_device *yk_work_device(const struct yk_work *, int stream);
 // Appends a node; out receives its first result.
-int yk_node_add(struct yk_work *, const struct yk_call *, uint32_t nout, const struct yk_value *outs, int slot,
+int yk_node_add(struct yk_work *, const struct yk_call *, uint32_t nout, const struct yk_value *outs, int stream,
 		const char *cause, yk_id *out);
 // Is it live and neither view nor leaf?
 static inline bool yk_computes(const struct yk_work *w, size_t node)

@@ -85,11 +85,11 @@ static struct yk_queue *queue_of(struct yoke_context *ctx)
 {
 	static struct yk_device device = { .ops = &yk_ranks_table, .id = "ranks", .info = { .name = "ranks" } };
 	struct yk_queue *q;
-	if (ctx->slot[YK_SLOT_RANKS].queue != ctx->queues.steps)
-		return ctx->slot[YK_SLOT_RANKS].queue;
+	if (ctx->stream[YK_STREAM_RANKS].queue != ctx->queues.steps)
+		return ctx->stream[YK_STREAM_RANKS].queue;
 	if (yk_queue_new(&device, YOKE_QUEUE_COMPUTE, &q) < 0)
 		return NULL;
-	ctx->slot[YK_SLOT_RANKS] = (struct yk_slot){ &device, q };
+	ctx->stream[YK_STREAM_RANKS] = (struct yk_stream){ &device, q };
 	return q;
 }
 

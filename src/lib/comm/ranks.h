@@ -2,10 +2,10 @@
 // Internal interface of ranks: groups, the state that their ranks share, and the ranks queue of a
 // context.
 //
-// A context that is in a group has a ranks queue (context.h, YK_SLOT_RANKS). Each job in it is one
-// collective or one side of a point-to-point transfer. The queue's thread, or any thread that waits
-// for one of its events, advances all jobs together. Collectives of a group run in order; sends and
-// receives run in order per peer and direction.
+// A context that is in a group has a ranks queue (context.h, YK_STREAM_RANKS). Each job in it is
+// one collective or one side of a point-to-point transfer. The queue's thread, or any thread that
+// waits for one of its events, advances all jobs together. Collectives of a group run in order;
+// sends and receives run in order per peer and direction.
 #ifndef YK_RANKS_H
 #define YK_RANKS_H
 
@@ -313,7 +313,7 @@ void yk_past_add(struct yk_ranks *, const struct yk_job *, int code); // records
 extern const struct yoke_backend yk_ranks_table;
 static inline struct yk_ranks *yk_ranks_in(const struct yoke_context *ctx)
 {
-	const struct yk_queue *q = ctx->slot[YK_SLOT_RANKS].queue;
+	const struct yk_queue *q = ctx->stream[YK_STREAM_RANKS].queue;
 	return q == ctx->queues.steps ? NULL : q->handle;
 }
 // Enqueues a job of the task. in and out are host addresses.

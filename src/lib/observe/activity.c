@@ -19,18 +19,18 @@
 // activity.
 enum { LOOKS = 7 };
 
-static int slot_of(const struct yk_profile *p, const struct yk_queue *q)
+static int stream_of(const struct yk_profile *p, const struct yk_queue *q)
 {
-	int slot = 0;
-	while (p->ctx->slot[slot].queue != q)
-		slot++;
-	return slot;
+	int stream = 0;
+	while (p->ctx->stream[stream].queue != q)
+		stream++;
+	return stream;
 }
 
 // Lane of the report: 0, the device with its copies, or 1, the CPU beside it.
-static int lane_of(int slot)
+static int lane_of(int stream)
 {
-	return slot == YK_SLOT_CPU;
+	return stream == YK_STREAM_CPU;
 }
 
 // Whether work enqueued on this lane has finished when the call returns.
@@ -119,7 +119,7 @@ static struct yk_range_sum *sum_of(struct yk_profile *p, uint32_t range)
 static void activity(struct yk_profile *p, int kind, uint32_t range, const struct yk_traced *x)
 {
 	struct yk_range_sum *in;
-	p->sum[lane_of(x->slot)][kind].ns += x->ns;
+	p->sum[lane_of(x->stream)][kind].ns += x->ns;
 	if (x->row == YK_NIL)
 		return;
 	struct yk_row *r = &p->rows.row[x->row];
@@ -155,7 +155,7 @@ static bool times(const struct yk_profile *p, struct yk_pending *x)
 {
 	const struct yoke_backend *ops = p->ctx->device->ops;
 	uint64_t at, ns;
-	if (!p->timed[lane_of(x->activity.slot)] || !p->anchor || !x->to || yk_event_wait(x->to) ||
+	if (!p->timed[lane_of(x->activity.stream)] || !p->anchor || !x->to || yk_event_wait(x->to) ||
 	    ops->event_elapsed(x->from->handle, x->to->handle, &ns) ||
 	    ops->event_elapsed(p->anchor->handle, x->from->handle, &at))
 		return false;
@@ -175,7 +175,7 @@ static void resolve(struct yk_profile *p, size_t keep)
 	size_t n = p->npending > keep ? p->npending - keep : 0;
 	for (size_t i = 0; i < n; i++) {
 		struct yk_pending *x = &p->pending[i];
-		const int lane = lane_of(x->activity.slot);
+		const int lane = lane_of(x->activity.stream);
 		bool had = yoke_error_code() != 0;
 		if (times(p, x)) {
 			activity(p, x->kind, x->range, &x->activity);
@@ -247,9 +247,9 @@ void yk_activity_close(struct yk_profile *p)
 	yk_event_unref(last);
 }
 
-static void begin_events(struct yk_profile *p, struct yk_queue *q, int slot)
+static void begin_events(struct yk_profile *p, struct yk_queue *q, int stream)
 {
-	struct yk_between *b = &p->between[slot];
+	struct yk_between *b = &p->between[stream];
 	if (!p->anchor)
 		p->anchor = anchor(p, p->ctx->queues.steps, &p->anchored, &p->anchor_error);
 	// Between the steps of a launch there is one event, unless work was enqueued that no
@@ -271,7 +271,7 @@ static void add_pending(struct yk_profile *p, struct yk_event *to, int kind, uin
 	if (p->npending == YK_MAX_PENDING)
 		resolve(p, YK_MAX_PENDING / 2);
 	p->pending[p->npending++] = (struct yk_pending){
-		.from = yk_event_ref(p->between[x->slot].last),
+		.from = yk_event_ref(p->between[x->stream].last),
 		.to = to,
 		.ns = x->ns,
 		.activity = *x,
@@ -283,7 +283,7 @@ static void add_pending(struct yk_profile *p, struct yk_event *to, int kind, uin
 static void end_events(struct yk_profile *p, struct yk_queue *q, int kind, uint32_t range,
 		       const struct yk_traced *x)
 {
-	struct yk_between *b = &p->between[x->slot];
+	struct yk_between *b = &p->between[x->stream];
 	struct yk_event *to = b->last ? mark(q) : NULL;
 	if (!to)
 		return;
@@ -309,7 +309,7 @@ static bool reads(const struct yk_profile *p, const struct yk_plan *plan, const 
 		return r->where == YK_AT_LEAF &&
 		       p->ctx->leaves.at[p->ctx->planner->marks.leaf[r->index]].storage ==
 			       b->storage;
-	return b->plan == plan->serial && r->where == b->ref.where && r->slot == b->ref.slot &&
+	return b->plan == plan->serial && r->where == b->ref.where && r->stream == b->ref.stream &&
 	       r->index == b->ref.index && r->offset == b->ref.offset;
 }
 
@@ -332,11 +332,11 @@ static uint32_t upload_of(struct yk_profile *p, const struct yk_plan *plan, cons
 
 // ---- the observer ----
 
-// Whether the slot's next step begins as soon as this one ends.
+// Whether the stream's next step begins as soon as this one ends.
 static bool goes_on(const struct yk_plan *plan, uint64_t step)
 {
 	uint64_t next = step + 1;
-	while (next < plan->steps && plan->step[next].slot != plan->step[step].slot)
+	while (next < plan->steps && plan->step[next].stream != plan->step[step].stream)
 		next++;
 	return next < plan->steps && !plan->step[next].waits;
 }
@@ -349,10 +349,10 @@ static bool by_events(const struct yk_profile *p, int lane)
 static void begin(struct yk_observer *o, struct yk_queue *q)
 {
 	struct yk_profile *p = (struct yk_profile *)o;
-	int slot = slot_of(p, q);
-	if (by_events(p, lane_of(slot)))
-		begin_events(p, q, slot);
-	const bool looks = p->details && p->number % LOOKS == 0 && is_synchronous(p, lane_of(slot));
+	int stream = stream_of(p, q);
+	if (by_events(p, lane_of(stream)))
+		begin_events(p, q, stream);
+	const bool looks = p->details && p->number % LOOKS == 0 && is_synchronous(p, lane_of(stream));
 	p->worked = looks ? processor_ns() : 0;
 	p->opened = yk_nanoseconds();
 }
@@ -386,7 +386,7 @@ static void count_all(struct yk_profile *p)
 }
 
 // The row of the activity that ends, and its contributions other than time; YK_NIL: none.
-static uint32_t row_of(struct yk_profile *p, int slot, enum yk_work_kind work, const struct yk_plan *plan,
+static uint32_t row_of(struct yk_profile *p, int stream, enum yk_work_kind work, const struct yk_plan *plan,
 		       uint64_t n, uint64_t host_ns, uint32_t *range)
 {
 	static const char *const name[] = {
@@ -409,7 +409,7 @@ static uint32_t row_of(struct yk_profile *p, int slot, enum yk_work_kind work, c
 	if (work == YK_WORK_STEP)
 		s = yk_row_of_step(&p->rows, p->ctx, plan, n, p->launch);
 	const uint32_t row = work == YK_WORK_STEP ? (s ? s->row : YK_NIL) :
-			     yk_row_of(&p->rows, p->ctx, name[work], p->ctx->slot[slot].device->id);
+			     yk_row_of(&p->rows, p->ctx, name[work], p->ctx->stream[stream].device->id);
 	if (row == YK_NIL) {
 		no_memory(p);
 		return row;
@@ -418,7 +418,7 @@ static uint32_t row_of(struct yk_profile *p, int slot, enum yk_work_kind work, c
 	r->count++;
 	r->host_ns += host_ns;
 	r->bytes += s ? s->bytes : n;
-	if (p->worked && is_synchronous(p, lane_of(slot))) {
+	if (p->worked && is_synchronous(p, lane_of(stream))) {
 		r->cpu_ns += processor_ns() - p->worked;
 		r->cpu_of_ns += host_ns;
 	}
@@ -435,7 +435,7 @@ static void end(struct yk_observer *o, struct yk_queue *q, enum yk_work_kind wor
 {
 	struct yk_profile *p = (struct yk_profile *)o;
 	uint64_t ns = yk_nanoseconds() - p->opened;
-	int slot = slot_of(p, q), lane = lane_of(slot);
+	int stream = stream_of(p, q), lane = lane_of(stream);
 	bool is_step = work == YK_WORK_STEP,
 	     host = work == YK_WORK_WAIT || work == YK_WORK_PLAN;
 	const struct yk_step *step = is_step ? &plan->step[n] : NULL;
@@ -446,21 +446,21 @@ static void end(struct yk_observer *o, struct yk_queue *q, enum yk_work_kind wor
 	s->bytes += is_step ? step->bytes : n;
 	s->flops += kind == YK_BUSY_CONTRACT ? yk_step_flops(plan, n) : 0;
 	bool events = by_events(p, lane);
-	p->between[slot].follows = is_step && events && goes_on(plan, n);
+	p->between[stream].follows = is_step && events && goes_on(plan, n);
 	uint32_t range = 0, number = p->number++;
 	struct yk_traced x = {
 		.begin = p->opened - p->started, .ns = ns, .host = p->opened - p->started,
-		.host_ns = ns < UINT32_MAX ? (uint32_t)ns : UINT32_MAX, .number = number, .slot = (uint8_t)slot,
+		.host_ns = ns < UINT32_MAX ? (uint32_t)ns : UINT32_MAX, .number = number, .stream = (uint8_t)stream,
 		.thread = p->details ? thread_of(p) : 0, .apart = events && !host, .mapped = true,
 	};
 	if (work == YK_WORK_WAIT && events) { // for work that is timed itself
-		x.slot = YK_HOST_ACTIVITY;
+		x.stream = YK_HOST_ACTIVITY;
 		x.row = p->failed ? YK_NIL : yk_row_of(&p->rows, p->ctx, "wait", "host");
 		if (x.row != YK_NIL)
 			trace(p, &x);
 		return;
 	}
-	x.row = row_of(p, slot, work, plan, n, ns, &range);
+	x.row = row_of(p, stream, work, plan, n, ns, &range);
 	if (p->details && is_step && x.row != YK_NIL)
 		x.from = upload_of(p, plan, step);
 	if (p->details && (work == YK_WORK_UP || (is_step && step->kind == YK_STEP_UP)))
@@ -468,7 +468,7 @@ static void end(struct yk_observer *o, struct yk_queue *q, enum yk_work_kind wor
 			is_step ? &plan->ref[step->view] : NULL, number);
 	if (!host && events)
 		end_events(p, q, kind, range, &x);
-	else if (host && events && p->between[slot].last)
+	else if (host && events && p->between[stream].last)
 		add_pending(p, NULL, kind, range, &x);
 	else if (host || copies || is_synchronous(p, lane))
 		activity(p, kind, range, &x);
@@ -525,5 +525,5 @@ void yk_activity_init(struct yk_profile *p)
 	for (int lane = 0; lane < 2; lane++)
 		p->timed[lane] = p->details || is_synchronous(p, lane);
 	p->observer = (struct yk_observer){ .begin = begin, .end = end, .range = p->details ? on_range : NULL,
-					    .times = p->timed[lane_of(YK_SLOT_DEVICE)] };
+					    .times = p->timed[lane_of(YK_STREAM_DEVICE)] };
 }

@@ -136,7 +136,7 @@ static void count_idle(struct yk_profile *p, uint64_t wall)
 	if (!order)
 		return;
 	for (size_t i = 0; i < p->traced; i++)
-		if (p->trace[i].slot != YK_HOST_ACTIVITY)
+		if (p->trace[i].stream != YK_HOST_ACTIVITY)
 			order[n++] = &p->trace[i];
 	if (n)
 		qsort(order, n, sizeof *order, by_begin);

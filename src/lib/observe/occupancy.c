@@ -64,20 +64,20 @@ double yk_occupancy(const char *generation, const struct yoke_occupancy *o)
 double yk_step_occupancy(const struct yoke_context *ctx, const struct yk_plan *p, uint64_t step)
 {
 	const struct yk_step *s = &p->step[step];
-	const struct yk_slot *slot = &ctx->slot[s->slot];
+	const struct yk_stream *stream = &ctx->stream[s->stream];
 	struct yoke_occupancy o = { .size = sizeof o, .share = -1 };
 	char why[8];
 	if (s->kind != YK_STEP_RUN || ctx->mode.dry)
 		return NAN;
-	const struct yoke_occupancy_ext *x = slot->device->ops->ext("occupancy");
+	const struct yoke_occupancy_ext *x = stream->device->ops->ext("occupancy");
 	if (!x || x->size < sizeof *x)
 		return NAN;
 	struct yoke_op op = s->op;
 	op.out = &p->view[s->view];
 	op.in = op.out + op.nout;
 	const bool had = yoke_error_code() != 0;
-	const int code = x->ask(slot->queue->handle, &op, s->impl, &o);
+	const int code = x->ask(stream->queue->handle, &op, s->impl, &o);
 	if (code < 0)
 		yk_backend_detail(had, code, why, sizeof why);
-	return code < 0 ? NAN : yk_occupancy(slot->device->info.generation, &o);
+	return code < 0 ? NAN : yk_occupancy(stream->device->info.generation, &o);
 }

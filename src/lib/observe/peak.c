@@ -56,7 +56,7 @@ static uint32_t fullest(const struct yk_plan *p)
 	uint32_t at = 0;
 	for (size_t i = 0; i < p->layout.lives && change; i++) {
 		const struct yk_live *l = &p->layout.live[i];
-		if (l->slot != YK_SLOT_DEVICE)
+		if (l->stream != YK_STREAM_DEVICE)
 			continue;
 		change[l->born] += (int64_t)l->bytes;
 		change[l->dies + 1] -= (int64_t)l->bytes;
@@ -79,8 +79,8 @@ void yk_peak_note(struct yk_profile *prof, const struct yk_plan *p)
 	struct yk_peak *k = &prof->peak;
 	uint64_t arena = 0, live = 0;
 	char site[YK_SITE_TEXT];
-	for (size_t i = 0; i < p->layout.arena[YK_SLOT_DEVICE].n; i++)
-		arena += p->layout.arena[YK_SLOT_DEVICE].chunk[i];
+	for (size_t i = 0; i < p->layout.arena[YK_STREAM_DEVICE].n; i++)
+		arena += p->layout.arena[YK_STREAM_DEVICE].chunk[i];
 	if (arena <= k->bytes)
 		return;
 	yk_peak_clear(k);
@@ -88,7 +88,7 @@ void yk_peak_note(struct yk_profile *prof, const struct yk_plan *p)
 	const uint32_t at = fullest(p);
 	for (size_t i = 0; i < p->layout.lives; i++) {
 		const struct yk_live *l = &p->layout.live[i];
-		if (l->slot != YK_SLOT_DEVICE || l->born > at || l->dies < at)
+		if (l->stream != YK_STREAM_DEVICE || l->born > at || l->dies < at)
 			continue;
 		const struct yk_step *s = &p->step[l->writer];
 		const struct yk_part *part = s->nodes ? &s->part[s->nodes - 1] : NULL;

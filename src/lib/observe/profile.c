@@ -36,7 +36,7 @@ void yk_profile_prepare(void)
 
 static void free_events(struct yk_profile *p)
 {
-	for (int k = 0; k < YK_SLOTS; k++) {
+	for (int k = 0; k < YK_STREAMS; k++) {
 		yk_event_unref(p->between[k].last);
 		p->between[k].last = NULL;
 	}
@@ -55,7 +55,7 @@ void yk_profile_watch(struct yk_profile *p, bool on)
 	}
 	yk_observer_remove(p->ctx, &p->observer);
 	yk_activity_resolve(p);
-	for (int k = 0; k < YK_SLOTS; k++) { // work enqueued outside the profile does not belong to
+	for (int k = 0; k < YK_STREAMS; k++) { // work enqueued outside the profile does not belong to
 					     // the next activity
 		yk_event_unref(p->between[k].last);
 		p->between[k].last = NULL;
@@ -163,23 +163,23 @@ static int by_number(const void *a, const void *b)
 
 void yk_profile_settle(struct yk_profile *p)
 {
-	uint64_t end[YK_SLOTS] = { 0 };
+	uint64_t end[YK_STREAMS] = { 0 };
 	yk_activity_resolve(p);
 	yk_activity_close(p);
 	if (p->traced)
 		qsort(p->trace, p->traced, sizeof *p->trace, by_number);
 	for (size_t i = 0; i < p->traced; i++) {
 		struct yk_traced *x = &p->trace[i];
-		if (x->slot == YK_HOST_ACTIVITY)
+		if (x->stream == YK_HOST_ACTIVITY)
 			continue;
 		if (!x->mapped)
 			x->begin = p->anchored + (uint64_t)llround((double)x->begin * p->drift);
 		if (x->begin < x->host && x->apart)
 			p->shifted++;
 		x->begin = x->begin > x->host || !x->apart ? x->begin : x->host;
-		x->begin = x->begin > end[x->slot] ? x->begin : end[x->slot];
+		x->begin = x->begin > end[x->stream] ? x->begin : end[x->stream];
 		x->mapped = true;
-		end[x->slot] = x->begin + x->ns;
+		end[x->stream] = x->begin + x->ns;
 	}
 }
 

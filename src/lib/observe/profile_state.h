@@ -16,12 +16,12 @@ struct yk_traced { // an activity of a trace
 	uint32_t row, number; // number: sequence number among all activities, in the order of their
 			      // begin
 	uint32_t from;        // number + 1 of the upload that this activity reads first; 0: none
-	uint8_t slot, thread;
+	uint8_t stream, thread;
 	bool apart;  // it ran asynchronously to the host
 	bool mapped;
 };
 
-enum { YK_HOST_ACTIVITY = UINT8_MAX }; // instead of a slot: only the host was at work
+enum { YK_HOST_ACTIVITY = UINT8_MAX }; // instead of a stream: only the host was at work
 
 struct yk_traced_reading { // a read by a loader thread, -1: the caller's
 	uint64_t begin, ns;
@@ -104,12 +104,12 @@ struct yk_profile {
 					 // bound of that
 	double drift;            // host nanoseconds per device nanosecond, once the end is known
 	uint64_t clock_error, shifted;
-	struct yk_between { // state of each slot
+	struct yk_between { // state of each stream
 		struct yk_event *last; // the event before the current activity, or after the last
 				       // one
 		bool follows;          // the next activity is the next step of the launch, with
 				       // nothing in between
-	} between[YK_SLOTS];
+	} between[YK_STREAMS];
 	struct yk_peak { // contents of the largest arena at its peak
 		uint64_t bytes;
 		struct yk_peak_holder {

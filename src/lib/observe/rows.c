@@ -144,7 +144,7 @@ static uint32_t make_row(struct yk_rows *r, const struct yoke_context *ctx, cons
 			 uint64_t step, const struct yk_step_row *of)
 {
 	const struct yk_step *s = &p->step[step];
-	const struct yk_device *d = ctx->slot[s->slot].device;
+	const struct yk_device *d = ctx->stream[s->stream].device;
 	struct text nodes = { 0 }, shapes = { 0 };
 	uint32_t at = YK_NIL;
 	const char *impl = "";

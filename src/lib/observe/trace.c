@@ -122,15 +122,15 @@ static void lane_name(struct out *o, int lane, const char *name, const char *wha
 
 static void lanes(struct out *o, const struct yk_profile *p)
 {
-	static const char *const what[YK_SLOTS] = { [YK_SLOT_DEVICE] = " compute", [YK_SLOT_UP] = " up",
-						    [YK_SLOT_DOWN] = " down" };
+	static const char *const what[YK_STREAMS] = { [YK_STREAM_DEVICE] = " compute", [YK_STREAM_UP] = " up",
+						    [YK_STREAM_DOWN] = " down" };
 	char name[32] = "yoke";
 	if (p->ranks > 1)
 		snprintf(name, sizeof name, "rank %d", p->rank);
 	event(o, NULL, "{\"ph\":\"M\",\"pid\":%d,\"name\":\"process_name\",\"args\":{\"name\":\"%s\"}}", o->process, name);
-	for (int k = 0; k < YK_SLOTS; k++)
-		if (!k || p->ctx->slot[k].queue != p->ctx->queues.steps)
-			lane_name(o, k, p->ctx->slot[k].device->id, what[k] ? what[k] : "");
+	for (int k = 0; k < YK_STREAMS; k++)
+		if (!k || p->ctx->stream[k].queue != p->ctx->queues.steps)
+			lane_name(o, k, p->ctx->stream[k].device->id, what[k] ? what[k] : "");
 	for (size_t i = 0; i < p->threads; i++) {
 		char number[32];
 		snprintf(number, sizeof number, " %zu", i);
@@ -179,14 +179,14 @@ static void queues(struct out *o, const struct yk_profile *p, char *const *row)
 {
 	for (size_t i = 0; i < p->traced; i++) {
 		const struct yk_traced *x = &p->trace[i];
-		if (x->slot == YK_HOST_ACTIVITY || !complete(o, x->slot, x->begin, x->ns, row[x->row] + 1))
+		if (x->stream == YK_HOST_ACTIVITY || !complete(o, x->stream, x->begin, x->ns, row[x->row] + 1))
 			continue; // the opening brace was written here
 		if (x->apart)
-			arrow(o, "enqueued", 2 * (uint64_t)x->number + 1, HOST_LANE + x->thread, x->host, x->slot,
+			arrow(o, "enqueued", 2 * (uint64_t)x->number + 1, HOST_LANE + x->thread, x->host, x->stream,
 			      x->begin);
 		const struct yk_traced *up = x->from ? numbered(p, x->from - 1) : NULL;
 		if (up)
-			arrow(o, "read", 2 * (uint64_t)x->number + 2, up->slot, up->begin, x->slot, x->begin);
+			arrow(o, "read", 2 * (uint64_t)x->number + 2, up->stream, up->begin, x->stream, x->begin);
 	}
 }
 
@@ -222,7 +222,7 @@ static int threads(struct out *o, const struct yk_profile *p, char *const *row)
 		return YOKE_ENOMEM;
 	for (size_t i = 0; i < p->traced; i++) {
 		const struct yk_traced *x = &p->trace[i];
-		if (x->apart || x->slot == YK_HOST_ACTIVITY)
+		if (x->apart || x->stream == YK_HOST_ACTIVITY)
 			all[n++] = (struct host_event){ x->host, x->host_ns, x->row, x->thread, false };
 	}
 	for (size_t i = 0; i < p->ranges; i++) {
