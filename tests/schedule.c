@@ -103,7 +103,7 @@ static void others(void)
 	is(&s, 16, 0.52);
 	is(&s, 31, 1);
 	is(&s, 100, 4e-6);
-	ok(yk_schedule_rise(YK_SCHEDULE_ONECYCLE, 100) == 30 && yk_schedule_min(YK_SCHEDULE_ONECYCLE, 1) == 4e-6 &&
+	ok(yk_schedule_warmup(YK_SCHEDULE_ONECYCLE, 100) == 30 && yk_schedule_min(YK_SCHEDULE_ONECYCLE, 1) == 4e-6 &&
 		   yk_schedule_min(YK_SCHEDULE_COSINE, 3) == 3 / 10.0, "invalid settings are refused");
 }
 

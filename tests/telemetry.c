@@ -250,19 +250,19 @@ static void test_lies(void)
 	const struct yoke_sample good = { .size = sizeof good, .known = 0xffff, .util = 1, .mem_used = 5, .mem_total = 5,
 					  .energy_j = 10 };
 	struct yoke_sample s = good, before = good;
-	ok(!yk_telemetry_lie(&good, NULL) && !yk_telemetry_lie(&good, &before), "plausible values are accepted");
+	ok(!yk_telemetry_implausible(&good, NULL) && !yk_telemetry_implausible(&good, &before), "plausible values are accepted");
 	s.util = 1.01;
-	ok(yk_telemetry_lie(&s, NULL), "%s", yk_telemetry_lie(&s, NULL));
+	ok(yk_telemetry_implausible(&s, NULL), "%s", yk_telemetry_implausible(&s, NULL));
 	s.known &= ~(uint32_t)YOKE_SAMPLE_UTIL;
-	ok(!yk_telemetry_lie(&s, NULL), "unknown values do not count");
+	ok(!yk_telemetry_implausible(&s, NULL), "unknown values do not count");
 	s = good;
 	s.temp_c = NAN;
-	ok(yk_telemetry_lie(&s, NULL), "%s", yk_telemetry_lie(&s, NULL));
+	ok(yk_telemetry_implausible(&s, NULL), "%s", yk_telemetry_implausible(&s, NULL));
 	s = good;
 	s.mem_used = 6;
-	ok(yk_telemetry_lie(&s, NULL), "%s", yk_telemetry_lie(&s, NULL));
+	ok(yk_telemetry_implausible(&s, NULL), "%s", yk_telemetry_implausible(&s, NULL));
 	before.energy_j = 10.5;
-	ok(yk_telemetry_lie(&good, &before), "%s", yk_telemetry_lie(&good, &before));
+	ok(yk_telemetry_implausible(&good, &before), "%s", yk_telemetry_implausible(&good, &before));
 }
 
 // The fault backend, with a setting that selects its invalid values.

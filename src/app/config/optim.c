@@ -139,7 +139,7 @@ struct yk_lr_schedule yk_optim_schedule_of(const struct yk_config *c, int64_t st
 	while (strcmp(yk_schedule_names[kind], name))
 		kind++;
 	if (warmup == YK_AUTO)
-		warmup = kind == YK_SCHEDULE_ONECYCLE ? yk_schedule_rise(kind, steps) : 100;
+		warmup = kind == YK_SCHEDULE_ONECYCLE ? yk_schedule_warmup(kind, steps) : 100;
 	option[YK_O_schedule] = kind;
 	option[YK_O_steps] = (double)steps;
 	option[YK_O_warmup] = (double)warmup;

@@ -107,7 +107,7 @@ struct yk_sync_plan { // waits between streams (waits.c)
 	uint32_t last[YK_STREAMS]; // the event after all steps of a stream other than the device's;
 				 // YK_NIL: none
 	uint32_t unjoined;       // bit k: the device's last step does not imply that stream
-				  // k's steps are done
+				 // k's steps are done
 };
 
 struct yk_replay_plan { // for recording and replaying launches (scalars.c)

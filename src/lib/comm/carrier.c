@@ -35,7 +35,7 @@ struct line { // one direction of a link
 };
 
 struct board {
-	uint64_t came, left, since_age, beat_age; // ages in nanoseconds
+	uint64_t arrived, left, since_age, beat_age; // ages in nanoseconds
 	int32_t broken, code, process, thread;
 	char text[YK_TASK_TEXT], why[YK_WHY];
 };
@@ -331,13 +331,13 @@ static void write_board(struct yk_route *r, bool broken)
 {
 	struct yk_area *a = r->rendezvous->area;
 	struct yk_rank_slot *s = &a->slot[r->rank];
-	const uint64_t now = yk_nanoseconds(), came = atomic_load(&s->came);
+	const uint64_t now = yk_nanoseconds(), arrived = atomic_load(&s->arrived);
 	struct board *b = &r->mine;
-	*b = (struct board){ .came = came, .left = atomic_load(&s->left), .since_age = now - atomic_load(&s->since),
+	*b = (struct board){ .arrived = arrived, .left = atomic_load(&s->left), .since_age = now - atomic_load(&s->since),
 			     .beat_age = now - atomic_load(&s->beat), .broken = broken, .process = s->process,
 			     .thread = s->thread };
-	if (came)
-		memcpy(b->text, s->text[(came - 1) % YK_TEXTS], sizeof b->text);
+	if (arrived)
+		memcpy(b->text, s->text[(arrived - 1) % YK_TEXTS], sizeof b->text);
 	if (broken) {
 		b->code = a->code;
 		memcpy(b->why, a->why, sizeof b->why);
@@ -351,14 +351,14 @@ static void read_board(struct yk_route *r)
 	struct yk_rank_slot *s = &r->rendezvous->area->slot[r->from];
 	const uint64_t now = yk_nanoseconds();
 	b->text[sizeof b->text - 1] = b->why[sizeof b->why - 1] = '\0';
-	if (b->came)
-		memcpy(s->text[(b->came - 1) % YK_TEXTS], b->text, sizeof b->text);
+	if (b->arrived)
+		memcpy(s->text[(b->arrived - 1) % YK_TEXTS], b->text, sizeof b->text);
 	s->process = b->process;
 	s->thread = b->thread;
 	atomic_store(&s->since, now - b->since_age);
 	atomic_store(&s->beat, now - b->beat_age);
 	atomic_store(&s->left, b->left);
-	atomic_store(&s->came, b->came);
+	atomic_store(&s->arrived, b->arrived);
 	if (b->broken)
 		yk_rendezvous_break(r->rendezvous, b->code == YOKE_EMISMATCH || b->code == YOKE_ENOMEM ? b->code : YOKE_ERANK, "%s", b->why);
 }

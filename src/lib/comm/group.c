@@ -236,10 +236,10 @@ int yoke_group_state(const yoke_group *g, struct yoke_group_state *to)
 	struct yoke_group_state now = { .size = sizeof now };
 	struct timespec clock;
 	do { // retry: a text is overwritten YK_TEXTS collectives later
-		now.seq = atomic_load(&s->came);
+		now.seq = atomic_load(&s->arrived);
 		if (now.seq)
 			memcpy(now.op, s->text[(now.seq - 1) % YK_TEXTS], YK_TASK_TEXT);
-	} while (atomic_load(&s->came) - now.seq >= YK_TEXTS - 1);
+	} while (atomic_load(&s->arrived) - now.seq >= YK_TEXTS - 1);
 	now.op[sizeof now.op - 1] = '\0';
 	now.sent = atomic_load(&g->bytes);
 	now.waited = 1e-9 * (double)atomic_load(&g->queue->waited);

@@ -303,7 +303,7 @@ static bool is_expected(const struct yk_job *j, const struct yk_head *h, uint32_
 	if (good && h->hash == j->task->hash && h->sequence == j->sequence && h->bytes == bytes)
 		return true;
 	const bool differs = good && h->hash != j->task->hash && h->sequence == j->sequence && !is_ends(j);
-	if (differs && g->rendezvous->route && atomic_load(&g->rendezvous->slot[from].came) <= j->sequence)
+	if (differs && g->rendezvous->route && atomic_load(&g->rendezvous->slot[from].arrived) <= j->sequence)
 		return false; // the other rank's text has not arrived yet
 	if (differs)
 		yk_job_disagrees(j, from, g->rendezvous->slot[from].text[j->sequence % YK_TEXTS]);

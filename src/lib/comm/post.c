@@ -101,10 +101,10 @@ static bool all_posted(const struct yk_job *j, bool closely)
 		if (!closely)
 			return false;
 		// read before their post
-		const bool gone = atomic_load(&s->gone), came = atomic_load(&s->came) >= want;
+		const bool gone = atomic_load(&s->gone), arrived = atomic_load(&s->arrived) >= want;
 		if (atomic_load(&s->post[j->sequence % 2].number) == want)
 			continue;
-		if (came)
+		if (arrived)
 			yk_job_disagrees(j, i, s->text[j->sequence % YK_TEXTS]);
 		else if (gone)
 			yk_job_alone(j, i);

@@ -229,11 +229,11 @@ static void wait_step(struct yk_ranks *q, uint64_t *began, uint64_t job, bool fa
 		return;
 	}
 	struct yk_wakeup *wakeup = atomic_load(&q->wakeup);
-	const uint32_t rings = yk_wakeup_lie(wakeup);
+	const uint32_t rings = yk_wakeup_register(wakeup);
 	const bool moved = !far && help_after(q);
 	if (!moved && atomic_load(&q->over) < job && !atomic_load(&q->quit))
 		yk_wakeup_sleep(wakeup, rings, sleeps(q, polls));
-	yk_wakeup_rise(wakeup);
+	yk_wakeup_deregister(wakeup);
 	if (moved) {
 		*began = 0;
 		return;
@@ -291,11 +291,11 @@ static bool is_idle(const struct yk_ranks *q)
 
 static void rest(struct yk_ranks *q)
 {
-	const uint32_t rings = yk_wakeup_lie(&q->duty);
+	const uint32_t rings = yk_wakeup_register(&q->duty);
 	const struct yk_carrier *c = atomic_load(&q->carrier);
 	if (!atomic_load(&q->quit) && is_idle(q))
 		yk_wakeup_sleep(&q->duty, rings, c ? IDLE_NS : 10 * (uint64_t)LOOK_NS);
-	yk_wakeup_rise(&q->duty);
+	yk_wakeup_deregister(&q->duty);
 }
 
 // The rank's CPU device keeps the processors busy, while this thread needs one briefly and soon

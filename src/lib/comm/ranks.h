@@ -117,8 +117,8 @@ static inline void yk_pause(void) // for spinning threads
 // ---- wakeups ----
 
 // A waiting thread sleeps on its own wakeup; other ranks ring it after they change something.
-// Ringing is cheap while no thread sleeps: before it sleeps, a thread registers (lie), checks its
-// condition once more, and then sleeps or deregisters (rise). The writes before a ring and the
+// Ringing is cheap while no thread sleeps: before it sleeps, a thread registers, checks its
+// condition once more, and then sleeps or deregisters. The writes before a ring and the
 // reads in that check must therefore be sequentially consistent.
 struct yk_wakeup {
 	_Atomic uint32_t rings, sleepers;
@@ -128,10 +128,10 @@ struct yk_wakeup *yk_wakeup_new(void); // returns a reference; NULL: out of memo
 void yk_wakeup_unref(struct yk_wakeup *); // NULL is allowed
 void yk_wakeup_ring(struct yk_wakeup *); // NULL is allowed
 // registers a sleeper; returns the number of rings so far
-uint32_t yk_wakeup_lie(struct yk_wakeup *);
+uint32_t yk_wakeup_register(struct yk_wakeup *);
 // Sleeps until the number of rings exceeds `rings`, or until the time is over.
 void yk_wakeup_sleep(struct yk_wakeup *, uint32_t rings, uint64_t nanoseconds);
-void yk_wakeup_rise(struct yk_wakeup *);
+void yk_wakeup_deregister(struct yk_wakeup *);
 
 // ---- rendezvous: the state that the ranks of a group share ----
 
@@ -148,7 +148,7 @@ struct yk_post {
 };
 
 struct yk_rank_slot { // shared state of one rank
-	_Alignas(128) _Atomic uint64_t came; // number of jobs the rank has reached
+	_Alignas(128) _Atomic uint64_t arrived; // number of jobs the rank has reached
 	_Atomic uint64_t left; // number of jobs after which it no longer reads other ranks' memory
 	_Atomic int busy;          // reading or writing other ranks' memory
 	_Atomic int gone;          // it has left the group
@@ -159,7 +159,7 @@ struct yk_rank_slot { // shared state of one rank
 	struct yk_job *_Atomic job; // the current job; valid if the ranks are threads
 	// for processes; on its own cache line because others read it at every change
 	_Alignas(128) struct yk_wakeup wakeup;
-	_Alignas(128) uint64_t hash; // of the job; written, like text, before `came` is incremented
+	_Alignas(128) uint64_t hash; // of the job; written, like text, before `arrived` is incremented
 	char text[YK_TEXTS][YK_TASK_TEXT]; // names of the last jobs
 	int process, thread;       // process and thread ids of the operating system
 	_Atomic uint64_t cpus; // hash of the CPU set at process start; 0: the rank has not come yet

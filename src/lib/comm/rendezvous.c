@@ -21,46 +21,46 @@
 
 struct yk_wakeup *yk_wakeup_new(void)
 {
-	struct yk_wakeup *b = calloc(1, sizeof *b);
-	if (b)
-		atomic_init(&b->refs, 1);
-	return b;
+	struct yk_wakeup *w = calloc(1, sizeof *w);
+	if (w)
+		atomic_init(&w->refs, 1);
+	return w;
 }
 
-void yk_wakeup_unref(struct yk_wakeup *b)
+void yk_wakeup_unref(struct yk_wakeup *w)
 {
-	if (b && atomic_fetch_sub_explicit(&b->refs, 1, memory_order_acq_rel) == 1)
-		free(b);
+	if (w && atomic_fetch_sub_explicit(&w->refs, 1, memory_order_acq_rel) == 1)
+		free(w);
 }
 
-void yk_wakeup_ring(struct yk_wakeup *b)
+void yk_wakeup_ring(struct yk_wakeup *w)
 {
-	if (!b)
+	if (!w)
 		return;
 	// sequentially consistent: either the sleeper sees the change or it is counted here
-	if (!atomic_load(&b->sleepers))
+	if (!atomic_load(&w->sleepers))
 		return;
-	atomic_fetch_add(&b->rings, 1);
-	syscall(SYS_futex, &b->rings, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+	atomic_fetch_add(&w->rings, 1);
+	syscall(SYS_futex, &w->rings, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 }
 
-uint32_t yk_wakeup_lie(struct yk_wakeup *b)
+uint32_t yk_wakeup_register(struct yk_wakeup *w)
 {
-	atomic_fetch_add(&b->sleepers, 1);
-	return atomic_load(&b->rings);
+	atomic_fetch_add(&w->sleepers, 1);
+	return atomic_load(&w->rings);
 }
 
-void yk_wakeup_rise(struct yk_wakeup *b)
+void yk_wakeup_deregister(struct yk_wakeup *w)
 {
-	atomic_fetch_sub(&b->sleepers, 1);
+	atomic_fetch_sub(&w->sleepers, 1);
 }
 
-void yk_wakeup_sleep(struct yk_wakeup *b, uint32_t rings, uint64_t nanoseconds)
+void yk_wakeup_sleep(struct yk_wakeup *w, uint32_t rings, uint64_t nanoseconds)
 {
 	const struct timespec max = { .tv_sec = (time_t)(nanoseconds / 1000000000u),
 				       .tv_nsec = (long)(nanoseconds % 1000000000u) };
-	if (atomic_load(&b->rings) == rings)
-		syscall(SYS_futex, &b->rings, FUTEX_WAIT, rings, &max, NULL, 0);
+	if (atomic_load(&w->rings) == rings)
+		syscall(SYS_futex, &w->rings, FUTEX_WAIT, rings, &max, NULL, 0);
 }
 
 // ---- areas ----

@@ -266,8 +266,8 @@ static bool all_came(struct yk_job *j)
 	const uint64_t want = j->sequence + 1;
 	for (uint32_t i = 0; i < g->ranks; i++) {
 		struct yk_rank_slot *s = &g->rendezvous->slot[i];
-		const bool gone = atomic_load(&s->gone); // read before `came`
-		if (atomic_load(&s->came) < want) {
+		const bool gone = atomic_load(&s->gone); // read before `arrived`
+		if (atomic_load(&s->arrived) < want) {
 			if (gone)
 				yk_job_alone(j, i);
 			return false;
@@ -296,10 +296,10 @@ void yk_job_come(struct yk_job *j, uint64_t now)
 	j->begun = now;
 	s->hash = j->task->hash;
 	memcpy(s->text[j->sequence % YK_TEXTS], j->task->text, sizeof *s->text);
-	atomic_store_explicit(&s->job, j, memory_order_release); // before `came`, like the hash
+	atomic_store_explicit(&s->job, j, memory_order_release); // before `arrived`, like the hash
 	atomic_store_explicit(&s->since, j->begun, memory_order_relaxed);
 	atomic_store_explicit(&s->beat, j->begun, memory_order_relaxed);
-	atomic_store(&s->came, j->sequence + 1);
+	atomic_store(&s->arrived, j->sequence + 1);
 	wake_others(j);
 }
 
@@ -489,15 +489,15 @@ static uint32_t late_ranks(const struct yk_job *j, char *to, size_t cap)
 	for (uint32_t i = 0; i < g->ranks; i++) {
 		struct yk_rank_slot *s = &g->rendezvous->slot[i];
 		const bool ends = j->task->what == YK_DO_SEND || j->task->what == YK_DO_RECV;
-		const uint64_t came = atomic_load(&s->came), since = atomic_load(&s->since);
+		const uint64_t arrived = atomic_load(&s->arrived), since = atomic_load(&s->since);
 		char position[YK_TASK_TEXT + 64] = "";
 		if (i == g->rank || (ends ? i != j->task->root : atomic_load(&s->left) > j->sequence))
 			continue;
-		if (!ends && came > j->sequence)
+		if (!ends && arrived > j->sequence)
 			continue;
-		if (came && !ends)
+		if (arrived && !ends)
 			snprintf(position, sizeof position, ", after %.*s, operation %llu", YK_TASK_TEXT - 1,
-				 s->text[(came - 1) % YK_TEXTS], (unsigned long long)came);
+				 s->text[(arrived - 1) % YK_TEXTS], (unsigned long long)arrived);
 		const bool waits = is_waiting(g, i, now);
 		waiting += waits;
 		if (late++ < 4 && n < cap)

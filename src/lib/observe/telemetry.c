@@ -109,7 +109,7 @@ static bool is_share(double x)
 	return x >= 0 && x <= 1;
 }
 
-const char *yk_telemetry_lie(const struct yoke_sample *s, const struct yoke_sample *before)
+const char *yk_telemetry_implausible(const struct yoke_sample *s, const struct yoke_sample *before)
 {
 	const struct {
 		uint32_t bit;
@@ -165,7 +165,7 @@ static bool by_backend(struct yk_device *d, struct yoke_sample *to)
 	if (how == BLOCKED)
 		why = "it did not answer within a second";
 	else if (how == KNOWN)
-		why = yk_telemetry_lie(to, t->seen ? &t->before : NULL);
+		why = yk_telemetry_implausible(to, t->seen ? &t->before : NULL);
 	if (why) {
 		t->off = true;
 		yk_warn("telemetry", "%s: %s; its backend is no longer queried for "
@@ -229,7 +229,7 @@ bool yk_telemetry_sample(struct yk_device *d, struct yoke_sample *to)
 	struct yk_device *alias = to->known ? NULL : yk_device_known(is_alias, d);
 	if (alias && by_backend(alias, &more))
 		complete(to, &more);
-	if (yk_telemetry_system(d->info.pci, &more) && !yk_telemetry_lie(&more, NULL))
+	if (yk_telemetry_system(d->info.pci, &more) && !yk_telemetry_implausible(&more, NULL))
 		complete(to, &more);
 	struct yk_telemetry *t = to->known ? state_of(d) : NULL;
 	if (t) {

@@ -14,7 +14,7 @@ bool yk_telemetry_sample(struct yk_device *, struct yoke_sample *to);
 // The most recent sample that any caller took of the device, and its time; false: none.
 bool yk_telemetry_last(const struct yk_device *, struct yoke_sample *to, uint64_t *ns);
 // Why a sample is implausible, given the one before (NULL: none); NULL: it is plausible.
-const char *yk_telemetry_lie(const struct yoke_sample *, const struct yoke_sample *before);
+const char *yk_telemetry_implausible(const struct yoke_sample *, const struct yoke_sample *before);
 // Samples the device at that PCI address from the system's files.
 bool yk_telemetry_system(const char *pci, struct yoke_sample *to);
 // Seconds until the next telemetry line, so that a day takes at most `day` bytes (0: no limit),

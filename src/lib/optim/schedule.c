@@ -76,7 +76,7 @@ double yk_schedule_min(enum yk_schedule_kind kind, double peak)
 					      peak;
 }
 
-int64_t yk_schedule_rise(enum yk_schedule_kind kind, int64_t steps)
+int64_t yk_schedule_warmup(enum yk_schedule_kind kind, int64_t steps)
 {
 	return kind == YK_SCHEDULE_ONECYCLE ? (int64_t)(ONECYCLE_RISE * (double)steps) : 0;
 }

@@ -39,6 +39,6 @@ double yk_schedule_lr(const struct yk_lr_schedule *, int64_t t);
 int yk_schedule_ends(enum yk_schedule_kind);
 // Defaults of `min` and, for onecycle, of `warmup`.
 double yk_schedule_min(enum yk_schedule_kind, double peak);
-int64_t yk_schedule_rise(enum yk_schedule_kind, int64_t steps);
+int64_t yk_schedule_warmup(enum yk_schedule_kind, int64_t steps);
 
 #endif

@@ -204,7 +204,7 @@ struct yk_lr_schedule yk_optim_schedule(const double *o)
 	return (struct yk_lr_schedule){
 		.kind = kind, .peak = o[YK_O_lr], .steps = steps,
 		.min = min == YK_OPTIM_NOT_GIVEN ? yk_schedule_min(kind, o[YK_O_lr]) : min,
-		.warmup = warmup == YK_OPTIM_NOT_GIVEN ? yk_schedule_rise(kind, steps) : (int64_t)warmup,
+		.warmup = warmup == YK_OPTIM_NOT_GIVEN ? yk_schedule_warmup(kind, steps) : (int64_t)warmup,
 		.factor = o[YK_O_lr_factor], .grow = o[YK_O_lr_cycle_grow],
 		.every = (int64_t)o[YK_O_lr_every], .cycle = cycle > 0 ? (int64_t)cycle : 0,
 	};
