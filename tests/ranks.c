@@ -97,7 +97,7 @@ static yoke_tensor *reduced_shares(yoke_group *g, yoke_tensor *x)
 	int64_t first, n = share_of(yoke_group_rank(g), &first), front = first, back = now.n - first - n;
 	yoke_tensor *part[3];
 	cut_in_three(x, part);
-	yoke_tensor *mine = yk_reduce_shares(g, now.unit, 3, part);
+	yoke_tensor *mine = yk_reduce_shards(g, now.unit, 3, part);
 	if (yoke_count(mine) != (n ? n : 1))
 		complain("rank %d: a share of %lld elements, not %lld", yoke_group_rank(g), (long long)yoke_count(mine),
 			 (long long)n);
@@ -115,7 +115,7 @@ static yoke_tensor *shares(yoke_group *g, yoke_tensor *x)
 	const int64_t n = share_of(yoke_group_rank(g), &first);
 	yoke_tensor *mine = n ? yoke_slice(x, 0, first, first + n, 1) : yoke_full(now.dtype, 1, &one, 0), *part[3];
 	cut_in_three(yoke_full(now.dtype, 1, &now.n, 0), part);
-	yk_gather_shares(g, now.unit, 3, part, mine, part);
+	yk_gather_shards(g, now.unit, 3, part, mine, part);
 	return yoke_concat(3, part, 0);
 }
 

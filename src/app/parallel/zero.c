@@ -45,12 +45,12 @@ static void cut_bucket(struct yk_zero *z, int b, const int64_t *count)
 	const int first = z->first[b], end = bucket_end(z, b);
 	const uint32_t tensors = (uint32_t)(end - first);
 	for (uint32_t r = 0; r < z->ranks; r++) {
-		const int64_t from = yk_share_at(z->ranks, r, z->unit, tensors, count + first),
-			      to = yk_share_at(z->ranks, r + 1, z->unit, tensors, count + first);
+		const int64_t from = yk_shard_at(z->ranks, r, z->unit, tensors, count + first),
+			      to = yk_shard_at(z->ranks, r + 1, z->unit, tensors, count + first);
 		int64_t start = 0;
 		for (int i = first; i < end; start += count[i++]) {
 			struct yk_optim_cut *c = &z->cut[r * (size_t)z->n + (size_t)i];
-			yk_share_of(from, to, start, count[i], &c->from, &c->to);
+			yk_shard_overlap(from, to, start, count[i], &c->from, &c->to);
 			c->all = count[i];
 		}
 		if (r == z->rank)
@@ -79,7 +79,7 @@ static int renew(void *arg, yoke_tensor *const *piece)
 	for (int b = 0; b < z->buckets && e == 0; b++) {
 		const int first = z->first[b], end = bucket_end(z, b);
 		yoke_tensor *mine = join(first, end, piece, to);
-		e = yk_gather_shares(t->group, z->unit, end - first, ps->var + first, mine, to + first);
+		e = yk_gather_shards(t->group, z->unit, end - first, ps->var + first, mine, to + first);
 		for (int i = first; i < end && e == 0; i++)
 			e = yoke_assign(ps->var[i], to[i]);
 	}
@@ -255,7 +255,7 @@ yoke_tensor **yk_zero_reduce(struct yk_replica *t)
 	for (int b = 0; b < z->buckets; b++) {
 		for (int i = z->first[b]; i < bucket_end(z, b); i++)
 			t->grad[i] = yk_bucket_cast(t->config, t->grad[i]);
-		z->share[b] = yoke_cast(yk_reduce_shares(t->group, z->unit, bucket_end(z, b) - z->first[b],
+		z->share[b] = yoke_cast(yk_reduce_shards(t->group, z->unit, bucket_end(z, b) - z->first[b],
 							 t->grad + z->first[b]), yoke_f32);
 	}
 	return z->share;

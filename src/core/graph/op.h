@@ -97,7 +97,7 @@ struct yk_listed {
 enum { YK_LISTED = sizeof(struct yk_listed) / sizeof(union yoke_attr) };
 _Static_assert(YK_LISTED <= UINT8_MAX, "a node's attributes");
 
-// The attributes of collectives.  RECV appends a dtype and dims, REDUCE_SHARES the number of
+// The attributes of collectives.  RECV appends a dtype and dims, REDUCE_SHARDS the number of
 // elements of its result.
 struct yk_ranked {
 	int64_t group;       // its number in this process

@@ -11,7 +11,7 @@
 static bool reduces(int op)
 {
 	return op == YK_RANKS_ALL_REDUCE || op == YK_RANKS_REDUCE || op == YK_RANKS_REDUCE_SCATTER ||
-	       op == YK_RANKS_REDUCE_SHARES;
+	       op == YK_RANKS_REDUCE_SHARDS;
 }
 
 // Operand k must have a dtype that can be summed or compared.
@@ -75,7 +75,7 @@ static int whole_shapes(struct yk_graph *g, const struct yk_call *c, struct yk_v
 
 // list x, and the new values of this rank's shard -> list of the same shapes; whole: only the shard
 // is filled
-static int shape_ranks_shares(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
+static int shape_ranks_gather_shards(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
 {
 	if (yk_ranked(c->attr).whole)
 		return whole_shapes(g, c, out);
@@ -88,7 +88,7 @@ static int shape_ranks_shares(struct yk_graph *g, const struct yk_call *c, struc
 }
 
 // list x -> this rank's shard of the sums, flat
-static int shape_ranks_reduce_shares(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
+static int shape_ranks_reduce_shards(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
 {
 	int err = 0;
 	for (uint32_t i = 0; i < c->nin && !err; i++)
@@ -242,8 +242,8 @@ RANKS(ALL_TO_ALL, "all_to_all", shape_ranks_cut, grad_ranks_exchange)
 RANKS(SEND, "send", shape_ranks_send, grad_ranks_send)
 YK_OP(RANKS_RECV) = { .name = "recv", .flags = YK_F_RANKS, .min_in = 0, .max_in = 1, .nout = 1,
 	.shape = shape_ranks_recv, .grad = grad_ranks_recv };
-YK_OP(RANKS_SHARES) = { .name = "gather_shares", .flags = YK_F_RANKS, .min_in = 1, .max_in = UINT32_MAX, .nout = 1,
-	.lists_in = 1, .lists_out = 1, .shape = shape_ranks_shares };
-YK_OP(RANKS_REDUCE_SHARES) = { .name = "reduce_shares", .flags = YK_F_RANKS, .min_in = 1, .max_in = UINT32_MAX,
-	.nout = 1, .lists_in = 1, .shape = shape_ranks_reduce_shares };
+YK_OP(RANKS_GATHER_SHARDS) = { .name = "gather_shares", .flags = YK_F_RANKS, .min_in = 1, .max_in = UINT32_MAX, .nout = 1,
+	.lists_in = 1, .lists_out = 1, .shape = shape_ranks_gather_shards };
+YK_OP(RANKS_REDUCE_SHARDS) = { .name = "reduce_shares", .flags = YK_F_RANKS, .min_in = 1, .max_in = UINT32_MAX,
+	.nout = 1, .lists_in = 1, .shape = shape_ranks_reduce_shards };
 VIEW(RANKS_IN, "tensor_in", 0, yk_shape_same, grad_ranks_in)

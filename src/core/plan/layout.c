@@ -231,7 +231,7 @@ static bool may_share(const struct yk_step *s, uint32_t in, uint32_t out)
 	if (s->kind == YK_STEP_RANKS)
 		return in - s->op.nout == out &&
 		       (s->opcode == YK_RANKS_ALL_REDUCE || s->opcode == YK_RANKS_BROADCAST ||
-			(s->opcode == YK_RANKS_SHARES && !yk_ranked(s->op.attr).whole));
+			(s->opcode == YK_RANKS_GATHER_SHARDS && !yk_ranked(s->op.attr).whole));
 	if (s->kind != YK_STEP_RUN)
 		return false;
 	if (s->op.code == YOKE_OP_MAP || s->op.code == YOKE_OP_MOVE)

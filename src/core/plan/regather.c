@@ -45,7 +45,7 @@ struct regathering {
 static bool gathers(const struct yk_work *w, uint32_t node)
 {
 	const struct yk_node *n = &w->g.node[node];
-	return n->op == YK_RANKS_SHARES && yk_ranked(yk_attrs(&w->g, n)).whole;
+	return n->op == YK_RANKS_GATHER_SHARDS && yk_ranked(yk_attrs(&w->g, n)).whole;
 }
 
 static bool is_back(const struct yk_work *w, uint32_t node)
@@ -203,7 +203,7 @@ static int read_again(struct regathering *r, uint32_t node, bool back)
 
 static bool reduces(const struct yk_work *w, uint32_t node)
 {
-	return w->g.node[node].op == YK_RANKS_REDUCE_SHARES;
+	return w->g.node[node].op == YK_RANKS_REDUCE_SHARDS;
 }
 
 // Is it a copy that only reductions read?

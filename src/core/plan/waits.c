@@ -108,7 +108,7 @@ static int wait_shared(struct waits *t, uint32_t s)
 {
 	const struct yk_step *step = &t->p->step[s];
 	const uint32_t other = t->before;
-	if (step->kind == YK_STEP_RANKS && step->opcode == YK_RANKS_REDUCE_SHARES) {
+	if (step->kind == YK_STEP_RANKS && step->opcode == YK_RANKS_REDUCE_SHARDS) {
 		t->before = t->shared;
 		t->shared = s;
 	}

@@ -109,7 +109,7 @@ int yoke_broadcast_list(yoke_group *g, int root, int n, yoke_tensor *const *x, y
 	return list(YK_RANKS_BROADCAST, g, 0, root, false, n, x, to, "broadcast_list");
 }
 
-int yk_gather_shares(struct yoke_group *g, int64_t unit, int n, yoke_tensor *const *x, yoke_tensor *mine,
+int yk_gather_shards(struct yoke_group *g, int64_t unit, int n, yoke_tensor *const *x, yoke_tensor *mine,
 		     yoke_tensor **to)
 {
 	struct yoke_context *ctx = yk_enter_list(n, x, "gather_shares");
@@ -121,7 +121,7 @@ int yk_gather_shares(struct yoke_group *g, int64_t unit, int n, yoke_tensor *con
 	if (!err && (in[n] = yk_operand(ctx, mine, yoke_f32)) == YK_BAD)
 		err = yk_error_last();
 	attributes(attr, g, 0, (int)unit, false);
-	const struct yk_call c = { .op = YK_RANKS_SHARES, .list = (uint32_t)n, .nin = (uint32_t)n + 1, .in = in,
+	const struct yk_call c = { .op = YK_RANKS_GATHER_SHARDS, .list = (uint32_t)n, .nin = (uint32_t)n + 1, .in = in,
 				   .nattr = YK_RANKED, .attr = attr };
 	return yk_list_record(ctx, err, &c, in, n, to);
 }
@@ -143,12 +143,12 @@ int yk_gather_whole(struct yoke_group *g, int64_t unit, int n, const struct yk_s
 		for (int d = 0; d < x[i].rank; d++)
 			attr[nattr++].i = x[i].dims[d];
 	}
-	const struct yk_call c = { .op = YK_RANKS_SHARES, .list = (uint32_t)n, .nin = 1, .in = in, .nattr = nattr,
+	const struct yk_call c = { .op = YK_RANKS_GATHER_SHARDS, .list = (uint32_t)n, .nin = 1, .in = in, .nattr = nattr,
 				   .attr = attr };
 	return yk_list_record(ctx, err, &c, in, n, to);
 }
 
-yoke_tensor *yk_reduce_shares(struct yoke_group *g, int64_t unit, int n, yoke_tensor *const *x)
+yoke_tensor *yk_reduce_shards(struct yoke_group *g, int64_t unit, int n, yoke_tensor *const *x)
 {
 	struct yoke_context *ctx = yk_enter_list(n, x, "reduce_shares");
 	union yoke_attr attr[YK_RANKED + 1];
@@ -163,11 +163,11 @@ yoke_tensor *yk_reduce_shares(struct yoke_group *g, int64_t unit, int n, yoke_te
 	attributes(attr, g, YOKE_REDUCE_SUM, (int)unit, false);
 	attr[YK_RANKED].i = 0;
 	if (!err)
-		attr[YK_RANKED].i = yk_share_at(g->ranks, g->rank + 1, unit, (uint32_t)n, count) -
-				    yk_share_at(g->ranks, g->rank, unit, (uint32_t)n, count);
+		attr[YK_RANKED].i = yk_shard_at(g->ranks, g->rank + 1, unit, (uint32_t)n, count) -
+				    yk_shard_at(g->ranks, g->rank, unit, (uint32_t)n, count);
 	// attribute of at least 1 element: an empty shard still needs a tensor
 	attr[YK_RANKED].i += !attr[YK_RANKED].i;
-	const struct yk_call c = { .op = YK_RANKS_REDUCE_SHARES, .list = (uint32_t)n, .nin = (uint32_t)n, .in = in,
+	const struct yk_call c = { .op = YK_RANKS_REDUCE_SHARDS, .list = (uint32_t)n, .nin = (uint32_t)n, .in = in,
 				   .nattr = YK_RANKED + 1, .attr = attr };
 	free(count);
 	return yk_list_record(ctx, err, &c, in, 1, &to) ? NULL : to;

@@ -70,16 +70,16 @@ static int64_t elements(const struct yk_task *t)
 	return t->what == YK_DO_ALL_GATHER ? n * t->group->ranks : n;
 }
 
-static bool of_shares(const struct yk_task *t)
+static bool has_shards(const struct yk_task *t)
 {
-	return t->what == YK_DO_GATHER_SHARES || t->what == YK_DO_REDUCE_SHARES;
+	return t->what == YK_DO_GATHER_SHARDS || t->what == YK_DO_REDUCE_SHARDS;
 }
 
 static int64_t chunk_at(const struct yk_task *t, const struct yk_schedule *s, uint32_t c)
 {
 	const int64_t n = elements(t), k = s->chunks, whole = n / k, rest = n % k;
-	if (of_shares(t))
-		return yk_share_at(t->group->ranks, c, t->root, t->tensors, t->count);
+	if (has_shards(t))
+		return yk_shard_at(t->group->ranks, c, t->root, t->tensors, t->count);
 	return whole * c + rest * c / k;
 }
 
@@ -108,7 +108,7 @@ static char *element_at(const struct yk_job *j, int place, int64_t e, int64_t *r
 	const int64_t part = elements(t) / t->group->ranks * t->group->rank;
 	char *const *list = in ? j->in : j->out;
 	uint32_t k = 0;
-	if (of_shares(t) && in == (t->what == YK_DO_GATHER_SHARES)) { // this rank's own shard
+	if (has_shards(t) && in == (t->what == YK_DO_GATHER_SHARDS)) { // this rank's own shard
 		*run = INT64_MAX;
 		return list[in ? t->mine : 0] + (size_t)(e - chunk_at(t, j->course->s, t->group->rank)) * size_of(t);
 	}
@@ -408,8 +408,8 @@ static void choose(const struct yk_task *t, uint8_t applied, struct yk_schedule_
 
 static const struct yk_schedule *schedule_of(struct yk_task *t, uint8_t applied)
 {
-	const uint8_t what = t->what == YK_DO_GATHER_SHARES ? YK_DO_ALL_GATHER :
-			     t->what == YK_DO_REDUCE_SHARES ? YK_DO_REDUCE_SCATTER :
+	const uint8_t what = t->what == YK_DO_GATHER_SHARDS ? YK_DO_ALL_GATHER :
+			     t->what == YK_DO_REDUCE_SHARDS ? YK_DO_REDUCE_SCATTER :
 							      t->what;
 	struct yk_schedule_want w = { .what = what, .ranks = t->group->ranks,
 				      .rank = t->group->rank, .root = t->root };
@@ -462,8 +462,8 @@ static bool begin(struct yk_job *j)
 	}
 	c->slot_bytes = (size_t)padded(max * s->room);
 	// inputs and outputs are different tensors
-	const bool apart = is_ends(j) || t->what == YK_DO_REDUCE_SHARES ||
-			   (t->what == YK_DO_GATHER_SHARES && !t->mine);
+	const bool apart = is_ends(j) || t->what == YK_DO_REDUCE_SHARDS ||
+			   (t->what == YK_DO_GATHER_SHARDS && !t->mine);
 	for (uint32_t i = 0; i < t->tensors && !apart; i++)
 		c->alias |= j->in[i] == j->out[i];
 	c->send = malloc((s->n + 1) * sizeof *c->send);

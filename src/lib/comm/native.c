@@ -123,9 +123,9 @@ static struct range range_of(const struct yk_task *t, uint32_t rank)
 {
 	const uint32_t ranks = t->group->ranks;
 	int64_t n = 0;
-	if (t->what == YK_DO_GATHER_SHARES || t->what == YK_DO_REDUCE_SHARES)
-		return (struct range){ yk_share_at(ranks, rank, t->root, t->tensors, t->count),
-				       yk_share_at(ranks, rank + 1, t->root, t->tensors, t->count) };
+	if (t->what == YK_DO_GATHER_SHARDS || t->what == YK_DO_REDUCE_SHARDS)
+		return (struct range){ yk_shard_at(ranks, rank, t->root, t->tensors, t->count),
+				       yk_shard_at(ranks, rank + 1, t->root, t->tensors, t->count) };
 	for (uint32_t i = 0; i < t->tensors; i++)
 		n += t->count[i];
 	return (struct range){ n / ranks * rank + n % ranks * rank / ranks,
@@ -142,7 +142,7 @@ static bool next_range(const struct yk_task *t, struct range r, uint32_t *k, int
 		start += t->count[i];
 	for (*k = next; *k < t->tensors; start += t->count[(*k)++]) {
 		int64_t to;
-		yk_share_of(r.from, r.to, start, t->count[*k], from, &to);
+		yk_shard_overlap(r.from, r.to, start, t->count[*k], from, &to);
 		*count = to - *from;
 		*at = start + *from - r.from;
 		if (*count > 0)
@@ -164,14 +164,14 @@ static uint64_t slot_bytes(const struct yk_task *t)
 static bool reduces(const struct yk_task *t)
 {
 	return t->what == YK_DO_ALL_REDUCE || t->what == YK_DO_REDUCE || t->what == YK_DO_REDUCE_SCATTER ||
-	       t->what == YK_DO_REDUCE_SHARES;
+	       t->what == YK_DO_REDUCE_SHARDS;
 }
 
 int yk_native_takes(const struct yk_task *t)
 {
 	if (!t->group->native || t->what == YK_DO_SEND || t->what == YK_DO_RECV)
 		return YK_BY_HOST;
-	return reduces(t) && t->what != YK_DO_REDUCE_SHARES && yk_native_fast() ? YK_BY_LIBRARY : YK_BY_DEVICE;
+	return reduces(t) && t->what != YK_DO_REDUCE_SHARDS && yk_native_fast() ? YK_BY_LIBRARY : YK_BY_DEVICE;
 }
 
 uint64_t yk_native_bytes(const struct yk_task *t)
@@ -226,7 +226,7 @@ static struct yk_address in_result(const struct yk_job *j, uint32_t k, int64_t f
 	return out_of(j, k, from);
 }
 
-static struct yk_address in_share(const struct yk_job *j, uint32_t k, int64_t from, int64_t at)
+static struct yk_address in_shard(const struct yk_job *j, uint32_t k, int64_t from, int64_t at)
 {
 	(void)k;
 	(void)from;
@@ -286,7 +286,7 @@ static void reduce(struct yk_job *j)
 	zero_results(j);
 }
 
-static void gather_shares(struct yk_job *j)
+static void gather_shards(struct yk_job *j)
 {
 	const struct yk_task *t = j->task;
 	const uint32_t own = t->group->rank;
@@ -329,8 +329,8 @@ static void alone(struct yk_job *j)
 	const struct yk_task *t = j->task;
 	int64_t at = 0;
 	for (uint32_t k = 0; k < t->tensors; at += t->count[k++]) {
-		const struct yk_address from = t->what == YK_DO_GATHER_SHARES ? in_of(j, t->mine, at) : in_of(j, k, 0),
-				   to = t->what == YK_DO_REDUCE_SHARES ? out_of(j, 0, at) : out_of(j, k, 0);
+		const struct yk_address from = t->what == YK_DO_GATHER_SHARDS ? in_of(j, t->mine, at) : in_of(j, k, 0),
+				   to = t->what == YK_DO_REDUCE_SHARDS ? out_of(j, 0, at) : out_of(j, k, 0);
 		act(j, COPY, to, from, (uint64_t)t->count[k], 0);
 	}
 }
@@ -364,13 +364,13 @@ static void plan(struct yk_job *j)
 			return;
 		}
 		exchange(j); // ranges are blocks of axis 0
-		sum(j, in_share);
+		sum(j, in_shard);
 		return;
-	case YK_DO_REDUCE_SHARES:
+	case YK_DO_REDUCE_SHARDS:
 		exchange(j);
-		sum(j, in_share);
+		sum(j, in_shard);
 		return;
-	case YK_DO_GATHER_SHARES: gather_shares(j); return;
+	case YK_DO_GATHER_SHARDS: gather_shards(j); return;
 	case YK_DO_ALL_GATHER: by_library(j, YOKE_COLLECTIVE_ALL_GATHER); return;
 	case YK_DO_ALL_TO_ALL: all_to_all(j); return;
 	case YK_DO_BROADCAST: by_library(j, YOKE_COLLECTIVE_BROADCAST); return;

@@ -28,7 +28,7 @@ static const uint8_t what_of[] = {
 	[YK_RANKS_ALL_REDUCE] = YK_DO_ALL_REDUCE, [YK_RANKS_REDUCE_SCATTER] = YK_DO_REDUCE_SCATTER,
 	[YK_RANKS_ALL_GATHER] = YK_DO_ALL_GATHER, [YK_RANKS_BROADCAST] = YK_DO_BROADCAST,
 	[YK_RANKS_REDUCE] = YK_DO_REDUCE,         [YK_RANKS_ALL_TO_ALL] = YK_DO_ALL_TO_ALL,
-	[YK_RANKS_SHARES] = YK_DO_GATHER_SHARES, [YK_RANKS_REDUCE_SHARES] = YK_DO_REDUCE_SHARES,
+	[YK_RANKS_GATHER_SHARDS] = YK_DO_GATHER_SHARDS, [YK_RANKS_REDUCE_SHARDS] = YK_DO_REDUCE_SHARDS,
 	[YK_RANKS_SEND] = YK_DO_SEND,             [YK_RANKS_RECV] = YK_DO_RECV,
 };
 
@@ -79,7 +79,7 @@ static int prepare(uint32_t device, const struct yoke_op *op, uint32_t impl, uin
 	if (!g)
 		return yk_fail(YOKE_EINVAL, "its group was freed");
 	// only this rank's shard exists
-	const bool alone = op->code == (YK_STEP_RANKS_CODE | YK_RANKS_SHARES) && r.whole;
+	const bool alone = op->code == (YK_STEP_RANKS_CODE | YK_RANKS_GATHER_SHARDS) && r.whole;
 	const struct yoke_view *v = alone || op->code == (YK_STEP_RANKS_CODE | YK_RANKS_RECV) ? op->out : op->in;
 	const uint32_t tensors = op->list ? op->list : 1;
 	struct yk_task *t = calloc(1, sizeof *t + tensors * sizeof *t->count);

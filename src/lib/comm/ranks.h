@@ -30,7 +30,7 @@ struct yk_task {
 	// or the peer of send and recv; for gather and reduce of shards: the shard alignment
 	uint32_t root;
 	uint32_t tensors;
-	uint32_t mine; // for GATHER_SHARES: index of the operand that is this rank's shard
+	uint32_t mine; // for GATHER_SHARDS: index of the operand that is this rank's shard
 	int64_t *count;            // elements of each operand (for recv: of the result)
 	uint64_t hash;             // equal on ranks that run the same operation
 	char text[YK_TASK_TEXT];   // "all_reduce sum f32 [1000]"
@@ -47,13 +47,13 @@ uint64_t yk_task_bytes(const struct yk_task *); // of all operands together
 // starts). Shard r begins at the first such position at or after element r ceil(n / ranks). Shards
 // can be empty.
 
-int64_t yk_share_at(uint32_t ranks, uint32_t r, int64_t unit, uint32_t tensors, const int64_t *count);
-// The part of elements [first, end) of the list that lies in a tensor of `count` elements beginning
-// at `start`, relative to the tensor; *from == *to if there is none.
-void yk_share_of(int64_t first, int64_t end, int64_t start, int64_t count, int64_t *from, int64_t *to);
+int64_t yk_shard_at(uint32_t ranks, uint32_t r, int64_t unit, uint32_t tensors, const int64_t *count);
+// The range of elements [first, end) of the list that lies in a tensor of `count` elements
+// beginning at `start`, relative to the tensor; *from == *to if there is none.
+void yk_shard_overlap(int64_t first, int64_t end, int64_t start, int64_t count, int64_t *from, int64_t *to);
 // to[i] is x[i] with every rank's shard as in that rank's `mine`, a flat tensor of at least one
 // element. to[i] may be x[i].
-int yk_gather_shares(struct yoke_group *, int64_t unit, int n, yoke_tensor *const *x, yoke_tensor *mine,
+int yk_gather_shards(struct yoke_group *, int64_t unit, int n, yoke_tensor *const *x, yoke_tensor *mine,
 		     yoke_tensor **to);
 
 // The same if no full tensors exist yet, only shards: gathers into new tensors of these shapes, at
@@ -65,7 +65,7 @@ struct yk_shape {
 };
 int yk_gather_whole(struct yoke_group *, int64_t unit, int n, const struct yk_shape *, yoke_tensor *mine, yoke_tensor **to);
 // This rank's shard of the sums of x over all ranks, as a flat tensor of at least one element.
-yoke_tensor *yk_reduce_shares(struct yoke_group *, int64_t unit, int n, yoke_tensor *const *x);
+yoke_tensor *yk_reduce_shards(struct yoke_group *, int64_t unit, int n, yoke_tensor *const *x);
 
 struct yk_course;
 

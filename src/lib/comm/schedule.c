@@ -18,8 +18,8 @@ const char *const yk_collective_name[YK_COLLECTIVES] = {
 	[YK_DO_ALL_GATHER] = "all_gather", [YK_DO_BROADCAST] = "broadcast",
 	[YK_DO_REDUCE] = "reduce",         [YK_DO_ALL_TO_ALL] = "all_to_all",
 	[YK_DO_BARRIER] = "barrier",       [YK_DO_SEND] = "send",
-	[YK_DO_RECV] = "recv",             [YK_DO_GATHER_SHARES] = "gather_shares",
-	[YK_DO_REDUCE_SHARES] = "reduce_shares",
+	[YK_DO_RECV] = "recv",             [YK_DO_GATHER_SHARDS] = "gather_shares",
+	[YK_DO_REDUCE_SHARDS] = "reduce_shares",
 };
 const char *const yk_algorithm_name[YK_ALGORITHMS] = {
 	[YK_BY_TREE] = "tree", [YK_BY_DOUBLING] = "doubling", [YK_BY_HALVING] = "halving",

@@ -23,8 +23,8 @@ enum yk_collective {
 	YK_DO_BARRIER,
 	YK_DO_SEND,           // point-to-point: no schedule
 	YK_DO_RECV,           // point-to-point: no schedule
-	YK_DO_GATHER_SHARES,  // as all_gather, with chunks of different lengths
-	YK_DO_REDUCE_SHARES,  // as reduce_scatter, with chunks of different lengths
+	YK_DO_GATHER_SHARDS,  // as all_gather, with chunks of different lengths
+	YK_DO_REDUCE_SHARDS,  // as reduce_scatter, with chunks of different lengths
 	YK_COLLECTIVES
 };
 

@@ -106,38 +106,38 @@ static void copy(char *to, const char *from, size_t bytes)
 }
 
 // Copies every rank's shard into this rank's results.
-static void gather_shares(const struct yk_job *j)
+static void gather_shards(const struct yk_job *j)
 {
 	const struct yk_task *t = j->task;
 	const struct yoke_group *g = t->group;
 	const size_t size = yoke_dtype_size(t->dtype);
 	for (uint32_t s = 0; s < g->ranks; s++) {
 		const uint32_t i = (g->rank + s) % g->ranks;
-		const int64_t first = yk_share_at(g->ranks, i, t->root, t->tensors, t->count),
-			      end = yk_share_at(g->ranks, i + 1, t->root, t->tensors, t->count);
-		const char *share = ins_of(g, i)[t->mine];
+		const int64_t first = yk_shard_at(g->ranks, i, t->root, t->tensors, t->count),
+			      end = yk_shard_at(g->ranks, i + 1, t->root, t->tensors, t->count);
+		const char *shard = ins_of(g, i)[t->mine];
 		int64_t start = 0, from, to;
 		for (uint32_t k = 0; k < t->tensors; start += t->count[k++]) {
-			yk_share_of(first, end, start, t->count[k], &from, &to);
-			copy(j->out[k] + (size_t)from * size, share, (size_t)(to - from) * size);
-			share += (size_t)(to - from) * size;
+			yk_shard_overlap(first, end, start, t->count[k], &from, &to);
+			copy(j->out[k] + (size_t)from * size, shard, (size_t)(to - from) * size);
+			shard += (size_t)(to - from) * size;
 		}
 	}
 }
 
 // Reduces this rank's shard into its result.
-static void reduce_shares(const struct yk_job *j)
+static void reduce_shards(const struct yk_job *j)
 {
 	const struct yk_task *t = j->task;
 	const struct yoke_group *g = t->group;
 	const size_t size = yoke_dtype_size(t->dtype);
-	const int64_t first = yk_share_at(g->ranks, g->rank, t->root, t->tensors, t->count),
-		      end = yk_share_at(g->ranks, g->rank + 1, t->root, t->tensors, t->count);
+	const int64_t first = yk_shard_at(g->ranks, g->rank, t->root, t->tensors, t->count),
+		      end = yk_shard_at(g->ranks, g->rank + 1, t->root, t->tensors, t->count);
 	const void *in[YK_MAX_RANKS];
 	char *to = j->out[0];
 	int64_t start = 0, from, stop;
 	for (uint32_t k = 0; k < t->tensors; start += t->count[k++]) {
-		yk_share_of(first, end, start, t->count[k], &from, &stop);
+		yk_shard_overlap(first, end, start, t->count[k], &from, &stop);
 		for (uint32_t i = 0; i < g->ranks; i++)
 			in[i] = ins_of(g, i)[k] + (size_t)from * size;
 		yk_sums(t->dtype, t->kind, g->ranks, in, 1, (void *[]){ to }, (size_t)(stop - from));
@@ -159,8 +159,8 @@ static void work(const struct yk_job *j)
 		reduce_part(t);
 		return;
 	case YK_DO_ALL_REDUCE: reduce_part(t); return;
-	case YK_DO_GATHER_SHARES: gather_shares(j); return;
-	case YK_DO_REDUCE_SHARES: reduce_shares(j); return;
+	case YK_DO_GATHER_SHARDS: gather_shards(j); return;
+	case YK_DO_REDUCE_SHARDS: reduce_shards(j); return;
 	case YK_DO_REDUCE_SCATTER:
 		for (uint32_t i = 0; i < g->ranks; i++)
 			in[i] = ins_of(g, i)[0] + g->rank * cut;
@@ -189,18 +189,18 @@ static uint64_t sent_by(const struct yk_job *j)
 	const struct yk_task *t = j->task;
 	const uint64_t others = t->group->ranks - 1, rank = t->group->rank, size = yoke_dtype_size(t->dtype);
 	const struct part p = part_of(t, (uint32_t)rank);
-	const bool shares = t->what == YK_DO_GATHER_SHARES || t->what == YK_DO_REDUCE_SHARES;
-	const int64_t own = shares ? yk_share_at((uint32_t)others + 1, (uint32_t)rank + 1, t->root, t->tensors, t->count) -
-					     yk_share_at((uint32_t)others + 1, (uint32_t)rank, t->root, t->tensors, t->count) :
+	const bool sharded = t->what == YK_DO_GATHER_SHARDS || t->what == YK_DO_REDUCE_SHARDS;
+	const int64_t own = sharded ? yk_shard_at((uint32_t)others + 1, (uint32_t)rank + 1, t->root, t->tensors, t->count) -
+					     yk_shard_at((uint32_t)others + 1, (uint32_t)rank, t->root, t->tensors, t->count) :
 				     p.to - p.from;
 	const uint64_t part = (uint64_t)own * size, all = (uint64_t)part_of(t, (uint32_t)others).to * size;
 	switch (t->what) {
 	case YK_DO_ALL_REDUCE: return all - part + others * part;
 	case YK_DO_REDUCE: return all - part + (rank == t->root ? 0 : part);
 	case YK_DO_REDUCE_SCATTER:
-	case YK_DO_REDUCE_SHARES:
+	case YK_DO_REDUCE_SHARDS:
 	case YK_DO_ALL_TO_ALL: return all - part;
-	case YK_DO_GATHER_SHARES: return others * part;
+	case YK_DO_GATHER_SHARDS: return others * part;
 	case YK_DO_ALL_GATHER: return others * all;
 	case YK_DO_BROADCAST: return rank == t->root ? others * all : 0;
 	case YK_DO_SEND: return all;
