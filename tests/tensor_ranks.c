@@ -85,7 +85,7 @@ static double *part_along(const struct yk_parameters *ps, int i, int k)
 	double *whole = malloc((size_t)all * sizeof *whole), *part = malloc((size_t)yoke_count(ps->var[i]) * sizeof *part + 1);
 	for (int64_t j = 0; j < all; j++)
 		whole[j] = along(ps->row[i].name, k, j);
-	yk_cut_take(&ps->row[i].cut, rank, dims, sizeof *whole, whole, part);
+	yk_shard_extract(&ps->row[i].shard, rank, dims, sizeof *whole, whole, part);
 	free(whole);
 	return part;
 }
@@ -172,7 +172,7 @@ static double *part_of(const struct yk_parameters *ps, int i, const double *whol
 	int64_t dims[YOKE_MAX_RANK];
 	const int rank = yk_parameters_whole(ps, i, dims);
 	double *part = malloc((size_t)yoke_count(ps->var[i]) * sizeof *part + 1);
-	yk_cut_take(&ps->row[i].cut, rank, dims, sizeof *part, whole, part);
+	yk_shard_extract(&ps->row[i].shard, rank, dims, sizeof *part, whole, part);
 	return part;
 }
 
@@ -207,7 +207,7 @@ static int slopes(struct yk_network *n, int rank, double *const *gradient)
 		now.slope[k][rank] = 0;
 		for (int i = 0; i < n->params.count; i++) { // replicated parameters count on the first rank only
 			double *d = part_along(&n->params, i, k);
-			for (int64_t j = 0; j < yoke_count(n->params.var[i]) && (n->params.row[i].cut.blocks || rank == 0); j++)
+			for (int64_t j = 0; j < yoke_count(n->params.var[i]) && (n->params.row[i].shard.blocks || rank == 0); j++)
 				now.slope[k][rank] += gradient[i][j] * d[j];
 			free(d);
 		}
@@ -343,7 +343,7 @@ static void test_model(const struct yk_model *model, int64_t layers, int64_t voc
 	}
 }
 
-// ---- cuts in host memory ----
+// ---- shards in host memory ----
 
 static void test_cuts(void)
 {
@@ -364,10 +364,10 @@ static void test_cuts(void)
 		for (int r = 0; r < ranks; r++) {
 			const struct yk_shard s = { .rank = r, .ranks = ranks, .rule = rules };
 			int64_t here[] = { dims[0], dims[1] }, at = 0;
-			struct yk_cut c;
-			good &= yk_shard_cut(&s, names[which], rank, here, &c) == 0;
+			struct yk_shard_range c;
+			good &= yk_shard_range_of(&s, names[which], rank, here, &c) == 0;
 			memset(part, 0xff, (size_t)n * sizeof *part);
-			yk_cut_take(&c, rank, dims, sizeof *whole, whole, part);
+			yk_shard_extract(&c, rank, dims, sizeof *whole, whole, part);
 			// by a loop over all elements: does this rank own it?
 			for (int64_t i = 0; i < n; i++) {
 				const int64_t row = i / columns, column = i % columns, third = dims[0] / 3;
@@ -379,7 +379,7 @@ static void test_cuts(void)
 			}
 			good &= at == here[0] * (rank == 2 ? here[1] : 1);
 			taken += at;
-			yk_cut_put(&c, rank, dims, sizeof *part, part, again);
+			yk_shard_insert(&c, rank, dims, sizeof *part, part, again);
 		}
 		good &= taken == (which == 4 ? ranks * n : n) && !memcmp(whole, again, (size_t)n * sizeof *whole);
 		free(whole);

@@ -199,7 +199,7 @@ int yk_optim_new(const struct yk_config *c, const struct yk_parameters *ps, cons
 	const int each = e == 0 ? yk_optim_states_each(c) : 0, numbers = o->states.count - each * ps->count;
 	// a state is sharded like its parameter
 	for (int k = numbers; k < o->states.count && each && e == 0; k++)
-		o->states.row[k].cut = ps->row[(k - numbers) / each].cut;
+		o->states.row[k].shard = ps->row[(k - numbers) / each].shard;
 	if (e < 0)
 		yk_optim_free(o);
 	else

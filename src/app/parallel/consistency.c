@@ -180,7 +180,7 @@ static bool is_any(const struct yk_replica *t, int i)
 
 static bool is_whole(const struct yk_replica *t, int i)
 {
-	return !t->params->row[i].cut.blocks;
+	return !t->params->row[i].shard.blocks;
 }
 
 static bool is_copied(const struct yk_replica *t, int i)

@@ -23,7 +23,7 @@ struct range {
 // stored as a flat row of elements, and each data rank a range of that row.
 struct entry {
 	yoke_tensor *var;   // the local part; NULL: none
-	struct yk_cut cut;  // of this rank, or the one it would have in that stage
+	struct yk_shard_range shard; // of this rank, or the one it would have in that stage
 	struct range owns;  // the range of its row that this rank sends
 	int64_t at;         // offset in the row of the first element of `var`
 	bool here;          // rank 0 has all of it
@@ -54,7 +54,7 @@ struct lay {
 	int64_t segment, from, to;
 };
 
-static struct lay lay_of(const struct yk_host_tensor *h, const struct yk_cut *c, int64_t rank, int64_t ranks)
+static struct lay lay_of(const struct yk_host_tensor *h, const struct yk_shard_range *c, int64_t rank, int64_t ranks)
 {
 	int64_t inner = 1;
 	for (int d = c->blocks ? c->axis + 1 : 0; d < h->rank; d++)
@@ -95,10 +95,10 @@ static void spread(const struct lay *l, struct range r, int64_t first, size_t ea
 // ---- lists of tensors ----
 
 // The shard that this rank would have of parameter i of all stages.
-static int cut_of_other(const struct yk_network *n, int i, struct yk_cut *to)
+static int shard_of_other(const struct yk_network *n, int i, struct yk_shard_range *to)
 {
 	int64_t dims[2] = { n->all[i].dims[0], n->all[i].dims[1] };
-	return yk_shard_cut(n->params.shard, n->all[i].name, n->all[i].rank, dims, to);
+	return yk_shard_range_of(n->params.shard, n->all[i].name, n->all[i].rank, dims, to);
 }
 
 // Fills in tensor k of a list: tensors of no parameter first, then `each` per parameter. shared:
@@ -114,9 +114,9 @@ static int enter(const struct yk_replica *t, const struct yk_parameters *ps, int
 	int e = 0;
 	*to = (struct entry){ .var = own < 0 ? NULL : ps->var[own] };
 	if (here >= 0 && t->net)
-		to->cut = t->net->params.row[here].cut;
+		to->shard = t->net->params.row[here].shard;
 	else if (i >= 0 && t->stages)
-		e = cut_of_other(t->net, i, &to->cut);
+		e = shard_of_other(t->net, i, &to->shard);
 	if (here >= 0 && shared) {
 		const struct yk_optim_cut *c = &yk_zero_share(t->zero)->cut[here];
 		to->owns = (struct range){ c->from, c->to };
@@ -124,10 +124,10 @@ static int enter(const struct yk_replica *t, const struct yk_parameters *ps, int
 	} else if (to->var && g->d == 0) {
 		to->owns.to = yoke_count(to->var);
 	}
-	const bool first = i < 0 ? g->d + g->s + g->p == 0 : to->cut.blocks || g->p == 0;
+	const bool first = i < 0 ? g->d + g->s + g->p == 0 : to->shard.blocks || g->p == 0;
 	if (!to->var || !first || (t->stages && i >= 0 && t->net->all[i].copied))
 		to->owns = (struct range){ 0, 0 };
-	to->here = to->var && (i < 0 || !(shared || to->cut.blocks));
+	to->here = to->var && (i < 0 || !(shared || to->shard.blocks));
 	return e;
 }
 
@@ -243,7 +243,7 @@ int yk_checkpoint_gather_give(void *arg, int part, int i, uint64_t from, size_t 
 	if (e == 0)
 		e = compare(w, &want);
 	for (uint32_t r = 0; r < (uint32_t)yoke_group_size(w->group) && e == 0; r++) {
-		const struct lay l = lay_of(h, &own->cut, r % w->tensor, w->tensor);
+		const struct lay l = lay_of(h, &own->shard, r % w->tensor, w->tensor);
 		const struct range sent = sent_of(&l, w->owns[r], want.of);
 		const size_t n = (size_t)(sent.to - sent.from) * each;
 		if (sent.from >= sent.to)
@@ -259,7 +259,7 @@ static int send(struct yk_checkpoint_gather *w, const struct request *r)
 {
 	const struct entry *own = &w->part[r->part].entry[r->i];
 	const struct yk_host_tensor *h = &w->part[r->part].names.l.tensor[r->i];
-	const struct lay l = lay_of(h, &own->cut, yoke_group_rank(w->group) % w->tensor, w->tensor);
+	const struct lay l = lay_of(h, &own->shard, yoke_group_rank(w->group) % w->tensor, w->tensor);
 	const struct range sent = sent_of(&l, own->owns, r->of);
 	const size_t each = yk_safetensors_size(h->dtype);
 	if (sent.from >= sent.to)

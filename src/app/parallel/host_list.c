@@ -75,16 +75,16 @@ int yk_host_list_put(const struct yk_host_list *l, const struct yk_parameters *p
 int yk_host_list_take(void *arg, int i, const void *data, uint64_t bytes)
 {
 	const struct yk_parameters *ps = arg;
-	const struct yk_cut *cut = &ps->row[i].cut;
+	const struct yk_shard_range *range = &ps->row[i].shard;
 	yoke_tensor *var = ps->var[i];
 	int64_t dims[YOKE_MAX_RANK];
-	if (!cut->blocks)
+	if (!range->blocks)
 		return yoke_put(var, data, bytes);
 	char *part = malloc(yoke_bytes(var) + 1);
 	if (!part)
 		return yk_fail(YOKE_ENOMEM, "checkpoint: out of host memory for %s",
 			       ps->row[i].name);
-	yk_cut_take(cut, yk_parameters_whole(ps, i, dims), dims, yoke_dtype_size(yoke_dtype(var)), data, part);
+	yk_shard_extract(range, yk_parameters_whole(ps, i, dims), dims, yoke_dtype_size(yoke_dtype(var)), data, part);
 	const int e = yoke_put(var, part, yoke_bytes(var));
 	free(part);
 	return e;

@@ -74,7 +74,7 @@ int yk_stages_new(struct yk_replica *t)
 	x->copy = -1;
 	for (size_t i = 0; i < n->alls; i++) {
 		const struct yk_network_parameter *p = &n->all[i];
-		x->tensor[i] = (struct yk_optim_tensor){ p->name, p->elements, p->copied ? -1 : p->here, p->cut || t->grid.p == 0 };
+		x->tensor[i] = (struct yk_optim_tensor){ p->name, p->elements, p->copied ? -1 : p->here, p->sharded || t->grid.p == 0 };
 		if (p->twice && p->here >= 0)
 			x->copy = p->here;
 	}

@@ -23,7 +23,7 @@ int yk_cuts_new(struct yk_replica *t)
 		return yk_fail(YOKE_ENOMEM, "tensor ranks: out of memory");
 	}
 	for (int i = 0; i < ps->count; i++)
-		x->counts[i] = ps->row[i].cut.blocks || t->grid.p == 0;
+		x->counts[i] = ps->row[i].shard.blocks || t->grid.p == 0;
 	t->cuts = x;
 	return 0;
 }
@@ -58,7 +58,7 @@ int yk_cuts_start(const struct yk_replica *t, int first, int end)
 		return yk_fail(YOKE_ENOMEM, "tensor ranks: out of memory");
 	yoke_scope *s = yoke_scope_begin("start");
 	for (int i = first; i < end; i++)
-		if (!ps->row[i].cut.blocks)
+		if (!ps->row[i].shard.blocks)
 			var[n++] = ps->var[i];
 	int e = n ? yoke_broadcast_list(t->grid.over_tensor, 0, n, var, to) : 0;
 	for (int i = 0; i < n && e == 0; i++)

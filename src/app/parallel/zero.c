@@ -311,11 +311,11 @@ static int member_of(const struct yk_replica *t, const struct yk_parameters *s, 
 // The shape of parameter i in files, where it is complete even if tensor ranks have shards.
 static int file_dims(const struct yk_replica *t, int i, int64_t *dims)
 {
-	const struct yk_cut *cut = &t->params->row[i].cut;
+	const struct yk_shard_range *shard = &t->params->row[i].shard;
 	const struct yk_shape *s = &t->zero->shape[i];
 	memcpy(dims, s->dims, (size_t)s->rank * sizeof *dims);
-	if (cut->blocks)
-		dims[cut->axis] = cut->all;
+	if (shard->blocks)
+		dims[shard->axis] = shard->all;
 	return s->rank;
 }
 
@@ -347,7 +347,7 @@ int yk_zero_put(void *arg, int k, const void *data, uint64_t bytes)
 	int64_t dims[YOKE_MAX_RANK];
 	if (!part)
 		return yk_fail(YOKE_ENOMEM, "out of host memory for the optimizer's state");
-	yk_cut_take(&t->params->row[i].cut, file_dims(t, i, dims), dims, sizeof *part, data, part);
+	yk_shard_extract(&t->params->row[i].shard, file_dims(t, i, dims), dims, sizeof *part, data, part);
 	const int e = yoke_count(var) ? yoke_put(var, part + share->from, yoke_bytes(var)) : 0;
 	free(part);
 	return e;

@@ -203,7 +203,7 @@ static yoke_tensor *extend(const struct yk_network *n, struct yk_network_cache *
 
 const struct yk_model yk_model_gpt = {
 	.name = "gpt", .sizes = YK_HAS(layers) | YK_HAS(heads) | YK_HAS(embed), .traits = YK_HAS_TRAIT(tied),
-	.check = check, .layers = layers, .first = first, .rules = rules, .cuts = YK_HAS(heads), .kept = kept,
+	.check = check, .layers = layers, .first = first, .rules = rules, .sharded = YK_HAS(heads), .kept = kept,
 	.width = width, .work = work, .before = BLOCKS,
 	.forward = forward, .logits = logits, .loss = yk_network_loss,
 	.state = state, .extend = extend,

@@ -66,7 +66,7 @@ static yoke_tensor *product(const yoke_module *m, yoke_tensor *x)
 	yoke_tensor *w = m->own[0].tensor, *b = m->n > 1 ? m->own[1].tensor : YOKE_NONE;
 	if (m->own[0].format != YOKE_QUANT_F32)
 		return quantized_product(m, x, b);
-	return !m->net ? yoke_linear(x, w, b) : (m->inputs_cut ? yk_shard_row : yk_shard_column)(m->net, x, w, b);
+	return !m->net ? yoke_linear(x, w, b) : (m->inputs_sharded ? yk_shard_row : yk_shard_column)(m->net, x, w, b);
 }
 
 static int linear_forward(yoke_module *m, void *state, int n, yoke_tensor *const *in, int k, yoke_tensor **out)

@@ -79,14 +79,14 @@ static double kept(const struct yk_model_shape *s)
 }
 
 // With tensor parallelism, is the input of a hidden layer sharded?
-static bool is_cut(const struct yk_network *n, int64_t layer)
+static bool is_sharded(const struct yk_network *n, int64_t layer)
 {
 	return n->shard.group && (n->shape.layers - layer) % 2;
 }
 
 static int64_t width(const struct yk_network *n, int64_t layer)
 {
-	return 4 * n->shape.embed / (is_cut(n, layer) ? n->shard.ranks : 1);
+	return 4 * n->shape.embed / (is_sharded(n, layer) ? n->shard.ranks : 1);
 }
 
 static double work(const struct yk_model_shape *s, int64_t i)
@@ -103,7 +103,7 @@ static yoke_tensor *joined(const struct yk_network *n, yoke_tensor *x)
 	for (int64_t i = 0; i < history; i++)
 		side[i] = yoke_slice(x, 1, i, i + t, 1);
 	yoke_tensor *y = yoke_concat((int)history, side, 2);
-	return is_cut(n, 0) ? yk_shard_part(n, y) : y;
+	return is_sharded(n, 0) ? yk_shard_part(n, y) : y;
 }
 
 // Through this stage's hidden layers: [B,T,4E].
@@ -114,7 +114,7 @@ static yoke_tensor *hidden(const struct yk_network *n, yoke_tensor *y, double dr
 		snprintf(name, sizeof name, "layer%" PRId64, i);
 		yoke_scope *s = yoke_scope_begin(name);
 		y = yoke_relu(yk_call_inside(yk_network_layer(n, LAYERS + i), 1, &y));
-		yoke_scope *own = is_cut(n, i + 1) ? yk_shard_begin(n) : NULL;
+		yoke_scope *own = is_sharded(n, i + 1) ? yk_shard_begin(n) : NULL;
 		y = yoke_lift(yk_shard_end(own, yoke_dropout(y, dropout)));
 		yoke_scope_end(s);
 	}
@@ -172,7 +172,7 @@ static yoke_tensor *extend(const struct yk_network *n, struct yk_network_cache *
 
 const struct yk_model yk_model_mlp = {
 	.name = "mlp", .sizes = YK_HAS(layers) | YK_HAS(embed) | YK_HAS(history),
-	.check = check, .layers = layers, .first = first, .rules = rules, .cuts = YK_HAS(embed),
+	.check = check, .layers = layers, .first = first, .rules = rules, .sharded = YK_HAS(embed),
 	.choices = true, .kept = kept,
 	.width = width, .work = work, .before = LAYERS,
 	.forward = forward, .logits = logits, .loss = yk_network_loss,

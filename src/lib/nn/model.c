@@ -232,7 +232,7 @@ int yk_model_check_ranks(const struct yk_model *m, const struct yk_model_shape *
 		return yk_fail(YOKE_EINVAL, "tensor=%" PRId64 ": layers of model=%s are not computed by several ranks; give tensor=1",
 			       ranks, m->name);
 	for (int k = 0; k < YK_SIZE_COUNT && ranks > 1; k++)
-		if (m->cuts >> k & 1 && s->size[k] % ranks)
+		if (m->sharded >> k & 1 && s->size[k] % ranks)
 			return yk_fail(YOKE_EINVAL, "tensor=%" PRId64 " does not divide %s=%" PRId64 "; choose ranks that do", ranks,
 				       sizes[k].key, s->size[k]);
 	if (ranks > 1 && s->vocab > 1 && s->vocab < ranks)
@@ -341,7 +341,7 @@ static void be_part(yoke_module *m, const struct yk_network *n)
 static int list_other(struct yk_network *n, const struct yk_module_own *own, int here)
 {
 	struct yk_network_parameter *p = &n->all[n->alls];
-	struct yk_cut cut;
+	struct yk_shard_range range;
 	int64_t dims[2];
 	*p = (struct yk_network_parameter){ .name = strdup(own->path), .rank = own->rank, .here = here, .elements = 1 };
 	if (!p->name)
@@ -349,10 +349,10 @@ static int list_other(struct yk_network *n, const struct yk_module_own *own, int
 	n->alls++;
 	memcpy(p->dims, own->dims, sizeof dims);
 	memcpy(dims, own->dims, sizeof dims);
-	const int e = yk_shard_cut(n->params.shard, own->path, own->rank, dims, &cut);
+	const int e = yk_shard_range_of(n->params.shard, own->path, own->rank, dims, &range);
 	for (int d = 0; d < own->rank; d++)
 		p->elements *= dims[d];
-	p->cut = cut.blocks;
+	p->sharded = range.blocks;
 	return e;
 }
 
@@ -427,8 +427,8 @@ static int add_layers(struct yk_network *n)
 		e[k].own->shared = true; // owned by the list
 		if (place[k] < 0) // on another stage
 			continue;
-		const struct yk_cut *cut = &n->params.row[place[k]].cut;
-		e[k].module->inputs_cut |= cut->blocks && cut->axis == 1;
+		const struct yk_shard_range *range = &n->params.row[place[k]].shard;
+		e[k].module->inputs_sharded |= range->blocks && range->axis == 1;
 	}
 	be_part(n->layers, n);
 	free(place);

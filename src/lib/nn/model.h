@@ -133,7 +133,7 @@ struct yk_network {
 		int rank, here;   // here: index in `params`, -1: on another stage
 		int64_t dims[2];  // of the whole parameter
 		int64_t elements; // of the shard of this rank, or of its peer in the other stage
-		bool cut, twice, copied; // twice: another stage has it, too; copied: the other
+		bool sharded, twice, copied; // twice: another stage has it, too; copied: the other
 					 // stage's copy counts
 	} *all;
 	size_t alls;
@@ -183,7 +183,7 @@ struct yk_model {
 	// Rules for sharding parameters in tensor parallelism, and the sizes that the number of
 	// ranks must divide (YK_HAS); NULL: not supported.
 	const struct yk_shard_rule *(*rules)(const struct yk_model_shape *);
-	unsigned cuts;
+	unsigned sharded;
 	// For pipeline parallelism (nn/stage.h): the blocks are `layers` of its layers, after
 	// `before` other layers.  width: W of the input of a block; NULL: not supported.  work:
 	// multiply-adds per token in block i, or, for i = layers, after the blocks.

@@ -38,7 +38,7 @@ struct yoke_module {
 	size_t children, child_cap;
 	bool evaluates;
 	const struct yk_network *net; // the network that it is a layer of, or NULL
-	bool inputs_cut;              // its weight is sharded by inputs (shard.h)
+	bool inputs_sharded;              // its weight is sharded by inputs (shard.h)
 	const struct yk_low_rank *lora; // added to a linear layer's product, or NULL
 };
 

@@ -22,11 +22,11 @@ static int make_variable(struct yk_parameters *p, int rank, const int64_t *dims,
 	    yk_grow(&p->row, &p->row_cap, n, sizeof *p->row) < 0)
 		return yoke_error_code();
 	int64_t here[YOKE_MAX_RANK];
-	struct yk_cut cut;
+	struct yk_shard_range range;
 	if (yk_vasprintf(&name, fmt, ap) < 0)
 		return yk_fail(YOKE_ENOMEM, "parameters: no memory for a name");
 	memcpy(here, dims, (size_t)rank * sizeof *here);
-	const int e = yk_shard_cut(p->shard, name, rank, here, &cut);
+	const int e = yk_shard_range_of(p->shard, name, rank, here, &range);
 	// keep it: the scope in which a model is built must not free it
 	yoke_tensor *var = e < 0 || p->deferred ? NULL : yoke_keep(yoke_variable(name, p->dtype ? p->dtype : yoke_f32, rank, here));
 	if (e < 0 || (!var && !p->deferred)) {
@@ -35,7 +35,7 @@ static int make_variable(struct yk_parameters *p, int rank, const int64_t *dims,
 	}
 	p->var[p->count] = var;
 	struct yk_parameter *row = &p->row[p->count++];
-	*row = (struct yk_parameter){ .name = name, .cut = cut, .rank = p->deferred ? rank : 0 };
+	*row = (struct yk_parameter){ .name = name, .shard = range, .rank = p->deferred ? rank : 0 };
 	memcpy(row->dims, here, (size_t)row->rank * sizeof *here);
 	return 0;
 }
@@ -114,8 +114,8 @@ yoke_tensor *yk_parameters_like(struct yk_parameters *p, const struct yk_paramet
 int yk_parameters_whole(const struct yk_parameters *p, int i, int64_t *dims)
 {
 	const int rank = shape_of(p, i, dims);
-	if (p->row[i].cut.blocks)
-		dims[p->row[i].cut.axis] = p->row[i].cut.all;
+	if (p->row[i].shard.blocks)
+		dims[p->row[i].shard.axis] = p->row[i].shard.all;
 	return rank;
 }
 
@@ -157,7 +157,7 @@ int yk_parameters_draw_some(struct yk_parameters *p, int first, int end, uint64_
 			continue;
 		}
 		yoke_scope *own = yoke_scope_begin(row->name); // the name seeds the random numbers
-		yoke_assign(p->var[i], yk_cut_of(&row->cut, drawn(row, rank, dims)));
+		yoke_assign(p->var[i], yk_shard_slice(&row->shard, drawn(row, rank, dims)));
 		yoke_scope_end(own);
 	}
 	yoke_eval(0, NULL);

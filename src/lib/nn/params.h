@@ -20,7 +20,7 @@ struct yk_parameters {
 		// Initial values: normal around 0 with this deviation; if it is 0, all are `value`.
 		double deviation, value;
 		double bound;         // nonzero: uniform in -bound .. bound instead
-		struct yk_cut cut; // this rank's shard
+		struct yk_shard_range shard; // this rank's shard
 		// YOKE_QUANT_F32, or the format of yoke-quant.h of a matrix whose rows are stored
 		// in var.
 		int format;

@@ -10,10 +10,10 @@
 
 #include "base/error.h"
 
-int yk_shard_cut(const struct yk_shard *s, const char *name, int rank, int64_t *dims, struct yk_cut *to)
+int yk_shard_range_of(const struct yk_shard *s, const char *name, int rank, int64_t *dims, struct yk_shard_range *to)
 {
 	const struct yk_shard_rule *r = s && s->ranks > 1 ? s->rule : NULL;
-	*to = (struct yk_cut){ 0 };
+	*to = (struct yk_shard_range){ 0 };
 	while (r && r->pattern && fnmatch(r->pattern, name, 0))
 		r++;
 	if (!r || !r->pattern)
@@ -26,12 +26,12 @@ int yk_shard_cut(const struct yk_shard *s, const char *name, int rank, int64_t *
 	const int64_t n = dims[axis] / blocks;
 	if (r->by != YK_VOCAB && n % s->ranks)
 		return yk_fail(YOKE_EINVAL, "tensor=%lld does not divide the %lld of %s", (long long)s->ranks, (long long)n, name);
-	*to = (struct yk_cut){ axis, (int)blocks, dims[axis], s->rank * n / s->ranks, (s->rank + 1) * n / s->ranks };
+	*to = (struct yk_shard_range){ axis, (int)blocks, dims[axis], s->rank * n / s->ranks, (s->rank + 1) * n / s->ranks };
 	dims[axis] = blocks * (to->to - to->from);
 	return 0;
 }
 
-yoke_tensor *yk_cut_of(const struct yk_cut *c, yoke_tensor *whole)
+yoke_tensor *yk_shard_slice(const struct yk_shard_range *c, yoke_tensor *whole)
 {
 	yoke_tensor *block[8];
 	const int64_t n = c->blocks ? c->all / c->blocks : 0;
@@ -41,7 +41,7 @@ yoke_tensor *yk_cut_of(const struct yk_cut *c, yoke_tensor *whole)
 }
 
 // Copies between a whole and a shard, in either direction.
-static void copy(const struct yk_cut *c, int rank, const int64_t *dims, size_t each, char *whole, char *cut, bool out)
+static void copy(const struct yk_shard_range *c, int rank, const int64_t *dims, size_t each, char *whole, char *shard, bool out)
 {
 	size_t outer = 1, inner = each;
 	for (int d = 0; d < rank; d++)
@@ -51,18 +51,18 @@ static void copy(const struct yk_cut *c, int rank, const int64_t *dims, size_t e
 			inner *= (size_t)dims[d];
 	const size_t blocks = c->blocks ? (size_t)c->blocks : 1, n = c->blocks ? (size_t)c->all / blocks : 1,
 		     from = (size_t)c->from * inner, bytes = c->blocks ? (size_t)(c->to - c->from) * inner : inner;
-	for (size_t i = 0; i < outer * blocks; i++, cut += bytes) {
+	for (size_t i = 0; i < outer * blocks; i++, shard += bytes) {
 		char *at = whole + i * n * inner + from;
-		memcpy(out ? cut : at, out ? at : cut, bytes);
+		memcpy(out ? shard : at, out ? at : shard, bytes);
 	}
 }
 
-void yk_cut_take(const struct yk_cut *c, int rank, const int64_t *dims, size_t each, const void *whole, void *cut)
+void yk_shard_extract(const struct yk_shard_range *c, int rank, const int64_t *dims, size_t each, const void *whole, void *shard)
 {
-	copy(c, rank, dims, each, (char *)(uintptr_t)whole, cut, true);
+	copy(c, rank, dims, each, (char *)(uintptr_t)whole, shard, true);
 }
 
-void yk_cut_put(const struct yk_cut *c, int rank, const int64_t *dims, size_t each, const void *cut, void *whole)
+void yk_shard_insert(const struct yk_shard_range *c, int rank, const int64_t *dims, size_t each, const void *shard, void *whole)
 {
-	copy(c, rank, dims, each, whole, (char *)(uintptr_t)cut, false);
+	copy(c, rank, dims, each, whole, (char *)(uintptr_t)shard, false);
 }

@@ -10,7 +10,7 @@
 
 #include "yoke-dist.h"
 
-enum yk_cutting {
+enum yk_shard_kind {
 	YK_COLUMN, // W [O,K] and its bias [O] by outputs
 	YK_ROW,    // W [O,K] by inputs
 	YK_VOCAB,  // W [V,K] and its bias [V] by tokens; shards may differ by one token
@@ -19,7 +19,7 @@ enum yk_cutting {
 // Parameters whose names match a pattern (fnmatch).
 struct yk_shard_rule {
 	const char *pattern; // NULL: end of the table
-	enum yk_cutting by;
+	enum yk_shard_kind by;
 	int blocks; // consecutive blocks along the axis, each of which is sharded; 0: 1
 };
 
@@ -32,7 +32,7 @@ struct yk_shard {
 
 // A rank's shard of a parameter: elements from .. to - 1 of each of `blocks` equal blocks along an
 // axis.
-struct yk_cut {
+struct yk_shard_range {
 	int axis, blocks; // blocks 0: the whole parameter
 	int64_t all;      // length of the axis in the whole parameter
 	int64_t from, to;
@@ -40,12 +40,12 @@ struct yk_cut {
 
 // The shard of a parameter of that name; changes the first `rank` dims to the shard's.  EINVAL: not
 // evenly divisible.
-int yk_shard_cut(const struct yk_shard *, const char *name, int rank, int64_t *dims, struct yk_cut *);
+int yk_shard_range_of(const struct yk_shard *, const char *name, int rank, int64_t *dims, struct yk_shard_range *);
 // The shard of a whole tensor; owned by the innermost scope.
-yoke_tensor *yk_cut_of(const struct yk_cut *, yoke_tensor *whole);
+yoke_tensor *yk_shard_slice(const struct yk_shard_range *, yoke_tensor *whole);
 // Copies between whole and shard in host memory, elements of `each` bytes; dims are those of the
 // whole.
-void yk_cut_take(const struct yk_cut *, int rank, const int64_t *dims, size_t each, const void *whole, void *cut);
-void yk_cut_put(const struct yk_cut *, int rank, const int64_t *dims, size_t each, const void *cut, void *whole);
+void yk_shard_extract(const struct yk_shard_range *, int rank, const int64_t *dims, size_t each, const void *whole, void *shard);
+void yk_shard_insert(const struct yk_shard_range *, int rank, const int64_t *dims, size_t each, const void *shard, void *whole);
 
 #endif
