@@ -178,7 +178,7 @@ static int list_states(struct yk_optim *o)
 	return 0;
 }
 
-int yk_optim_new(const struct yk_config *c, const struct yk_parameters *ps, const struct yk_optim_share *share,
+int yk_optim_new(const struct yk_config *c, const struct yk_parameters *ps, const struct yk_optim_sharding *sharding,
 		 struct yk_optim **to)
 {
 	char settings[SETTINGS];
@@ -189,9 +189,9 @@ int yk_optim_new(const struct yk_config *c, const struct yk_parameters *ps, cons
 	o->p = ps->var;
 	o->rule = yoke_optim_new(kind_of(c), settings);
 	int e = o->rule ? add(o, ps) : yk_error_last();
-	o->shared = share && (share->cut || share->total || share->tensor);
-	if (e == 0 && share)
-		e = yk_optim_share(o->rule, share);
+	o->shared = sharding && (sharding->range || sharding->total || sharding->tensor);
+	if (e == 0 && sharding)
+		e = yk_optim_shard(o->rule, sharding);
 	if (e == 0)
 		e = yk_optim_states_ready(o->rule);
 	if (e == 0)
@@ -207,13 +207,13 @@ int yk_optim_new(const struct yk_config *c, const struct yk_parameters *ps, cons
 	return e;
 }
 
-int yk_optim_of(yoke_optim *rule, const struct yk_parameters *ps, const struct yk_optim_share *share, struct yk_optim **to)
+int yk_optim_of(yoke_optim *rule, const struct yk_parameters *ps, const struct yk_optim_sharding *sharding, struct yk_optim **to)
 {
 	struct yk_optim *o = calloc(1, sizeof *o);
 	if (!o)
 		return yk_fail(YOKE_ENOMEM, "optimizer: out of memory");
-	*o = (struct yk_optim){ .rule = rule, .p = ps->var, .lent = true, .shared = share && share->cut };
-	int e = share ? yk_optim_share(rule, share) : 0;
+	*o = (struct yk_optim){ .rule = rule, .p = ps->var, .lent = true, .shared = sharding && sharding->range };
+	int e = sharding ? yk_optim_shard(rule, sharding) : 0;
 	if (e == 0)
 		e = yk_optim_states_ready(rule);
 	if (e == 0)
@@ -240,7 +240,7 @@ void yk_optim_free(struct yk_optim *o)
 	free(o->states.var);
 	free(o->states.row);
 	if (o->lent) {
-		yk_optim_unshare(o->rule);
+		yk_optim_unshard(o->rule);
 		yk_optim_unnumber(o->rule);
 	} else {
 		yoke_optim_free(o->rule);

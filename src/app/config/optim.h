@@ -30,13 +30,13 @@ struct yk_lr_schedule yk_optim_schedule_of(const struct yk_config *, int64_t ste
 // The keys specific to an optimizer, with their defaults in `yoke train`: "lr=0.001 ..".
 void yk_optim_text(const char *kind, char *to, size_t room);
 
-// The parameters must outlive the optimizer. share: NULL, or the shards of the parameters it
+// The parameters must outlive the optimizer. sharding: NULL, or the shards of the parameters it
 // updates.
-int yk_optim_new(const struct yk_config *, const struct yk_parameters *, const struct yk_optim_share *,
+int yk_optim_new(const struct yk_config *, const struct yk_parameters *, const struct yk_optim_sharding *,
 		 struct yk_optim **);
 // Wraps a caller's optimizer, which has these parameters and outlives the wrapper. It is sharded
 // until yk_optim_free; sharded states are lost then.
-int yk_optim_of(yoke_optim *, const struct yk_parameters *, const struct yk_optim_share *, struct yk_optim **);
+int yk_optim_of(yoke_optim *, const struct yk_parameters *, const struct yk_optim_sharding *, struct yk_optim **);
 // Number of states per parameter, which is the same for all.
 int yk_optim_each(const struct yk_optim *);
 void yk_optim_free(struct yk_optim *); // NULL is allowed

@@ -118,7 +118,7 @@ static int enter(const struct yk_replica *t, const struct yk_parameters *ps, int
 	else if (i >= 0 && t->stages)
 		e = shard_of_other(t->net, i, &to->shard);
 	if (here >= 0 && shared) {
-		const struct yk_optim_cut *c = &yk_zero_share(t->zero)->cut[here];
+		const struct yk_optim_range *c = &yk_zero_sharding(t->zero)->range[here];
 		to->owns = (struct range){ c->from, c->to };
 		to->at = c->from;
 	} else if (to->var && g->d == 0) {

@@ -263,7 +263,7 @@ int yk_ranks_reduce(struct yk_replica *t, yoke_tensor **loss)
 		e = in_part ? yk_compress_reduce(t, first, end) : reduce_bucket(t, first, end);
 	}
 	if (t->stage > 0 && in_part)
-		yk_zero_cut(t);
+		yk_zero_take_reduced(t);
 	yoke_tensor *own = said(t->says), **to = &t->says->all[1];
 	if (t->stage < 2 && t->group == t->grid.all) { // loss and status in one message
 		yoke_tensor *all = yoke_all_reduce(t->group, YOKE_REDUCE_SUM,

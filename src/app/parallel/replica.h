@@ -35,7 +35,7 @@ struct yk_replica {
 	struct yk_optim *optim;
 	yoke_scaler *scaler; // NULL: no loss scaling
 	struct yk_zero *zero; // NULL: each rank updates all parameters
-	struct yk_cuts *cuts; // NULL: parameters are not sharded by tensor parallelism
+	struct yk_tensor_parallel *tensor_parallel; // NULL: parameters are not sharded
 	struct yk_stages *stages; // NULL: all layers are on this rank
 	struct yk_compress *compress; // NULL: gradients are sent completely
 	struct yk_checkpoint_gather *whole; // only while saving

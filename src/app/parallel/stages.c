@@ -100,7 +100,7 @@ static yoke_tensor *join(void *arg, yoke_tensor *x)
 	return yoke_all_reduce(t->grid.over_stages, YOKE_REDUCE_SUM, x);
 }
 
-void yk_stages_share(const struct yk_replica *t, struct yk_optim_share *to)
+void yk_stages_sharding(const struct yk_replica *t, struct yk_optim_sharding *to)
 {
 	to->tensor = t->stages->tensor;
 	to->tensors = (int)t->net->alls;

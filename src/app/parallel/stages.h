@@ -20,7 +20,7 @@ int yk_stages_new(struct yk_replica *);
 int yk_stages_copy(const struct yk_replica *);
 void yk_stages_free(struct yk_stages *); // NULL is allowed
 // Fills in the optimizer's sharding information.
-void yk_stages_share(const struct yk_replica *, struct yk_optim_share *);
+void yk_stages_sharding(const struct yk_replica *, struct yk_optim_sharding *);
 // Copies the first stage's embedding to the last stage.
 int yk_stages_start(const struct yk_replica *);
 

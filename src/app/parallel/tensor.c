@@ -8,27 +8,27 @@
 
 #include "base/error.h"
 
-struct yk_cuts {
+struct yk_tensor_parallel {
 	bool *counts; // per parameter: this rank includes it in sums over all ranks
 };
 
-int yk_cuts_new(struct yk_replica *t)
+int yk_tensor_parallel_new(struct yk_replica *t)
 {
 	const struct yk_parameters *ps = &t->net->params;
 	if (!t->grid.over_tensor)
 		return 0;
-	struct yk_cuts *x = calloc(1, sizeof *x);
+	struct yk_tensor_parallel *x = calloc(1, sizeof *x);
 	if (!x || !(x->counts = calloc((size_t)ps->count, sizeof *x->counts))) {
 		free(x);
 		return yk_fail(YOKE_ENOMEM, "tensor ranks: out of memory");
 	}
 	for (int i = 0; i < ps->count; i++)
 		x->counts[i] = ps->row[i].shard.blocks || t->grid.p == 0;
-	t->cuts = x;
+	t->tensor_parallel = x;
 	return 0;
 }
 
-void yk_cuts_free(struct yk_cuts *x)
+void yk_tensor_parallel_free(struct yk_tensor_parallel *x)
 {
 	if (!x)
 		return;
@@ -42,14 +42,14 @@ static yoke_tensor *total(void *arg, yoke_tensor *x)
 	return yoke_all_reduce(t->grid.over_tensor, YOKE_REDUCE_SUM, x);
 }
 
-void yk_cuts_share(const struct yk_replica *t, struct yk_optim_share *to)
+void yk_tensor_parallel_sharding(const struct yk_replica *t, struct yk_optim_sharding *to)
 {
-	to->counts = t->cuts->counts;
+	to->counts = t->tensor_parallel->counts;
 	to->total = total;
 	to->arg = (void *)(uintptr_t)t;
 }
 
-int yk_cuts_start(const struct yk_replica *t, int first, int end)
+int yk_tensor_parallel_start(const struct yk_replica *t, int first, int end)
 {
 	const struct yk_parameters *ps = &t->net->params;
 	yoke_tensor **to = calloc(2 * (size_t)(end - first) + 1, sizeof *to), **var = to + (end - first);

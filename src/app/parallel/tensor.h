@@ -8,11 +8,11 @@
 
 // For a trainer with a network, before its optimizer is created. Does nothing if no parameter is
 // sharded.
-int yk_cuts_new(struct yk_replica *);
-void yk_cuts_free(struct yk_cuts *); // NULL is allowed
+int yk_tensor_parallel_new(struct yk_replica *);
+void yk_tensor_parallel_free(struct yk_tensor_parallel *); // NULL is allowed
 // Fills in the optimizer's sharding information.
-void yk_cuts_share(const struct yk_replica *, struct yk_optim_share *);
+void yk_tensor_parallel_sharding(const struct yk_replica *, struct yk_optim_sharding *);
 // Copies the first rank's values of unsharded parameters first .. end - 1 to all tensor ranks.
-int yk_cuts_start(const struct yk_replica *, int first, int end);
+int yk_tensor_parallel_start(const struct yk_replica *, int first, int end);
 
 #endif

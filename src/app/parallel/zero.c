@@ -17,11 +17,11 @@ struct yk_zero {
 	int stage;
 	int64_t unit;
 	int n;                    // number of parameters
-	struct yk_optim_cut *cut; // [ranks][n]
+	struct yk_optim_range *range; // [ranks][n]
 	int buckets, *first; // first parameter of each bucket; the last layers' buckets come first
 	int64_t *elements;        // per bucket: elements of this rank's shard, at least 1
-	yoke_tensor **share;      // per bucket, while a step is recorded: this rank's gradients
-	struct yk_optim_share takes;
+	yoke_tensor **shard;      // per bucket, while a step is recorded: this rank's gradients
+	struct yk_optim_sharding sharding;
 	struct yk_shape *shape;     // per parameter
 	struct yk_parameters held;  // stage 3: this rank's shard of each parameter, flat
 	struct yk_gathered gathered;
@@ -29,9 +29,9 @@ struct yk_zero {
 
 // ---- ownership ----
 
-static const struct yk_optim_cut *cut_of(const struct yk_zero *z, uint32_t rank, int i)
+static const struct yk_optim_range *range_of(const struct yk_zero *z, uint32_t rank, int i)
 {
-	return &z->cut[rank * (size_t)z->n + (size_t)i];
+	return &z->range[rank * (size_t)z->n + (size_t)i];
 }
 
 static int bucket_end(const struct yk_zero *z, int b)
@@ -40,7 +40,7 @@ static int bucket_end(const struct yk_zero *z, int b)
 }
 
 // Divides bucket b among the ranks.
-static void cut_bucket(struct yk_zero *z, int b, const int64_t *count)
+static void shard_bucket(struct yk_zero *z, int b, const int64_t *count)
 {
 	const int first = z->first[b], end = bucket_end(z, b);
 	const uint32_t tensors = (uint32_t)(end - first);
@@ -49,7 +49,7 @@ static void cut_bucket(struct yk_zero *z, int b, const int64_t *count)
 			      to = yk_shard_at(z->ranks, r + 1, z->unit, tensors, count + first);
 		int64_t start = 0;
 		for (int i = first; i < end; start += count[i++]) {
-			struct yk_optim_cut *c = &z->cut[r * (size_t)z->n + (size_t)i];
+			struct yk_optim_range *c = &z->range[r * (size_t)z->n + (size_t)i];
 			yk_shard_overlap(from, to, start, count[i], &c->from, &c->to);
 			c->all = count[i];
 		}
@@ -98,12 +98,12 @@ static int make(struct yk_zero *z, const struct yk_parameters *ps)
 	const size_t n = (size_t)ps->count;
 	int64_t *count = calloc(n, sizeof *count);
 	z->n = ps->count;
-	z->cut = calloc(z->ranks * n, sizeof *z->cut);
+	z->range = calloc(z->ranks * n, sizeof *z->range);
 	z->first = calloc(n, sizeof *z->first);
 	z->elements = calloc(n, sizeof *z->elements);
-	z->share = calloc(n, sizeof *z->share);
+	z->shard = calloc(n, sizeof *z->shard);
 	z->shape = calloc(n, sizeof *z->shape);
-	const bool good = count && z->cut && z->first && z->elements && z->share && z->shape;
+	const bool good = count && z->range && z->first && z->elements && z->shard && z->shape;
 	for (int i = 0; i < ps->count && good; i++) {
 		count[i] = yoke_count(ps->var[i]);
 		z->shape[i].rank = yoke_rank(ps->var[i]);
@@ -113,7 +113,7 @@ static int make(struct yk_zero *z, const struct yk_parameters *ps)
 	for (int end = ps->count; end > 0 && good; end = z->first[z->buckets++]) {
 		const int first = yk_bucket_first(ps, end), min = z->stage > 2 ? end - YK_GATHERED : 0;
 		z->first[z->buckets] = first > min ? first : min;
-		cut_bucket(z, z->buckets, count);
+		shard_bucket(z, z->buckets, count);
 	}
 	free(count);
 	return good ? 0 : yk_fail(YOKE_ENOMEM, "ranks: out of memory");
@@ -126,7 +126,7 @@ static int hold_bucket(struct yk_replica *t, int b)
 	yoke_tensor **var = t->net->params.var;
 	yoke_scope *s = yoke_scope_begin("shares");
 	for (int i = z->first[b]; i < bucket_end(z, b); i++) {
-		const struct yk_optim_cut *c = cut_of(z, z->rank, i);
+		const struct yk_optim_range *c = range_of(z, z->rank, i);
 		const int64_t all = c->all;
 		yoke_assign(z->held.var[i], yoke_slice(yoke_reshape(var[i], 1, &all), 0, c->from, c->to, 1));
 	}
@@ -143,7 +143,7 @@ int yk_zero_hold(struct yk_replica *t, yk_zero_fill *fill)
 	struct yk_zero *z = t->zero;
 	const struct yk_parameters *ps = t->params;
 	for (int i = 0; i < ps->count && !z->held.error; i++) {
-		const struct yk_optim_cut *c = cut_of(z, z->rank, i);
+		const struct yk_optim_range *c = range_of(z, z->rank, i);
 		const int64_t n = c->to - c->from;
 		yk_parameters_add(&z->held, 1, &n, "%s", ps->row[i].name);
 		if (!z->held.error)
@@ -213,7 +213,7 @@ int yk_zero_new(struct yk_replica *t)
 		yk_zero_free(z);
 		return e;
 	}
-	z->takes = (struct yk_optim_share){ .cut = cut_of(z, z->rank, 0), .renew = renew, .held = z->stage > 2, .sum = sum,
+	z->sharding = (struct yk_optim_sharding){ .range = range_of(z, z->rank, 0), .renew = renew, .held = z->stage > 2, .sum = sum,
 					    .arg = t };
 	z->gathered = (struct yk_gathered){ enter, leave, t };
 	t->zero = z;
@@ -226,10 +226,10 @@ void yk_zero_free(struct yk_zero *z)
 		return;
 	yk_parameters_fini(&z->held);
 	free(z->shape);
-	free(z->cut);
+	free(z->range);
 	free(z->first);
 	free(z->elements);
-	free(z->share);
+	free(z->shard);
 	free(z);
 }
 
@@ -238,9 +238,9 @@ const struct yk_parameters *yk_zero_held(const struct yk_zero *z)
 	return &z->held;
 }
 
-const struct yk_optim_share *yk_zero_share(const struct yk_zero *z)
+const struct yk_optim_sharding *yk_zero_sharding(const struct yk_zero *z)
 {
-	return &z->takes;
+	return &z->sharding;
 }
 
 int yk_zero_buckets(const struct yk_zero *z, const int64_t **elements)
@@ -255,10 +255,10 @@ yoke_tensor **yk_zero_reduce(struct yk_replica *t)
 	for (int b = 0; b < z->buckets; b++) {
 		for (int i = z->first[b]; i < bucket_end(z, b); i++)
 			t->grad[i] = yk_bucket_cast(t->config, t->grad[i]);
-		z->share[b] = yoke_cast(yk_reduce_shards(t->group, z->unit, bucket_end(z, b) - z->first[b],
+		z->shard[b] = yoke_cast(yk_reduce_shards(t->group, z->unit, bucket_end(z, b) - z->first[b],
 							 t->grad + z->first[b]), yoke_f32);
 	}
-	return z->share;
+	return z->shard;
 }
 
 void yk_zero_take(struct yk_replica *t)
@@ -267,19 +267,19 @@ void yk_zero_take(struct yk_replica *t)
 	for (int b = 0; b < z->buckets; b++) {
 		int64_t at = 0;
 		for (int i = z->first[b]; i < bucket_end(z, b); i++) {
-			const struct yk_optim_cut *c = cut_of(z, z->rank, i);
+			const struct yk_optim_range *c = range_of(z, z->rank, i);
 			const int64_t n = c->to - c->from;
-			t->grad[i] = n ? yoke_slice(z->share[b], 0, at, at + n, 1) : NULL;
+			t->grad[i] = n ? yoke_slice(z->shard[b], 0, at, at + n, 1) : NULL;
 			at += n;
 		}
 	}
 }
 
-void yk_zero_cut(struct yk_replica *t)
+void yk_zero_take_reduced(struct yk_replica *t)
 {
 	const struct yk_zero *z = t->zero;
 	for (int i = 0; i < z->n; i++) {
-		const struct yk_optim_cut *c = cut_of(z, z->rank, i);
+		const struct yk_optim_range *c = range_of(z, z->rank, i);
 		const int64_t all = c->all;
 		t->grad[i] = c->to > c->from ? yoke_slice(yoke_reshape(t->grad[i], 1, &all), 0, c->from, c->to, 1) : NULL;
 	}
@@ -292,7 +292,7 @@ uint64_t yk_zero_max(const struct yk_replica *t)
 	for (uint32_t r = 0; r < z->ranks; r++) {
 		int64_t n = 0;
 		for (int i = 0; i < z->n; i++)
-			n += cut_of(z, r, i)->to - cut_of(z, r, i)->from;
+			n += range_of(z, r, i)->to - range_of(z, r, i)->from;
 		max = n > max ? n : max;
 	}
 	return (uint64_t)max * sizeof(float);
@@ -342,13 +342,13 @@ int yk_zero_put(void *arg, int k, const void *data, uint64_t bytes)
 	const int i = member_of(t, s, yk_replica_states_each(t), k);
 	if (i < 0)
 		return yoke_put(var, data, bytes);
-	const struct yk_optim_cut *share = cut_of(t->zero, t->zero->rank, i);
-	float *part = malloc((size_t)share->all * sizeof *part + 1);
+	const struct yk_optim_range *range = range_of(t->zero, t->zero->rank, i);
+	float *part = malloc((size_t)range->all * sizeof *part + 1);
 	int64_t dims[YOKE_MAX_RANK];
 	if (!part)
 		return yk_fail(YOKE_ENOMEM, "out of host memory for the optimizer's state");
 	yk_shard_extract(&t->params->row[i].shard, file_dims(t, i, dims), dims, sizeof *part, data, part);
-	const int e = yoke_count(var) ? yoke_put(var, part + share->from, yoke_bytes(var)) : 0;
+	const int e = yoke_count(var) ? yoke_put(var, part + range->from, yoke_bytes(var)) : 0;
 	free(part);
 	return e;
 }

@@ -15,7 +15,7 @@
 // For a trainer with a network and a group, before its optimizer is created.
 int yk_zero_new(struct yk_replica *);
 void yk_zero_free(struct yk_zero *); // NULL is allowed
-const struct yk_optim_share *yk_zero_share(const struct yk_zero *);
+const struct yk_optim_sharding *yk_zero_sharding(const struct yk_zero *);
 
 // How to gather a network's parameters if they are sharded among ranks (zero=3): `enter` before a
 // pass and `leave` after it, recorded by all ranks.
@@ -52,7 +52,7 @@ yoke_tensor **yk_zero_reduce(struct yk_replica *);
 // an empty range.
 void yk_zero_take(struct yk_replica *);
 // The same for gradients that are already reduced.
-void yk_zero_cut(struct yk_replica *);
+void yk_zero_take_reduced(struct yk_replica *);
 // Bytes of the parameters updated by the rank that has most of them.
 uint64_t yk_zero_max(const struct yk_replica *);
 

@@ -90,7 +90,7 @@ static void unlist(struct yk_parameters *p)
 
 // How ranks shard the optimizer's states; *shares false: not at all. If a step has several
 // micro-batches, norms are computed piecewise even without zero=, so that zero= changes no bits.
-static int share(struct fit *f, struct yk_optim_share *to, bool *shares)
+static int share(struct fit *f, struct yk_optim_sharding *to, bool *shares)
 {
 	struct yk_trainer *t = &f->t;
 	*shares = t->replica.batches.count > 1;
@@ -110,7 +110,7 @@ static int share(struct fit *f, struct yk_optim_share *to, bool *shares)
 			       t->replica.stage, (long long)f->o.optim->t);
 	const int err = yk_zero_new(&t->replica);
 	if (!err)
-		*to = *yk_zero_share(t->replica.zero);
+		*to = *yk_zero_sharding(t->replica.zero);
 	return err;
 }
 
@@ -133,7 +133,7 @@ static int optimizer(struct fit *f)
 	free(name);
 	if (!err) // a step that is not finite changes nothing, and the error names the gradient
 		err = yoke_optim_set(f->o.optim, NULL, "check=1");
-	struct yk_optim_share parts = { 0 };
+	struct yk_optim_sharding parts = { 0 };
 	bool shares = false;
 	if (!err)
 		err = share(f, &parts, &shares);

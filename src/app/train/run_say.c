@@ -73,7 +73,7 @@ int yk_run_say_start(struct yk_run *r, const struct yk_config *c, const struct y
 				t->replica.batches.count);
 	if (yk_ranks_order_text(&t->replica, order, sizeof order))
 		yk_progress_say(&r->progress, "%s", order);
-	if (t->replica.cuts)
+	if (t->replica.tensor_parallel)
 		yk_progress_say(
 			&r->progress,
 			"tensor=%" PRId64 ": %" PRId64

@@ -164,8 +164,8 @@ static int first_values(struct yk_replica *r, int first, int end)
 	int e = yk_parameters_draw_some(&r->net->params, first, end, r->seed);
 	if (e == 0 && r->group)
 		e = yk_ranks_start(r, &r->net->params, first, end);
-	if (e == 0 && r->cuts)
-		e = yk_cuts_start(r, first, end);
+	if (e == 0 && r->tensor_parallel)
+		e = yk_tensor_parallel_start(r, first, end);
 	return e;
 }
 
@@ -226,7 +226,7 @@ static int model_init(struct yk_trainer *t, const struct yk_checkpoint *from,
 		e = t->replica.net->shares ? 0 : yoke_error_code();
 	}
 	if (e == 0)
-		e = yk_cuts_new(&t->replica);
+		e = yk_tensor_parallel_new(&t->replica);
 	if (e == 0)
 		e = yk_stages_new(&t->replica);
 	// with zero=3 the parameters are never all complete at once
@@ -244,16 +244,16 @@ static int model_init(struct yk_trainer *t, const struct yk_checkpoint *from,
 	if (e == 0 && t->replica.stage > 2)
 		e = yk_zero_hold(&t->replica, from ? NULL : first_values);
 	// with several micro-batches, norms are computed as if sharded, for the same bits
-	struct yk_optim_share share = { 0 };
+	struct yk_optim_sharding share = { 0 };
 	if (e == 0 && t->replica.zero)
-		share = *yk_zero_share(t->replica.zero);
-	if (e == 0 && t->replica.cuts)
-		yk_cuts_share(&t->replica, &share);
+		share = *yk_zero_sharding(t->replica.zero);
+	if (e == 0 && t->replica.tensor_parallel)
+		yk_tensor_parallel_sharding(&t->replica, &share);
 	if (e == 0 && t->replica.stages)
-		yk_stages_share(&t->replica, &share);
+		yk_stages_sharding(&t->replica, &share);
 	if (e == 0)
 		e = yk_optim_new(t->replica.config, t->replica.stage > 2 ? yk_zero_held(t->replica.zero) : &t->replica.net->params, 
-				 t->replica.zero || t->replica.cuts || t->replica.stages || t->replica.batches.count > 1 ? &share : NULL, &t->replica.optim);
+				 t->replica.zero || t->replica.tensor_parallel || t->replica.stages || t->replica.batches.count > 1 ? &share : NULL, &t->replica.optim);
 	if (e == 0 && offloads(t))
 		e = offload(yk_optim_states(t->replica.optim));
 	return e < 0 || !from ? e : yk_trainer_go_on(t, folder, from);
@@ -353,7 +353,7 @@ void yk_trainer_unmake(struct yk_trainer *t)
 	yoke_free(t->record);
 	yk_optim_free(t->replica.optim);
 	yk_zero_free(t->replica.zero);
-	yk_cuts_free(t->replica.cuts);
+	yk_tensor_parallel_free(t->replica.tensor_parallel);
 	yk_stages_free(t->replica.stages);
 	yk_compress_free(t->replica.compress);
 	yoke_scaler_free(t->replica.scaler);
@@ -366,7 +366,7 @@ void yk_trainer_unmake(struct yk_trainer *t)
 	t->record = NULL;
 	t->replica.optim = NULL;
 	t->replica.zero = NULL;
-	t->replica.cuts = NULL;
+	t->replica.tensor_parallel = NULL;
 	t->replica.stages = NULL;
 	t->replica.compress = NULL;
 	t->replica.scaler = NULL;

@@ -11,20 +11,20 @@
 
 int yk_optim_member_of(const struct yoke_optim *o, int i)
 {
-	return o->share.tensor ? o->share.tensor[i].member : i;
+	return o->sharding.tensor ? o->sharding.tensor[i].member : i;
 }
 
 // Does this rank count tensor i in sums over parts of tensors?
 static bool counts(const struct yoke_optim *o, int i)
 {
-	return o->share.tensor ? o->share.tensor[i].counts : !o->share.counts || o->share.counts[i];
+	return o->sharding.tensor ? o->sharding.tensor[i].counts : !o->sharding.counts || o->sharding.counts[i];
 }
 
 bool yk_optim_interval_here(const struct yoke_optim *o, const struct yk_optim_norm *n, int k)
 {
 	const int m = yk_optim_member_of(o, n->tensor[k]);
-	const struct yk_optim_cut *cut = o->share.cut && m >= 0 ? &o->share.cut[m] : NULL;
-	return m >= 0 && (!cut || (n->interval[k].from >= cut->from && n->interval[k].to <= cut->to));
+	const struct yk_optim_range *range = o->sharding.range && m >= 0 ? &o->sharding.range[m] : NULL;
+	return m >= 0 && (!range || (n->interval[k].from >= range->from && n->interval[k].to <= range->to));
 }
 
 int yk_optim_intervals_here(const struct yoke_optim *o, const struct yk_optim_norm *n)
@@ -63,14 +63,14 @@ yoke_tensor *yk_optim_intervals_join(const struct yoke_optim *o, const struct yk
 		yoke_tensor *rest = yoke_full(yoke_f64, 1, &zeros, 0);
 		all = all ? yoke_concat(2, (yoke_tensor *[]){ all, rest }, 0) : rest;
 	}
-	if (o->share.sum)
-		all = o->share.sum(o->share.arg, all);
-	return o->share.join ? o->share.join(o->share.arg, all) : all;
+	if (o->sharding.sum)
+		all = o->sharding.sum(o->sharding.arg, all);
+	return o->sharding.join ? o->sharding.join(o->sharding.arg, all) : all;
 }
 
 static yoke_tensor *total(const struct yoke_optim *o, yoke_tensor *x)
 {
-	return o->share.total ? o->share.total(o->share.arg, x) : x;
+	return o->sharding.total ? o->sharding.total(o->sharding.arg, x) : x;
 }
 
 // Computes numbers for whole tensors from f32 [n] for parts of tensors; count: weight of each part
@@ -92,18 +92,18 @@ static float *counters(int n)
 
 yoke_tensor *yk_optim_total(const struct yoke_optim *o, const int *member, int members, int n, yoke_tensor *x)
 {
-	if (!o->share.total)
+	if (!o->sharding.total)
 		return x;
 	float *count = counters(n);
 	for (int k = 0; k < n && count; k++)
-		count[k] = o->share.counts[member[k % members]];
+		count[k] = o->sharding.counts[member[k % members]];
 	return count ? total_of(o, count, n, x) : NULL;
 }
 
 yoke_tensor *yk_optim_total_all(const struct yoke_optim *o, yoke_tensor *x)
 {
 	const int n = yk_optim_tensors(o);
-	if (!o->share.total)
+	if (!o->sharding.total)
 		return x;
 	float *count = counters(n);
 	for (int i = 0; i < n && count; i++)
@@ -140,7 +140,7 @@ yoke_tensor *yk_optim_in_order_all(const struct yoke_optim *o, yoke_tensor *each
 // Interval k as a slice of `whole`, this rank's data of the member.
 static yoke_tensor *interval_of(const struct yoke_optim *o, const struct yk_optim_norm *n, int k, yoke_tensor *whole)
 {
-	const int64_t first = o->share.cut ? o->share.cut[yk_optim_member_of(o, n->tensor[k])].from : 0, all = yoke_count(whole);
+	const int64_t first = o->sharding.range ? o->sharding.range[yk_optim_member_of(o, n->tensor[k])].from : 0, all = yoke_count(whole);
 	return yoke_slice(yoke_reshape(whole, 1, &all), 0, n->interval[k].from - first, n->interval[k].to - first, 1);
 }
 

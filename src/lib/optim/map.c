@@ -299,7 +299,7 @@ static bool fill(const struct yk_optim_pass *pass, struct yk_optim_group *g, con
 		o->number[k] = number_at(pass, g, m, f->number[k]);
 	yoke_tensor **made = m->made;
 	for (int k = 0; k < f->result_count; k++) {
-		const bool shard = f->to[k] == LIST_P && pass->o->share.cut && !pass->o->share.held;
+		const bool shard = f->to[k] == LIST_P && pass->o->sharding.range && !pass->o->sharding.held;
 		o->to[k] = shard ? NULL : list_at(g, m, f->to[k]);
 		made = shard ? g->made : made; // no map uses both
 	}

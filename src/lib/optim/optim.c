@@ -157,28 +157,28 @@ int yoke_optim_add(yoke_optim *o, int n, yoke_tensor *const *p, const char *cons
 	return 0;
 }
 
-int yk_optim_share(struct yoke_optim *o, const struct yk_optim_share *share)
+int yk_optim_shard(struct yoke_optim *o, const struct yk_optim_sharding *sharding)
 {
 	if (!(o->shard = calloc((size_t)o->n, sizeof *o->shard)))
 		return yk_fail(YOKE_ENOMEM, "optimizer: no memory for %d tensors", o->n);
 	yk_optim_groups_free(o); // groups from earlier steps
-	for (int i = 0; i < o->n && share->cut; i++)
+	for (int i = 0; i < o->n && sharding->range; i++)
 		yk_optim_states_free(&o->member[i]);
-	o->share = *share;
+	o->sharding = *sharding;
 	o->by_intervals = true;
 	return 0;
 }
 
-void yk_optim_unshare(struct yoke_optim *o)
+void yk_optim_unshard(struct yoke_optim *o)
 {
 	if (!o->by_intervals)
 		return;
 	yk_optim_groups_free(o);
-	for (int i = 0; i < o->n && o->share.cut; i++)
+	for (int i = 0; i < o->n && o->sharding.range; i++)
 		yk_optim_states_free(&o->member[i]);
 	free(o->shard);
 	o->shard = NULL;
-	o->share = (struct yk_optim_share){ 0 };
+	o->sharding = (struct yk_optim_sharding){ 0 };
 	o->by_intervals = false;
 }
 
@@ -225,7 +225,7 @@ int yoke_optim_set(yoke_optim *o, const char *pattern, const char *settings)
 // Does this rank update any element of the member?
 static bool updates(const struct yoke_optim *o, int i)
 {
-	return !o->share.cut || o->share.cut[i].from < o->share.cut[i].to;
+	return !o->sharding.range || o->sharding.range[i].from < o->sharding.range[i].to;
 }
 
 bool yk_optim_together(const struct yk_optim_member *a, const struct yk_optim_member *b)
@@ -317,17 +317,17 @@ static int group_make(const struct yoke_optim *o, int first, struct yk_optim_gro
 
 static int64_t elements_of(const struct yoke_optim *o, int i)
 {
-	return o->share.cut ? o->share.cut[i].all : yoke_count(o->member[i].p);
+	return o->sharding.range ? o->sharding.range[i].all : yoke_count(o->member[i].p);
 }
 
 int yk_optim_tensors(const struct yoke_optim *o)
 {
-	return o->share.tensor ? o->share.tensors : o->n;
+	return o->sharding.tensor ? o->sharding.tensors : o->n;
 }
 
 const char *yk_optim_tensor_name(const struct yoke_optim *o, int i)
 {
-	return o->share.tensor ? o->share.tensor[i].name : o->member[i].name;
+	return o->sharding.tensor ? o->sharding.tensor[i].name : o->member[i].name;
 }
 
 static size_t intervals_of(const struct yoke_optim *o, int64_t elements)
@@ -337,7 +337,7 @@ static size_t intervals_of(const struct yoke_optim *o, int64_t elements)
 
 static int norm_make(const struct yoke_optim *o, int dtype, struct yk_optim_norm *to)
 {
-	const struct yk_optim_tensor *tensor = o->share.tensor;
+	const struct yk_optim_tensor *tensor = o->sharding.tensor;
 	const int tensors = yk_optim_tensors(o);
 	size_t max = 0;
 	for (int i = 0; i < tensors; i++)
@@ -354,7 +354,7 @@ static int norm_make(const struct yoke_optim *o, int dtype, struct yk_optim_norm
 			if ((tensor ? yoke_f32 : o->member[i].dtype) != dtype)
 				continue;
 			if (to->interval)
-				to->interval[to->n] = (struct yk_optim_cut){ from, rest < YK_OPTIM_INTERVAL ? all : from + YK_OPTIM_INTERVAL, all };
+				to->interval[to->n] = (struct yk_optim_range){ from, rest < YK_OPTIM_INTERVAL ? all : from + YK_OPTIM_INTERVAL, all };
 			to->tensor[to->n++] = i;
 		}
 	}

@@ -94,21 +94,21 @@ struct yk_optim_member { // a parameter
 
 // Sharded updates (Rajbhandari et al. 2020): the shards that this rank updates, and the callbacks
 // that exchange results with the other ranks.
-struct yk_optim_cut {
+struct yk_optim_range {
 	int64_t from, to; // interval of the flattened parameter
 	int64_t all;      // the parameter's number of elements
 };
-struct yk_optim_share {
+struct yk_optim_sharding {
 	// By member: this rank's shard, whose bounds are multiples of YK_OPTIM_INTERVAL or the end.
 	// NULL: everything is updated here.
-	const struct yk_optim_cut *cut;
+	const struct yk_optim_range *range;
 	// Receives the new elements of each member's shard, flat, NULL for an empty one; assigns
 	// them and those of the other ranks to the parameters.
 	int (*renew)(void *arg, yoke_tensor *const *shard);
 	bool held; // the added parameters are the shards themselves: nothing is exchanged
 	// Sums an f64 [n] over all ranks with shards.
 	yoke_tensor *(*sum)(void *arg, yoke_tensor *);
-	// If members are parts of tensors, some of them replicated on all ranks that share the
+	// If members are shards of tensors, some of them replicated on all ranks that share the
 	// tensors: by member, whether this rank counts it in sums over these tensors; and a
 	// function that sums f32 or f64 [n] over these ranks. NULL: members are whole tensors.
 	const bool *counts;
@@ -125,7 +125,7 @@ struct yk_optim_tensor {
 	const char *name;
 	int64_t elements; // of the member, on whichever rank it is
 	int member;       // -1: on another rank
-	bool counts;      // in sums over parts, like yk_optim_share.counts
+	bool counts;      // in sums over shards, like yk_optim_sharding.counts
 };
 // Elements of an interval.  Norms are summed over intervals of each tensor (the last one shorter),
 // in order, so that ranks can sum the intervals of their shards.  CPU kernels add partial sums of
@@ -137,7 +137,7 @@ struct yk_optim_group {
 	const double *option;
 	int dtype, n, *member;
 	yoke_tensor **p, **g, **P;         // parameters; per step: gradients and preconditioners
-	yoke_tensor **made;                // per step: updated shards, for share.renew
+	yoke_tensor **made;                // per step: updated shards, for sharding.renew
 	int states, window;
 	const char *list[YK_OPTIM_STATES]; // names of states in formulas
 	yoke_tensor ***state;              // [states + window][n]
@@ -154,15 +154,15 @@ struct yoke_optim {
 	size_t member_cap;
 	struct yk_optim_group *group;      // created by the first step
 	int64_t t;                         // steps done
-	struct yk_optim_share share;
-	yoke_tensor **shard;               // per step, by member: for share.renew
+	struct yk_optim_sharding sharding;
+	yoke_tensor **shard;               // per step, by member: for sharding.renew
 	yoke_tensor *scalar[YK_OPTIM_SCALARS];
 	// The gradients of a dtype, f32 and f64, or their intervals.  With check also the latch:
 	// the squares of their norms, [n + 1] with the sum last, which keep their values from the
 	// first step on that is not finite.
 	struct yk_optim_norm {
-		int n, *tensor; // index into share.tensor, or a member
-		struct yk_optim_cut *interval; // NULL: tensors are whole
+		int n, *tensor; // index into sharding.tensor, or a member
+		struct yk_optim_range *interval; // NULL: tensors are whole
 		yoke_tensor **g, *latch;    // g: those on this rank
 		yoke_tensor *after;         // f32 []: steps since the latched one, all without
 					    // effect; NULL: not counted
@@ -177,8 +177,8 @@ int yk_optim_parameters(const struct yoke_optim *); // number of parameters
 // gradients: flat, of the shard's elements, NULL for an empty one.  Norms are summed over
 // intervals, as on all ranks that share the parameters.  Call it before the states are made; the
 // shards belong to the caller and must stay valid.
-int yk_optim_share(struct yoke_optim *, const struct yk_optim_share *);
-void yk_optim_unshare(struct yoke_optim *); // frees the states of shards
+int yk_optim_shard(struct yoke_optim *, const struct yk_optim_sharding *);
+void yk_optim_unshard(struct yoke_optim *); // frees the states of shards
 // From gradients as the next step would take them, times scale: the square of each tensor's norm,
 // f32 [n], those of f32 parameters summed over intervals; includes other ranks' tensors.
 // yk_optim_tensors is n.
@@ -261,7 +261,7 @@ int yk_optim_intervals_here(const struct yoke_optim *, const struct yk_optim_nor
 // there are none.
 yoke_tensor *yk_optim_intervals_join(const struct yoke_optim *, const struct yk_optim_norm *, yoke_tensor *mine);
 // Sums f64 [n] sequentially, like a list of n tensors of one element.  tensor: NULL, or the tensor
-// of each number, of which only those that share.counts selects are added.
+// of each number, of which only those that sharding.counts selects are added.
 yoke_tensor *yk_optim_in_order(const struct yoke_optim *, yoke_tensor *x, int n, const int *tensor);
 // Combines f32 numbers for the parts of all tensors into numbers for whole tensors.
 yoke_tensor *yk_optim_total_all(const struct yoke_optim *, yoke_tensor *x);

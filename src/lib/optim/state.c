@@ -104,16 +104,16 @@ int yk_optim_states_make(const struct yoke_optim *o, struct yk_optim_member *m)
 	const int parts = yk_optim_part_states(o->kind, m->option), n = parts + yk_optim_window(m->option);
 	char name[YK_OPTIM_NAME], state[32];
 	int64_t dims[YOKE_MAX_RANK];
-	const struct yk_optim_cut *cut = o->share.cut ? &o->share.cut[m - o->member] : NULL;
+	const struct yk_optim_range *range = o->sharding.range ? &o->sharding.range[m - o->member] : NULL;
 	int rank = m->rank, err = 0;
 	if (m->state)
 		return 0;
 	if (!(m->state = calloc((size_t)n + 1, sizeof *m->state)))
 		return yk_fail(YOKE_ENOMEM, "optimizer: no memory for states");
 	memcpy(dims, m->dims, sizeof dims);
-	if (cut) {
+	if (range) {
 		rank = 1;
-		dims[0] = cut->to - cut->from;
+		dims[0] = range->to - range->from;
 	}
 	for (int k = 0; k < n && !err; k++) {
 		state_name(o->kind, m->option, k, state, sizeof state);

@@ -79,7 +79,7 @@ static int check(const struct yoke_optim *o, int n, yoke_tensor *const *g, const
 	if (n != o->n || !g)
 		return yk_fail(YOKE_EINVAL, "optim_step: got %d gradients for %d parameters", g ? n : 0, o->n);
 	// gradients of shards are the caller's responsibility
-	for (int i = 0; i < n && !err && !o->share.cut; i++)
+	for (int i = 0; i < n && !err && !o->sharding.range; i++)
 		err = check_like(o, g[i], i, "gradient");
 	if (!err)
 		err = check_number(o, s->scale, "scale");
@@ -102,8 +102,8 @@ static void take_norm(const struct yoke_optim *o, struct yk_optim_norm *n, yoke_
 		if (!n->interval) {
 			n->g[k] = g[m];
 		} else if (yk_optim_interval_here(o, n, k)) {
-			const int64_t first = o->share.cut ? o->share.cut[m].from : 0, all = yoke_count(o->member[m].p);
-			n->g[own++] = yoke_slice(o->share.cut ? g[m] : yoke_reshape(g[m], 1, &all), 0,
+			const int64_t first = o->sharding.range ? o->sharding.range[m].from : 0, all = yoke_count(o->member[m].p);
+			n->g[own++] = yoke_slice(o->sharding.range ? g[m] : yoke_reshape(g[m], 1, &all), 0,
 						 n->interval[k].from - first, n->interval[k].to - first, 1);
 		}
 	}
@@ -253,9 +253,9 @@ static bool needs_norm(const struct yk_optim_pass *pass)
 // This rank's shard of a tensor shaped like member i.
 static yoke_tensor *part(const struct yoke_optim *o, int i, yoke_tensor *x)
 {
-	const struct yk_optim_cut *cut = o->share.cut;
+	const struct yk_optim_range *range = o->sharding.range;
 	const int64_t n = yoke_count(o->member[i].p);
-	return !cut || !x ? x : yoke_slice(yoke_reshape(x, 1, &n), 0, cut[i].from, cut[i].to, 1);
+	return !range || !x ? x : yoke_slice(yoke_reshape(x, 1, &n), 0, range[i].from, range[i].to, 1);
 }
 
 // The parameters, or their shards, as operands of the update.
@@ -264,19 +264,19 @@ static void take_parameters(struct yoke_optim *o)
 	for (int i = 0; i < o->groups; i++)
 		for (int k = 0; k < o->group[i].n; k++) {
 			const int m = o->group[i].member[k];
-			o->group[i].p[k] = o->share.held ? o->member[m].p : part(o, m, o->member[m].p);
+			o->group[i].p[k] = o->sharding.held ? o->member[m].p : part(o, m, o->member[m].p);
 		}
 }
 
 int yk_optim_renew(struct yoke_optim *o)
 {
-	if (!o->share.cut || o->share.held)
+	if (!o->sharding.range || o->sharding.held)
 		return 0;
 	memset(o->shard, 0, (size_t)o->n * sizeof *o->shard);
 	for (int i = 0; i < o->groups; i++)
 		for (int k = 0; k < o->group[i].n; k++)
 			o->shard[o->group[i].member[k]] = o->group[i].made[k];
-	const int err = o->share.renew(o->share.arg, o->shard);
+	const int err = o->sharding.renew(o->sharding.arg, o->shard);
 	if (!err)
 		take_parameters(o);
 	return err;
