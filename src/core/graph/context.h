@@ -46,7 +46,7 @@ struct yk_storage {
 	uint64_t written[YK_STREAMS]; // by stream: number of the event that completes it; valid
 				      // once all succeeded.  0: the stream does not write it
 	struct yk_event *up; // of the upload, until the queue of the steps waits for it
-	uint32_t leaf_place; // index of its first leaf, while a plan key is computed
+	uint32_t leaf_index; // index of its first leaf, while a plan key is computed
 	struct yk_buffer *buffer; // a reference; NULL once another version took its bytes
 	uint64_t offset, bytes;   // in the buffer
 	const struct yk_tensor *home; // the packed variable that owns this range (pack.c), or NULL

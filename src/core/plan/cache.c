@@ -46,7 +46,7 @@ static void planner_free(struct yk_planner *pl)
 	free(pl->marks.mark);
 	free(pl->marks.node);
 	free(pl->marks.leaf);
-	free(pl->marks.place);
+	free(pl->marks.leaf_index);
 	free(pl);
 }
 

@@ -167,7 +167,7 @@ static bool is_idle(const struct yk_planner *pl, const uint32_t *needs, size_t r
 	uint32_t left = s->leaves - (at != YK_NIL);
 	for (uint32_t i = (uint32_t)ctx->leaves.n; left && i-- > 0;)
 		if (i != at && ctx->leaves.at[i].storage == s) {
-			if (pl->marks.place[i] != YK_NIL || is_read_later(pl, needs, root, i))
+			if (pl->marks.leaf_index[i] != YK_NIL || is_read_later(pl, needs, root, i))
 				return false;
 			left--;
 		}
@@ -187,7 +187,7 @@ int yk_find_donors(struct yk_planner *pl)
 		if (given != YK_NIL && given != at)
 			ctx->leaves.at[given].shared = true;
 		if (at != YK_NIL)
-			r->donor = pl->marks.place[at];
+			r->donor = pl->marks.leaf_index[at];
 		any |= r->donor != YK_NIL || yk_is_packed(t);
 	}
 	int err = 0;

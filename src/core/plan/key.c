@@ -21,7 +21,7 @@ static int overwritten(const struct yk_leaf *l)
 	const char *name = l->variable ? l->variable->name : NULL;
 	return yk_fail(YOKE_ERELEASED,
 		       "a value that was released by an earlier evaluation would have to be computed again, and the "
-		       "version of variable %s that it came of has been overwritten since; keep it before eval, or "
+		       "version of variable %s it was computed from has been overwritten since; keep it before eval, or "
 		       "pass it to eval; for a gradient, yoke_stop_grad what variables are assigned", name ? name : "(unnamed, or freed)");
 }
 
@@ -29,7 +29,7 @@ static int overwritten(const struct yk_leaf *l)
 static int use_leaf(const struct yoke_context *ctx, struct yk_marks *m, uint32_t at)
 {
 	const struct yk_leaf *l = &ctx->leaves.at[at];
-	m->place[at] = (uint32_t)m->leaves;
+	m->leaf_index[at] = (uint32_t)m->leaves;
 	m->leaf[m->leaves++] = at;
 	if (l->kind != YK_LEAF_STORAGE) {
 		m->numbers++;
@@ -86,7 +86,7 @@ static size_t find_needed(const struct yk_graph *g, struct yk_node_mark *mark, c
 }
 
 // Numbers a needed node, to be computed or used as a leaf.
-static int place(const struct yoke_context *ctx, struct yk_marks *m, uint32_t k)
+static int number_node(const struct yoke_context *ctx, struct yk_marks *m, uint32_t k)
 {
 	const struct yk_graph *g = &ctx->graph;
 	const struct yk_node *n = &g->node[k];
@@ -94,7 +94,7 @@ static int place(const struct yoke_context *ctx, struct yk_marks *m, uint32_t k)
 	const uint32_t at = (uint32_t)m->nodes, wanted = mark->need;
 	const bool made = yk_is_made(g, n, wanted);
 	mark->need = 0;
-	mark->place = at;
+	mark->index = at;
 	mark->shift = (uint32_t)m->values - n->out;
 	m->made[at] = made ? wanted : 0;
 	m->node[at] = k;
@@ -120,29 +120,29 @@ int yk_mark(struct yoke_context *ctx, struct yk_marks *m, const struct yk_root *
 	    size_t roots)
 {
 	const struct yk_graph *g = &ctx->graph;
-	const size_t had = m->mark_cap, places = m->place_cap;
+	const size_t had = m->mark_cap, leaf_indices = m->leaf_index_cap;
 	int err = 0;
 	// reset only entries of the last evaluation, so that the cost does not depend on the length
 	// of the history
 	for (size_t i = 0; i < m->nodes; i++)
-		m->mark[m->node[i]].place = YK_NIL;
+		m->mark[m->node[i]].index = YK_NIL;
 	for (size_t i = 0; i < m->leaves; i++)
-		m->place[m->leaf[i]] = YK_NIL;
+		m->leaf_index[m->leaf[i]] = YK_NIL;
 	m->nodes = m->leaves = m->values = m->repeated = m->numbers = 0;
 	m->failed = m->uploads = false;
 	if (yk_grow(&m->mark, &m->mark_cap, g->nodes + 1, sizeof *m->mark) < 0 ||
 	    yk_grow(&m->node, &m->node_cap, g->nodes + 1, sizeof *m->node) < 0 ||
 	    yk_grow(&m->made, &m->made_cap, g->nodes + 1, sizeof *m->made) < 0 ||
 	    yk_grow(&m->leaf, &m->leaf_cap, ctx->leaves.n + 1, sizeof *m->leaf) < 0 ||
-	    yk_grow(&m->place, &m->place_cap, ctx->leaves.n + 1, sizeof *m->place) < 0)
+	    yk_grow(&m->leaf_index, &m->leaf_index_cap, ctx->leaves.n + 1, sizeof *m->leaf_index) < 0)
 		return no_memory();
 	for (size_t i = had; i < m->mark_cap; i++)
-		m->mark[i] = (struct yk_node_mark){ .place = YK_NIL };
-	memset(m->place + places, 0xff, (m->place_cap - places) * sizeof *m->place);
+		m->mark[i] = (struct yk_node_mark){ .index = YK_NIL };
+	memset(m->leaf_index + leaf_indices, 0xff, (m->leaf_index_cap - leaf_indices) * sizeof *m->leaf_index);
 	size_t k = find_needed(g, m->mark, root, roots, g->owed && !ctx->mode.eager);
 	for (; k < g->nodes && !err; k++)
 		if (m->mark[k].need)
-			err = place(ctx, m, (uint32_t)k);
+			err = number_node(ctx, m, (uint32_t)k);
 	for (; k < g->nodes; k++)
 		m->mark[k].need = 0;
 	return err;
@@ -154,7 +154,7 @@ static void alias_classes(const struct yoke_context *ctx, const struct yk_marks 
 	for (uint32_t k = (uint32_t)m->leaves; k-- > 0;) {
 		const struct yk_leaf *leaf = &ctx->leaves.at[m->leaf[k]];
 		if (leaf->kind == YK_LEAF_STORAGE)
-			leaf->storage->leaf_place = k;
+			leaf->storage->leaf_index = k;
 	}
 }
 
@@ -171,7 +171,7 @@ static uint32_t *leaf_words(const struct yoke_context *ctx, uint32_t *w,
 		*w++ = (uint32_t)(leaf->ordinal >> 32);
 		return w;
 	}
-	*w++ = leaf->storage->leaf_place;
+	*w++ = leaf->storage->leaf_index;
 	for (int i = 0; i < v->rank; i++, w += 2)
 		memcpy(w, &v->dims[i], sizeof *v->dims);
 	return w;

@@ -15,22 +15,22 @@ struct yk_key {
 // The scope of an evaluation: its roots and all nodes they depend on, numbered in creation order.
 struct yk_node_mark { // of a node of the context's graph
 	uint32_t need;  // while marking: which of its results are needed (yk_result_bit); else 0
-	uint32_t place; // its number among the marked nodes; YK_NIL: not needed
+	uint32_t index; // its position among the marked nodes; YK_NIL: not needed
 	uint32_t shift; // added to the graph's number of a result gives the evaluation's
 };
 struct yk_marks {
 	struct yk_node_mark *mark; // by node of the context's graph
-	uint32_t *node;    // by place
+	uint32_t *node;    // by index of a mark
 	uint32_t *leaf;    // leaves by first use: indices of the context's leaves
-	uint32_t *place;   // by the context's leaf: its index in `leaf`
-	uint32_t *made;    // by place: 0, or its needed results (yk_result_bit) if all are
+	uint32_t *leaf_index; // by the context's leaf: its index in `leaf`
+	uint32_t *made;    // by index of a mark: 0, or its needed results (yk_result_bit) if all are
 			   // computed: they are leaves, and the node is not computed again
 	size_t nodes, leaves, values;
 	size_t numbers;         // leaves that are host scalars
 	bool failed, uploads;   // a leaf's storage has failed; is still being uploaded
 	size_t repeated;   // nodes that an earlier evaluation computed
 	uint32_t repeats;  // the last of them, in the context's graph
-	size_t mark_cap, node_cap, leaf_cap, place_cap, made_cap;
+	size_t mark_cap, node_cap, leaf_cap, leaf_index_cap, made_cap;
 };
 // The number that the evaluation gives a needed value.
 static inline uint32_t yk_number_of(const struct yk_marks *m, const struct yk_graph *g, yk_id v)

@@ -172,9 +172,9 @@ static struct at at_of(const struct launch *l, const struct yk_ref *r)
 	return (struct at){ s->buffer->block, yk_storage_at(s) + r->offset };
 }
 
-uint64_t yk_scalar_bits(const struct yk_planner *pl, uint32_t place)
+uint64_t yk_scalar_bits(const struct yk_planner *pl, uint32_t index)
 {
-	const struct yk_leaf *leaf = &pl->ctx->leaves.at[pl->marks.leaf[place]];
+	const struct yk_leaf *leaf = &pl->ctx->leaves.at[pl->marks.leaf[index]];
 	if (leaf->frozen)
 		return leaf->bits;
 	return leaf->scalar ? yk_bits(leaf->dtype, leaf->scalar->scalar) : leaf->bits;

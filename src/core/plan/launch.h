@@ -22,7 +22,7 @@ bool yk_is_ranged(const struct yk_planner *);
 // Is each leaf's block large enough for the plan's accesses?
 int yk_check_leaves(const struct yk_planner *, const struct yk_plan *);
 // The bits of a scalar leaf, given by its number among the marked leaves.
-uint64_t yk_scalar_bits(const struct yk_planner *, uint32_t place);
+uint64_t yk_scalar_bits(const struct yk_planner *, uint32_t index);
 
 // ---- results (check.c) ----
 

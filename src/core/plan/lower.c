@@ -657,7 +657,7 @@ int yk_lower(struct yk_work *w)
 		w->root_value[i] = map[yk_number_of(m, g, v)];
 		w->g.scope = g->node[node].scope;
 		w->g.site = g->node[node].site;
-		w->lowering.recorded = m->mark[node].place;
+		w->lowering.recorded = m->mark[node].index;
 		err = settle_root(w, w->root[i].handle, &w->root_value[i]);
 	}
 	free(map);

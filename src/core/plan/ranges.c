@@ -22,7 +22,7 @@ static bool on_host(const struct yk_planner *pl, const struct yk_node *n, uint32
 	if (maker->op == YK_CONST)
 		*to = yk_attrs(g, maker)[1].i;
 	else if (maker->op == YK_SCALAR)
-		*to = (int64_t)yk_scalar_bits(pl, pl->marks.place[yk_attrs(g, maker)[0].i]);
+		*to = (int64_t)yk_scalar_bits(pl, pl->marks.leaf_index[yk_attrs(g, maker)[0].i]);
 	return maker->op == YK_CONST || maker->op == YK_SCALAR;
 }
 

@@ -32,7 +32,7 @@ static bool mark_pending(const struct yk_planner *pl, const struct yk_tensor *t,
 	bool any = false;
 	for (; t && (to || !any); t = t->next) {
 		uint32_t k = t->id == YK_NIL ? 0 : g->value[t->id].node;
-		if (t->id == YK_NIL || pl->marks.mark[k].place != YK_NIL || g->node[k].done)
+		if (t->id == YK_NIL || pl->marks.mark[k].index != YK_NIL || g->node[k].done)
 			continue;
 		any = true;
 		if (to)
@@ -59,7 +59,7 @@ static int keep_operands(struct yk_planner *pl)
 		const struct yk_node *n = &g->node[k];
 		if (pl->left[k] != YK_LEFT_LATER)
 			continue;
-		pl->ctx->history.leftover += !n->done && m->mark[k].place == YK_NIL;
+		pl->ctx->history.leftover += !n->done && m->mark[k].index == YK_NIL;
 		for (uint32_t i = 0; i < n->nin && !err; i++) {
 			yk_id v = yk_ins(g, n)[i];
 			uint32_t by = v == YK_NIL ? 0 : g->value[v].node;
@@ -68,8 +68,8 @@ static int keep_operands(struct yk_planner *pl)
 			const uint32_t flags = yk_op_def(g->node[by].op)->flags;
 			bool there = flags & YK_F_LEAF || g->value[v].made != YK_NIL;
 			// a view is recorded again: readers of a copy may round differently
-			bool computed = !there && !(flags & YK_F_VIEW) && m->mark[by].place != YK_NIL &&
-					!m->made[m->mark[by].place];
+			bool computed = !there && !(flags & YK_F_VIEW) && m->mark[by].index != YK_NIL &&
+					!m->made[m->mark[by].index];
 			pl->left[by] = there || computed ? YK_LEFT_READ : YK_LEFT_LATER;
 			if (computed)
 				err = yk_root_add(pl, NULL, v);
