@@ -44,31 +44,31 @@ static int shape(const struct yoke_op_args *o, struct yoke_op_tensor *out)
 	return 0;
 }
 
-// The elements of a piece.
-static int64_t first_of(const struct yoke_op_args *o, int64_t piece, int64_t pieces)
+// The elements of a chunk.
+static int64_t first_of(const struct yoke_op_args *o, int64_t chunk, int64_t chunks)
 {
 	int64_t n = 1;
 	for (int k = 0; k < o->in[0].rank; k++)
 		n *= o->in[0].dims[k];
-	return n * piece / pieces;
+	return n * chunk / chunks;
 }
 
-static int forward(const struct yoke_op_args *o, int64_t piece, int64_t pieces)
+static int forward(const struct yoke_op_args *o, int64_t chunk, int64_t chunks)
 {
 	const float *a = o->in[0].data, *b = o->in[1].data;
 	float *y = o->out[0].data;
-	const int64_t end = first_of(o, piece + 1, pieces);
-	for (int64_t i = first_of(o, piece, pieces); i < end; i++)
+	const int64_t end = first_of(o, chunk + 1, chunks);
+	for (int64_t i = first_of(o, chunk, chunks); i < end; i++)
 		y[i] = a[i] * b[i] / (1 + expf(-b[i]));
 	return 0;
 }
 
-static int backward(const struct yoke_op_args *o, int64_t piece, int64_t pieces)
+static int backward(const struct yoke_op_args *o, int64_t chunk, int64_t chunks)
 {
 	const float *a = o->in[0].data, *b = o->in[1].data, *g = o->in[2].data;
 	float *da = o->out[0].data, *db = o->out[1].data;
-	const int64_t end = first_of(o, piece + 1, pieces);
-	for (int64_t i = first_of(o, piece, pieces); i < end; i++) {
+	const int64_t end = first_of(o, chunk + 1, chunks);
+	for (int64_t i = first_of(o, chunk, chunks); i < end; i++) {
 		const float s = 1 / (1 + expf(-b[i]));
 		da[i] = g[i] * b[i] * s;
 		db[i] = g[i] * a[i] * s * (1 + b[i] * (1 - s));

@@ -28,9 +28,9 @@ extern "C" {
 
 // ---- profiles ----
 //
-// A table row aggregates pieces of work: kernel launches, copies, planning, waits.  On the CPU,
-// times are measured by the host; on other devices they come from device events between the pieces
-// of each queue, if the device records them: yoke_profile_prepare.
+// A table row aggregates intervals of work: kernel launches, copies, planning, waits.  On the CPU,
+// times are measured by the host; on other devices they come from device events between the
+// intervals of each queue, if the device records them: yoke_profile_prepare.
 
 // Selects the steps to profile, by k = step - skip_first.  A cycle consists of `wait` steps without
 // profiling, `warmup` steps that are profiled and discarded, and `active` steps.  skip_first_wait:
@@ -112,7 +112,7 @@ YOKE_API int yoke_profile_rows(yoke_profile *, int max, struct yoke_profile_row 
 // including the terminating NUL and returns the length without it.  EINVAL lists the columns.
 YOKE_API int64_t yoke_profile_table(yoke_profile *, int rows, const char *column, char *to, size_t cap);
 // Writes the current cycle in Chrome's trace format: a track for each host thread and each device
-// queue; a counter of the pool's bytes; arrows from enqueueing to each piece of work, and from an
+// queue; a counter of the pool's bytes; arrows from enqueueing to each interval of work, and from an
 // upload to its first reader.
 YOKE_API int yoke_profile_trace(yoke_profile *, const char *path);
 
@@ -120,8 +120,8 @@ struct yoke_profile_range {
 	size_t size;
 	const char *name;    // with enclosing ranges: "validate/forward"
 	uint64_t calls;
-	double host, device; // host seconds between push and pop; device seconds of pieces whose
-			     // operations were recorded inside.  A piece recorded in several ranges
+	double host, device; // host seconds between push and pop; device seconds of intervals whose
+			     // operations were recorded inside.  An interval recorded in several ranges
 			     // counts for their common enclosing range
 };
 // The ranges, as in yoke_profile_rows, in the order in which they were first pushed.
@@ -143,7 +143,7 @@ struct yoke_profile_quality {
 	size_t size;
 	double clock_error; // uncertainty in seconds of device times relative to the host's; 0 on
 			    // the CPU
-	uint64_t shifted;   // pieces whose device time was before they were enqueued, and which
+	uint64_t shifted;   // intervals whose device time was before they were enqueued, and which
 			    // were moved there
 	uint64_t dropped;   // events that did not fit the trace
 };

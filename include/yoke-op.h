@@ -7,7 +7,7 @@
 //		out[0] = a->in[0]; // dtype and dims
 //		return 0;
 //	}
-//	static int cpu(const struct yoke_op_args *a, int64_t piece, int64_t pieces) { .. }
+//	static int cpu(const struct yoke_op_args *a, int64_t chunk, int64_t chunks) { .. }
 //	static int gradient(const struct yoke_op_args *a, yoke_tensor *const *in, yoke_tensor *const *out,
 //			    yoke_tensor *const *g, yoke_tensor **to)
 //	{
@@ -84,14 +84,13 @@ struct yoke_op_def {
 	// Records the op as other operations on these operands only; the results must have the
 	// shapes set by `shape`.  Not used for gradients.  Returns 0, or an error.
 	int (*decompose)(const struct yoke_op_args *, yoke_tensor *const *in, yoke_tensor **out);
-	// Computes piece 0 .. pieces - 1 of the results, on any thread, several concurrently.
+	// Computes chunk 0 .. chunks - 1 of the results, on any thread, several concurrently.
 	// Returns 0, or an error.
-	int (*cpu)(const struct yoke_op_args *, int64_t piece, int64_t pieces);
-	const char *text, *entry; // kernel source, and the kernel's name in it Sets the global size
-				  // along each axis and, unless left 0, the work-group size.  The
-				  // global size is rounded up to multiples of the group size, so
-				  // the kernel must check its bounds.  NULL: one work item per
-				  // element of the first result.
+	int (*cpu)(const struct yoke_op_args *, int64_t chunk, int64_t chunks);
+	const char *text, *entry; // kernel source, and the kernel's name in it
+	// Sets the global size along each axis and, unless left 0, the work-group size.  The global
+	// size is rounded up to multiples of the group size, so the kernel must check its bounds.
+	// NULL: one work item per element of the first result.
 	int (*geometry)(const struct yoke_op_args *, uint64_t global[3], uint64_t local[3]);
 	// Records the gradient by each operand, of its shape and dtype, given the gradient by each
 	// result (YOKE_NONE for one that is not floating point).  to[i] = YOKE_NONE: it is 0.

@@ -391,13 +391,13 @@ struct yoke_source {
 	const char *text, *entry; // compiled as is; it may use #include as in kernel_source
 	uint64_t hash;            // of dialect, text and entry: equal if these are equal
 	uint64_t global[3];       // global size, at least 1 along each axis, multiples of local
-	uint64_t local[3];        // work-group size; all 0: the backend chooses HOST: called for
-				  // piece 0 .. pieces - 1, on any thread, several concurrently;
-				  // data: the address of the first
-	// element of each output, then of each input (absent: NULL).  Returns 0, or an error.
-	int (*host)(const void *arg, const struct yoke_op *, void *const *data, int64_t piece, int64_t pieces);
+	uint64_t local[3];        // work-group size; all 0: the backend chooses
+	// HOST: called for chunk 0 .. chunks - 1, on any thread, several concurrently.  data: the
+	// address of the first element of each output, then of each input (absent: NULL).  Returns
+	// 0, or an error.
+	int (*host)(const void *arg, const struct yoke_op *, void *const *data, int64_t chunk, int64_t chunks);
 	const void *arg;
-	int64_t pieces;
+	int64_t chunks;
 	uint32_t strided, reserved; // strided: inputs may have any strides
 };
 

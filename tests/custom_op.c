@@ -44,12 +44,12 @@ static int like_first(const struct yoke_op_args *o, struct yoke_op_tensor *out)
 	return 0;
 }
 
-static int axpb_cpu(const struct yoke_op_args *o, int64_t piece, int64_t pieces)
+static int axpb_cpu(const struct yoke_op_args *o, int64_t chunk, int64_t chunks)
 {
 	const float *x = o->in[0].data, *b = o->in[1].data;
 	float *y = o->out[0].data;
 	const int64_t n = count(&o->out[0]);
-	for (int64_t i = n * piece / pieces; i < n * (piece + 1) / pieces; i++)
+	for (int64_t i = n * chunk / chunks; i < n * (chunk + 1) / chunks; i++)
 		y[i] = (float)o->attr[0].f * x[i] + (b ? b[i] : 0);
 	return 0;
 }
@@ -186,12 +186,12 @@ static void test_values(bool gpu)
 
 // ---- two results; only one of them is used ----
 
-static int two_cpu(const struct yoke_op_args *o, int64_t piece, int64_t pieces)
+static int two_cpu(const struct yoke_op_args *o, int64_t chunk, int64_t chunks)
 {
 	const float *a = o->in[0].data, *c = o->in[1].data;
 	float *sum = o->out[0].data, *product = o->out[1].data;
 	const int64_t n = count(&o->out[0]);
-	for (int64_t i = n * piece / pieces; i < n * (piece + 1) / pieces; i++) {
+	for (int64_t i = n * chunk / chunks; i < n * (chunk + 1) / chunks; i++) {
 		sum[i] = a[i] + c[i];
 		product[i] = a[i] * c[i];
 	}
@@ -279,7 +279,7 @@ static void test_through(void)
 
 // ---- operands as they lie ----
 
-static int turned_cpu(const struct yoke_op_args *o, int64_t piece, int64_t pieces)
+static int turned_cpu(const struct yoke_op_args *o, int64_t chunk, int64_t chunks)
 {
 	const struct yoke_op_tensor *t = &o->in[0];
 	const float *from = t->data;
@@ -287,7 +287,7 @@ static int turned_cpu(const struct yoke_op_args *o, int64_t piece, int64_t piece
 	const int64_t rows = t->dims[0];
 	if (t->strides[0] == 1 && t->strides[1] == 7)
 		*(int *)o->arg = 1; // no copy was made
-	for (int64_t r = rows * piece / pieces; r < rows * (piece + 1) / pieces; r++)
+	for (int64_t r = rows * chunk / chunks; r < rows * (chunk + 1) / chunks; r++)
 		for (int64_t c = 0; c < t->dims[1]; c++)
 			y[r * t->dims[1] + c] = from[r * t->strides[0] + c * t->strides[1]];
 	return 0;
@@ -362,10 +362,10 @@ static int open_ended(const struct yoke_op_args *o, yoke_tensor *const *in, yoke
 	return 0;
 }
 
-static int fails(const struct yoke_op_args *o, int64_t piece, int64_t pieces)
+static int fails(const struct yoke_op_args *o, int64_t chunk, int64_t chunks)
 {
-	(void)o, (void)pieces;
-	return piece == 0 ? YOKE_ERANGE : 0;
+	(void)o, (void)chunks;
+	return chunk == 0 ? YOKE_ERANGE : 0;
 }
 
 static struct yoke_op_def one(const char *name)

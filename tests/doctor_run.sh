@@ -37,7 +37,7 @@ steps()
 # report NAME WALL IDLE TRANSFERS SAVING COMPUTE MISSES
 report()
 {
-	printf '{"step":100,"report":{"wall":%s,"idle":%s,"checkpoints":%s,"devices":{"cpu:0":{"timed":true,"contractions":{"seconds":%s,"pieces":9},"transfers":{"seconds":%s,"pieces":3},"plan":{"seconds":0.1,"pieces":4}}},"plan_misses":%s,"plan_hits":100,"fallbacks":%s},"stage":"report","time":1000011}\n' \
+	printf '{"step":100,"report":{"wall":%s,"idle":%s,"checkpoints":%s,"devices":{"cpu:0":{"timed":true,"contractions":{"seconds":%s,"intervals":9},"transfers":{"seconds":%s,"intervals":3},"plan":{"seconds":0.1,"intervals":4}}},"plan_misses":%s,"plan_hits":100,"fallbacks":%s},"stage":"report","time":1000011}\n' \
 		"$2" "$3" "$5" "$6" "$4" "$7" "${8:-0}" >>"$1/metrics.jsonl"
 }
 

@@ -121,9 +121,9 @@ static void both_to(enum equal what, const char *nodes, int one, int each, bool 
 	size_t n[2];
 	double worst = 0, max = 0;
 	for (int k = 0; k < 2; k++) {
-		char piece[20]; // values are computed in tiles of any size
-		snprintf(piece, sizeof piece, "%d", k ? 1 << 20 : (int)rnd_int(1, 4 * PIXELS * C));
-		yoke_setting_set("fit.piece", piece);
+		char chunk[20]; // values are computed in chunks of any size
+		snprintf(chunk, sizeof chunk, "%d", k ? 1 << 20 : (int)rnd_int(1, 4 * PIXELS * C));
+		yoke_setting_set("fit.chunk", chunk);
 		yoke_pipeline *p = fit(nodes, k ? "each" : "one", weighed, k ? each : one);
 		memset(got[k], 0xff, sizeof got[k]);
 		n[k] = result(p, NULL, got[k]);

@@ -183,7 +183,7 @@ prints 'info --env: from the environment' '^YOKE_REPLAY  *bool  *1  *0  *environ
 "$yoke" info --env | awk 'NR > 1 { print $1 }' >plain.txt
 "$yoke" info --env all | awk 'NR > 1 { print $1 }' >all.txt
 [ -z "$(LC_ALL=C comm -23 plain.txt all.txt)" ] && [ "$(LC_ALL=C comm -13 plain.txt all.txt | tr '\n' ' ')" = \
-	'YOKE_ARENA YOKE_DIST_LINK YOKE_DIST_PRETEND YOKE_DONATE YOKE_FIT_PIECE YOKE_FUSE YOKE_PLAN_CLONES YOKE_PLAN_CSE YOKE_PLAN_HASH YOKE_PLAN_NAMED YOKE_POOL YOKE_TELEMETRY_ROOT ' ]
+	'YOKE_ARENA YOKE_DIST_LINK YOKE_DIST_PRETEND YOKE_DONATE YOKE_FIT_CHUNK YOKE_FUSE YOKE_PLAN_CLONES YOKE_PLAN_CSE YOKE_PLAN_HASH YOKE_PLAN_NAMED YOKE_POOL YOKE_TELEMETRY_ROOT ' ]
 result $? "info --env all adds the settings for debugging: $(LC_ALL=C comm -13 plain.txt all.txt | tr '\n' ' ')"
 refuses 'info all without --env' 2 "'all'" "$yoke" info all
 prints 'info --env: threads' '^YOKE_THREADS  *int ' "$yoke" info --env

@@ -23,7 +23,7 @@ static uint64_t can(const struct yoke_op *op)
 {
 	const struct yoke_source *s = op->source;
 
-	if (!s || s->size < sizeof *s || s->dialect != YOKE_DIALECT_HOST || !s->host || s->pieces < 1 ||
+	if (!s || s->size < sizeof *s || s->dialect != YOKE_DIALECT_HOST || !s->host || s->chunks < 1 ||
 	    op->nout + op->nin > VIEWS)
 		return 0;
 	for (uint32_t i = 0; i < op->nout; i++)
@@ -39,7 +39,7 @@ static void piece(void *arg, int64_t index)
 {
 	struct job *j = arg;
 	const struct yoke_source *s = j->op->source;
-	const int err = s->host(s->arg, j->op, j->data, index, s->pieces);
+	const int err = s->host(s->arg, j->op, j->data, index, s->chunks);
 
 	if (err)
 		atomic_store(&j->err, err);
@@ -54,7 +54,7 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 		const struct yoke_view *v = i < op->nout ? &op->out[i] : &op->in[i - op->nout];
 		j.data[i] = v->kind == YOKE_VIEW_BUFFER ? yk_ptr(v) : NULL;
 	}
-	yk_team_run(op->source->pieces, piece, &j);
+	yk_team_run(op->source->chunks, piece, &j);
 	const int err = atomic_load(&j.err);
 	if (err)
 		return yk_cpu_fail(err < 0 ? err : YOKE_EINVAL, "the application's function returned %d", err);

@@ -214,7 +214,7 @@ static void run(FILE *to, const json_t *r)
 	      { "min_step", "min at step" });
 	fprintf(to, "<h3>Where the time went</h3>\n");
 	TABLE(to, json_object_get(r, "phases"), { "device", "device" }, { "phase", "phase" },
-	      { "seconds", "seconds" }, { "share", "share" }, { "pieces", "intervals" },
+	      { "seconds", "seconds" }, { "share", "share" }, { "intervals", "intervals" },
 	      { "bytes", "bytes" }, { "bytes_per_s", "bytes/s" }, { "flops", "FLOP" },
 	      { "flops_per_s", "FLOP/s" });
 	fprintf(to, "<h3>Maximum speedup if a phase took no time (Amdahl)</h3>\n");

@@ -6,7 +6,7 @@
 //     runs: [ { name, folder, state, how, error, host, device, driver, version, started, seconds,
 //               step, steps, parameters, foreign_lines, settings {}, config {},
 //               numbers: [ { stage, name, count, first, last, least, greatest, min_step } ],
-//               phases: [ { device, phase, seconds, share, pieces, bytes, flops, bytes_per_s,
+//               phases: [ { device, phase, seconds, share, intervals, bytes, flops, bytes_per_s,
 //                           flops_per_s } ],
 //               bounds: [ { phase, at_best } ], counts {},
 //               kernels: [ { op, implementation, device, scope, calls, seconds, share, bytes,

@@ -15,7 +15,7 @@
 #include "base/hash.h"
 #include "base/sized.h"
 
-enum { LIMIT = 1024, TEXT = 1 << 20, CPU_WORK = 1 << 12, CPU_PIECES = 256 };
+enum { LIMIT = 1024, TEXT = 1 << 20, CPU_WORK = 1 << 12, CPU_CHUNKS = 256 };
 
 static struct yk_custom *_Atomic own[LIMIT]; // never freed
 static atomic_int owns;
@@ -230,7 +230,7 @@ int yk_custom_source(const struct yk_custom *o, struct yoke_op *op, struct yk_de
 		to->hash = o->hash[0];
 		to->host = run_chunk;
 		to->arg = o;
-		to->pieces = n < 1 ? 1 : n < CPU_PIECES ? n : CPU_PIECES;
+		to->chunks = n < 1 ? 1 : n < CPU_CHUNKS ? n : CPU_CHUNKS;
 		to->strided = (o->def.flags & YOKE_STRIDED) != 0;
 		if (yk_device_can(d, op))
 			return 0;

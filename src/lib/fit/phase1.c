@@ -22,8 +22,8 @@
 
 YK_PARAM(save_setting, "fit.save", YK_INT, "10", "seconds between checkpoints of the statistics of a pass over a stream", .min = 0,
 	 .max = 1000000);
-YK_PARAM(chunk_setting, "fit.piece", YK_INT, "1048576", "numbers of a batch for which nodes' "
-	"values are computed at a time, on the CPU",
+YK_PARAM(chunk_setting, "fit.chunk", YK_INT, "1048576", "the number of elements of a batch "
+	"for which values of nodes are computed at a time on the CPU",
 	 .min = 1, .max = INT32_MAX, .debug = true);
 
 struct phase {
@@ -149,7 +149,7 @@ static int add_chunks(struct phase *f, const struct pass *pass, yoke_tensor *x, 
 	int err = kept && (kept_w || weight == YOKE_NONE) ? 0 : yk_error_last();
 	for (int64_t from = 0; from < rows && !err; from += each) {
 		const int64_t n = rows - from < each ? rows - from : each, dims[2] = { n, c };
-		yoke_scope *s = yoke_scope_begin("piece");
+		yoke_scope *s = yoke_scope_begin("chunk");
 		err = add_batch(f, pass, yoke_wrap(yoke_f32, 2, dims, (float *)at + from * c, NULL, NULL),
 				w ? yoke_wrap(yoke_f32, 1, dims, (float *)w + from, NULL, NULL) : YOKE_NONE, NULL);
 		yoke_scope_end(s);

@@ -214,7 +214,7 @@ json_t *yk_report_json(const struct yk_report *r)
 		for (int k = 0; k < YK_BUSY_KINDS && d; k++) {
 			const struct yk_busy_sum *s = &r->sum[lane][k];
 			json_t *sum = json_pack("{s:f, s:I, s:I, s:f}", "seconds",
-						seconds(r, lane, k), "pieces",
+						seconds(r, lane, k), "intervals",
 						(json_int_t)s->count, "bytes",
 						(json_int_t)s->bytes, "flops", s->flops);
 			bad |= json_object_set_new(d, kinds[k].key, sum);
