@@ -39,7 +39,7 @@ void yk_run_record_device(struct yk_run *r, const char *why)
 {
 	const struct yk_device *d = yk_current()->device;
 	yk_runs_event(r->record, r->logged > 0 ? r->logged : 0, "device lost", why);
-	yk_runs_cut(r->record, r->trainer->replica.step); // remove lines of steps that will be repeated
+	yk_runs_truncate(r->record, r->trainer->replica.step); // remove lines of steps that will be repeated
 	yk_runs_set(r->record, "device", json_string(d->id));
 	yk_runs_set(r->record, "driver", json_string(d->info.driver));
 	yk_runs_event(r->record, r->trainer->replica.step, "goes on", d->id);

@@ -98,7 +98,7 @@ static bool find_holes(struct yk_pool *p, const struct window *w, struct yk_queu
 		good = to != NULL;
 		if (!good)
 			break;
-		yk_pool_cut(p, to, c->block.bytes);
+		yk_pool_split(p, to, c->block.bytes);
 		m->move[m->n++] = (struct move){ c, to };
 	}
 	c = w->first; // chunks were split outside the window, so it is unchanged

@@ -201,7 +201,7 @@ struct yk_chunk *yk_pool_give(struct yk_pool *p, struct yk_chunk *c)
 	return c;
 }
 
-void yk_pool_cut(struct yk_pool *p, struct yk_chunk *c, uint64_t bytes)
+void yk_pool_split(struct yk_pool *p, struct yk_chunk *c, uint64_t bytes)
 {
 	if (c->block.bytes == bytes)
 		return;
@@ -565,7 +565,7 @@ static int alloc(struct yk_pool *p, uint64_t bytes, struct yk_queue *q, struct y
 			yk_pool_failed(p);
 		return code;
 	}
-	yk_pool_cut(p, c, size);
+	yk_pool_split(p, c, size);
 	c->block.owner = NULL;
 	c->block.group = m.group;
 	yk_pool_count_alloc(p, c);

@@ -55,7 +55,7 @@ void yk_pool_hide(struct yk_pool *, struct yk_chunk *);
 // Frees a chunk that is in no tree and merges it with free neighbours; returns the merged chunk.
 struct yk_chunk *yk_pool_give(struct yk_pool *, struct yk_chunk *);
 // Splits a chunk that is in no tree; the remainder becomes free, with the same stamps.
-void yk_pool_cut(struct yk_pool *, struct yk_chunk *, uint64_t bytes);
+void yk_pool_split(struct yk_pool *, struct yk_chunk *, uint64_t bytes);
 // A free chunk of at least so many bytes, removed from its tree.  brief: for one launch.  `all`:
 // fall back to other classes.
 struct yk_chunk *yk_pool_lookup(struct yk_pool *, uint64_t bytes, const struct yk_queue *, bool brief, bool all);

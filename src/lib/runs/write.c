@@ -190,7 +190,7 @@ static void cut(yoke_run *r, int64_t step)
 		lose(&r->metrics.lost, "metrics.jsonl", aside);
 }
 
-void yk_runs_cut(yoke_run *r, int64_t step)
+void yk_runs_truncate(yoke_run *r, int64_t step)
 {
 	pthread_mutex_lock(&r->mutex);
 	bool lost = r->metrics.lost;
@@ -294,7 +294,7 @@ yoke_run *yk_runs_open(const char *folder, const struct yk_runs_options *o)
 		return NULL;
 	}
 	lines_open(&r->events, folder, "events.jsonl");
-	yk_runs_cut(r, o->step);
+	yk_runs_truncate(r, o->step);
 	char *about = about_path(r);
 	if (about)
 		yk_file_sweep(about); // temporary files of killed runs

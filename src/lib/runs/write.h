@@ -30,6 +30,6 @@ void yk_runs_event(yoke_run *, int64_t step, const char *event, const char *text
 // Sets a member of run.json and rewrites the file; takes ownership of the value.
 void yk_runs_set(yoke_run *, const char *key, json_t *value);
 // Removes the lines of metrics.jsonl after `step`, because these steps are run again.
-void yk_runs_cut(yoke_run *, int64_t step);
+void yk_runs_truncate(yoke_run *, int64_t step);
 
 #endif

@@ -34,7 +34,7 @@ static bool fits(const struct yk_added_token *t, const char *s, const char *end,
 	       (to == end || !is_word(yk_char_next(&after)));
 }
 
-int yk_added_cut(const struct yk_added *a, const struct yk_trie *trie, const char *s, size_t n,
+int yk_added_split(const struct yk_added *a, const struct yk_trie *trie, const char *s, size_t n,
 		 const struct yk_special_rule *rule,
 		 int (*fn)(void *, const char *, size_t, int32_t), void *arg)
 {

@@ -33,7 +33,7 @@ struct yk_special_rule {
 
 // Calls fn for each interval of the text, in order; id < 0: no token.  Stops at a nonzero result of fn,
 // which is returned.
-int yk_added_cut(const struct yk_added *, const struct yk_trie *, const char *s, size_t n,
+int yk_added_split(const struct yk_added *, const struct yk_trie *, const char *s, size_t n,
 		 const struct yk_special_rule *, int (*fn)(void *arg, const char *s, size_t n, int32_t id),
 		 void *arg);
 // Is there a special token in the text?

@@ -156,7 +156,7 @@ static int segment(void *arg, const char *s, size_t n, int32_t id)
 	struct yoke_text_span *plain;
 	int e = rule_of(x, (size_t)(s - x->text), n, &rule, &plain);
 	if (e == 0)
-		e = yk_added_cut(&x->t->added, &x->t->added.normalized, normal->s, normal->n, &rule,
+		e = yk_added_split(&x->t->added, &x->t->added.normalized, normal->s, normal->n, &rule,
 				 words, x);
 	free(plain);
 	return e;
@@ -185,7 +185,7 @@ static int encode(const yoke_tokenizer *t, const char *text, size_t bytes, unsig
 				      .text = text,
 				      .segments = segments,
 				      .rule = { flags & YOKE_TOKENIZER_PARSE, plain, n } };
-		e = yk_added_cut(&t->added, &t->added.raw, text, bytes, &x.rule, segment, &x);
+		e = yk_added_split(&t->added, &t->added.raw, text, bytes, &x.rule, segment, &x);
 	}
 	for (size_t i = 0; e == 0 && add && i < t->after.n; i++)
 		yk_ids_add(ids, t->after.id[i]);
