@@ -71,7 +71,7 @@ void yk_cpu_promoted(uint64_t rows); // see struct yoke_host
 // Runs fn(arg, chunk) for chunks 0..n-1 on the team and the calling thread; returns when all are
 // done. Chunks may run in any order on any thread. A call from inside a chunk runs its chunks
 // serially in place.
-void yk_team_run(int64_t n, void (*fn)(void *arg, int64_t piece), void *arg);
+void yk_team_run(int64_t n, void (*fn)(void *arg, int64_t item), void *arg);
 int yk_team_size(void);           // number of threads, including the caller
 const char *yk_team_bound(void);  // what limited that number: "affinity", "cgroup quota", ...
 // Returns scratch memory of the calling thread (worker or caller), at least `bytes` bytes, aligned

@@ -36,7 +36,7 @@ static int64_t factor(double *a, int64_t n)
 	return 0;
 }
 
-static void factor_piece(void *arg, int64_t index)
+static void factor_item(void *arg, int64_t index)
 {
 	struct factor *f = arg;
 	const int64_t n = f->n;
@@ -74,7 +74,7 @@ static int run_factor(const struct yoke_op *op, uint32_t impl, void *prepared)
 	atomic_init(&f.err, 0);
 	if (!f.n || !count)
 		return 0;
-	yk_team_run(count, factor_piece, &f);
+	yk_team_run(count, factor_item, &f);
 	const int64_t bad = atomic_load(&f.bad);
 	if (atomic_load(&f.err) == YOKE_ENOMEM)
 		return yk_cpu_fail(YOKE_ENOMEM, "cholesky: no memory for %lld rows", (long long)f.n);
@@ -121,7 +121,7 @@ static void solve_panel(const struct solve *s, const struct matrix *t, double *x
 	}
 }
 
-static void solve_piece(void *arg, int64_t index)
+static void solve_item(void *arg, int64_t index)
 {
 	struct solve *s = arg;
 	const struct yoke_op *op = s->op;
@@ -160,7 +160,7 @@ static int run_solve(const struct yoke_op *op, uint32_t impl, void *prepared)
 	atomic_init(&s.no_memory, false);
 	if (!s.n || !s.k || !matrices(b, 2))
 		return 0;
-	yk_team_run(matrices(b, 2) * s.panels, solve_piece, &s);
+	yk_team_run(matrices(b, 2) * s.panels, solve_item, &s);
 	if (atomic_load(&s.no_memory))
 		return yk_cpu_fail(YOKE_ENOMEM, "solve_triangular: no memory for %lld rows", (long long)s.n);
 	return 0;

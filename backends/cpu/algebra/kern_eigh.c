@@ -441,7 +441,7 @@ static void one(struct job *j, int64_t index)
 	}
 }
 
-static void piece(void *arg, int64_t index)
+static void item(void *arg, int64_t index)
 {
 	one(arg, index);
 }
@@ -468,7 +468,7 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 	if (!n || !count)
 		return 0;
 	if (count >= MANY) {
-		yk_team_run(count, piece, &j);
+		yk_team_run(count, item, &j);
 		return atomic_load(&j.err);
 	}
 	j.memory = yk_ptr(&op->workspace);

@@ -181,13 +181,13 @@ static struct running attend(const struct attention *a, const struct tile *x, co
 	return r;
 }
 
-static void forward(void *arg, int64_t piece)
+static void forward(void *arg, int64_t item)
 {
 	struct job *job = arg;
 	const struct attention *a = &job->a;
 	// causal: the last tile of a head sees most keys, so it starts first
-	const int64_t t = (job->tiles - 1 - piece % job->tiles) * TILE,
-		      bh = piece / job->tiles;
+	const int64_t t = (job->tiles - 1 - item % job->tiles) * TILE,
+		      bh = item / job->tiles;
 	const struct tile x = tile_of(a, bh / a->H, bh % a->H, t);
 
 	const int64_t room = room_of(a);
@@ -309,7 +309,7 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 	job.a.lse = yk_ptr(&op->out[1]);
 	if (impl == ROWS_IMPL)
 		return ISA(yk_attention_rows)(op, &job.a);
-	job.tiles = pieces_of(job.a.T, TILE);
+	job.tiles = items_of(job.a.T, TILE);
 	yk_team_run(job.a.B * job.a.H * job.tiles, forward, &job);
 	if (job.no_memory)
 		return yk_cpu_fail(YOKE_ENOMEM, "attention: no memory for a tile");

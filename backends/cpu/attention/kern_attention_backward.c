@@ -196,11 +196,11 @@ static void tile_backward(const struct attention *a, const struct tile *x, int64
 }
 
 // Computes dk and dv of a chunk of keys of one head of k and v; also dq if there is only one chunk.
-static void backward_keys(void *arg, int64_t piece)
+static void backward_keys(void *arg, int64_t item)
 {
 	struct job *job = arg;
 	const struct attention *a = &job->a;
-	const int64_t from = piece % job->chunks * ONE_PASS, bg = piece / job->chunks;
+	const int64_t from = item % job->chunks * ONE_PASS, bg = item / job->chunks;
 	const int64_t to = from + ONE_PASS < a->S ? from + ONE_PASS : a->S;
 	const int64_t b = bg / a->G, g = bg % a->G;
 	struct scratch s;
@@ -222,12 +222,12 @@ static void backward_keys(void *arg, int64_t piece)
 	}
 }
 
-static void backward_queries(void *arg, int64_t piece)
+static void backward_queries(void *arg, int64_t item)
 {
 	struct job *job = arg;
 	const struct attention *a = &job->a;
-	const int64_t t = (job->tiles - 1 - piece % job->tiles) * TILE,
-		      bh = piece / job->tiles;
+	const int64_t t = (job->tiles - 1 - item % job->tiles) * TILE,
+		      bh = item / job->tiles;
 	const struct tile x = tile_of(a, bh / a->H, bh % a->H, t);
 	struct scratch s;
 	if (scratch_init(&s, a, 0))
@@ -259,9 +259,9 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 	a->dk = heads_of(&op->out[1]);
 	a->dv = heads_of(&op->out[2]);
 	a->converted |= a->o.load || a->g.load || a->dq.store;
-	job.tiles = pieces_of(a->T, TILE);
+	job.tiles = items_of(a->T, TILE);
 	// one chunk even without keys, which sets dq to 0
-	job.chunks = a->S > ONE_PASS ? pieces_of(a->S, ONE_PASS) : 1;
+	job.chunks = a->S > ONE_PASS ? items_of(a->S, ONE_PASS) : 1;
 	yk_team_run(a->B * a->G * job.chunks, backward_keys, &job);
 	if (job.chunks > 1)
 		yk_team_run(a->B * a->H * job.tiles, backward_queries, &job);

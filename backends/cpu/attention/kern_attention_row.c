@@ -14,7 +14,7 @@
 
 enum {
 	PART = 512,  // keys per work item
-	PIECES = 16, // enough work items
+	MIN_ITEMS = 16, // enough work items
 	WIDE = 4     // vectors of head elements summed at a time
 };
 
@@ -184,12 +184,12 @@ static void query_part(struct job *job, int64_t b, int64_t h, int64_t t, int64_t
 	memcpy(to + 2, out, (size_t)a->D * sizeof *out);
 }
 
-static void forward(void *arg, int64_t piece)
+static void forward(void *arg, int64_t item)
 {
 	struct job *job = arg;
 	const struct attention *a = &job->a;
-	const int64_t part = piece % job->parts, t = piece / job->parts % a->T;
-	const int64_t first = piece / job->parts / a->T * job->heads; // counted over all b and h
+	const int64_t part = item % job->parts, t = item / job->parts % a->T;
+	const int64_t first = item / job->parts / a->T * job->heads; // counted over all b and h
 	for (int64_t i = first; i < first + job->heads; i++)
 		query_part(job, i / a->H, i % a->H, t, part);
 }
@@ -216,7 +216,7 @@ static void join(void *arg, int64_t row)
 uint64_t ISA(yk_attention_rows_space)(const struct yoke_op *op)
 {
 	const struct yoke_view *q = &op->in[0];
-	const int64_t parts = pieces_of(op->in[1].dims[1], PART);
+	const int64_t parts = items_of(op->in[1].dims[1], PART);
 	if (parts <= 1)
 		return 0;
 	return (uint64_t)(q->dims[0] * q->dims[1] * q->dims[2] * parts) *
@@ -225,9 +225,9 @@ uint64_t ISA(yk_attention_rows_space)(const struct yoke_op *op)
 
 int ISA(yk_attention_rows)(const struct yoke_op *op, const struct attention *a)
 {
-	const int64_t rows = a->B * a->H * a->T, parts = pieces_of(a->S, PART);
+	const int64_t rows = a->B * a->H * a->T, parts = items_of(a->S, PART);
 	struct job job = { .a = *a, .parts = parts > 1 ? parts : 1, .heads = 1 };
-	if (a->B * a->G * a->T * job.parts >= PIECES)
+	if (a->B * a->G * a->T * job.parts >= MIN_ITEMS)
 		job.heads = a->group ? a->group : 1;
 	if (parts > 1)
 		job.part = yk_ptr(&op->workspace);

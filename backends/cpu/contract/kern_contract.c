@@ -137,16 +137,16 @@ static uint64_t can(const struct yoke_op *op)
 }
 
 struct routine {
-	uint64_t (*cut)(struct yk_gemm *);
+	uint64_t (*blocking)(struct yk_gemm *);
 	int (*run)(const struct yk_gemm *);
 };
 
 static const struct routine *routine(const struct yk_gemm *g)
 {
-	static const struct routine f32 = { ISA(yk_gemm_f32_cut), ISA(yk_gemm_f32) };
-	static const struct routine f64 = { ISA(yk_gemm_f64_cut), ISA(yk_gemm_f64) };
+	static const struct routine f32 = { ISA(yk_gemm_f32_block), ISA(yk_gemm_f32) };
+	static const struct routine f64 = { ISA(yk_gemm_f64_block), ISA(yk_gemm_f64) };
 #ifdef YK_LEVEL
-	static const struct routine bf16 = { LEVEL(yk_gemm_bf16_cut), LEVEL(yk_gemm_bf16) };
+	static const struct routine bf16 = { LEVEL(yk_gemm_bf16_block), LEVEL(yk_gemm_bf16) };
 
 	if (g->dtype == yoke_bf16 && (g->by_row || g->m > SKINNY))
 		return &bf16;
@@ -160,19 +160,19 @@ static bool is_empty(const struct yk_gemm *g)
 }
 
 // Orients the contraction and chooses the blocking of our routine; returns the workspace in bytes.
-static uint64_t cut(struct yk_gemm *g, uint32_t impl)
+static uint64_t blocking(struct yk_gemm *g, uint32_t impl)
 {
 	if (impl != YK_GEMM_OWN || is_integer(g->dtype) || is_empty(g) || !g->k)
 		return 0;
 	orient(g);
-	return routine(g)->cut(g);
+	return routine(g)->blocking(g);
 }
 
 static uint64_t workspace(const struct yoke_op *op, uint32_t impl)
 {
 	struct yk_gemm g;
 
-	return normal_form(&g, op) ? cut(&g, impl) : 0;
+	return normal_form(&g, op) ? blocking(&g, impl) : 0;
 }
 
 struct prepared {
@@ -192,7 +192,7 @@ static void *prepare(const struct yoke_op *op, uint32_t impl)
 		ISA(yk_epilogue_init)(&p->map, p->memory, op);
 		p->g.map = &p->map;
 	}
-	cut(&p->g, impl);
+	blocking(&p->g, impl);
 	return p;
 }
 

@@ -11,7 +11,7 @@
 struct yk_epilogue;
 
 // Blocking of a contraction, see kern_contract_gemm.h.
-struct yk_cut {
+struct yk_blocking {
 	int mode;           // enum mode there
 	int64_t mb, nb, kc; // a work item's block of c; the length of its panels along k
 	int64_t ns, ks;     // SHARED: columns and depth of b packed at a time
@@ -45,7 +45,7 @@ struct yk_gemm {
 	size_t esize, csize; // bytes per element of each
 	bool by_row;         // each element is summed in one order, whatever m and batches are
 	bool swapped; // a is the op's second operand, b its first
-	struct yk_cut cut;
+	struct yk_blocking blocking;
 	const char *a, *b; // these four are set for each run
 	char *c, *workspace;
 	// With an epilogue, c is not stored: its strides describe a row-major result, and the map's
@@ -111,11 +111,11 @@ void ISA(yk_epilogue_begin)(const struct yk_epilogue *, void *memory);
 void ISA(yk_epilogue_run)(const struct yk_epilogue *, void *memory, void *tile,
 			  int64_t ld, int64_t first, int64_t rows, int64_t cols);
 
-// The packed kernels: f32 (also f16 and bf16, converted) and f64. *_cut chooses the blocking of a
+// The packed kernels: f32 (also f16 and bf16, converted) and f64. *_block chooses the blocking of a
 // contraction with elements and returns the workspace in bytes.
-uint64_t ISA(yk_gemm_f32_cut)(struct yk_gemm *);
+uint64_t ISA(yk_gemm_f32_block)(struct yk_gemm *);
 int ISA(yk_gemm_f32)(const struct yk_gemm *);
-uint64_t ISA(yk_gemm_f64_cut)(struct yk_gemm *);
+uint64_t ISA(yk_gemm_f64_block)(struct yk_gemm *);
 int ISA(yk_gemm_f64)(const struct yk_gemm *);
 // Their innermost loop on operands in place, whose rows are contiguous: c (rows, n) = or (add) +=
 // sum over l < k of a[l * lda + i] * b[l * ldb + j]. rows <= yk_gemm_f32_rows; n is a multiple of
@@ -130,7 +130,7 @@ void ISA(yk_gemm_f64_across)(int rows, int64_t n, int64_t k, const double *a, in
 int ISA(yk_gemm_int)(const struct yk_gemm *);
 #ifdef YK_LEVEL
 // bf16 with bf16 instructions.
-uint64_t LEVEL(yk_gemm_bf16_cut)(struct yk_gemm *);
+uint64_t LEVEL(yk_gemm_bf16_block)(struct yk_gemm *);
 int LEVEL(yk_gemm_bf16)(const struct yk_gemm *);
 #endif
 #endif

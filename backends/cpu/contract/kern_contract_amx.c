@@ -12,7 +12,7 @@
 #include "kern_contract.h"
 
 #define ENTRY_RUN LEVEL(yk_gemm_bf16)
-#define ENTRY_CUT LEVEL(yk_gemm_bf16_cut)
+#define ENTRY_CUT LEVEL(yk_gemm_bf16_block)
 
 enum { SIDE = 16, DEEP = 2 * SIDE, TILE = SIDE * SIDE }; // DEEP: steps of k; TILE: pairs per tile
 

@@ -12,7 +12,7 @@
 #include "kern_contract.h"
 
 #define ENTRY_RUN LEVEL(yk_gemm_bf16)
-#define ENTRY_CUT LEVEL(yk_gemm_bf16_cut)
+#define ENTRY_CUT LEVEL(yk_gemm_bf16_block)
 
 // As in kern_contract_f32.c, the sums of a tile fill the registers.
 #define VL 16

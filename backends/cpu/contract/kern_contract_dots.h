@@ -102,7 +102,7 @@ static void dots_wide(int64_t m, int64_t n, int64_t k, const uint16_t *a,
 				_mm512_load_ps(sums + (i * DOT_WIDE + j) * VL));
 }
 
-static void cut_dots(const struct yk_gemm *g, struct yk_cut *c)
+static void block_dots(const struct yk_gemm *g, struct yk_blocking *c)
 {
 	int64_t unit = DOT_WIDE, cols = ceil_div(2 * SMALL, g->m * g->k);
 
@@ -130,11 +130,11 @@ static void pack_rows(uint16_t *to, const struct yk_gemm *g, const char *a)
 		}
 }
 
-static void dots_piece(void *arg, int64_t piece)
+static void dots_item(void *arg, int64_t item)
 {
 	struct job *job = arg;
 	const struct yk_gemm *g = job->g;
-	struct place p = place_of(job, piece);
+	struct work p = work_of(job, item);
 	int64_t a_size = ceil_div(g->k, DOT_K) * g->m * DOT_K / 2; // in units of T
 	struct room r;
 	T *c;

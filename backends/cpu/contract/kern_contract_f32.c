@@ -17,7 +17,7 @@
 #define T float
 #define HALVES
 #define ENTRY_RUN ISA(yk_gemm_f32)
-#define ENTRY_CUT ISA(yk_gemm_f32_cut)
+#define ENTRY_CUT ISA(yk_gemm_f32_block)
 #define ENTRY_ROWS ISA(yk_gemm_f32_rows)
 #define ENTRY_ACROSS ISA(yk_gemm_f32_across)
 

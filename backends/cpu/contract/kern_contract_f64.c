@@ -15,7 +15,7 @@
 
 #define T double
 #define ENTRY_RUN ISA(yk_gemm_f64)
-#define ENTRY_CUT ISA(yk_gemm_f64_cut)
+#define ENTRY_CUT ISA(yk_gemm_f64_block)
 #define ENTRY_ROWS ISA(yk_gemm_f64_rows)
 #define ENTRY_ACROSS ISA(yk_gemm_f64_across)
 

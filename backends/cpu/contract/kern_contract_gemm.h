@@ -1,12 +1,11 @@
-// SPDX-License-Identifier: Apache-2.0
-// Blocking of a contraction and the work of one work item, for one element type T.
-// The scheme is that of Goto and van de Geijn 2008 (ACM TOMS 34:3) with a and b exchanged to suit
-// row-major results: a panel of a stays in L1, panels of b stream from L2. All block sizes follow
-// from the shape; no sum over k is divided among threads.
-// LOCAL, SHARED and COPYING sum an element in the same order, whose panels depend on k alone; so do
-// strips that are as long as panels. DOTS_IN_PLACE has a different order.
+// SPDX-License-Identifier: Apache-2.0 Blocking of a contraction and the work of one work item, for
+// one element type T. The scheme is that of Goto and van de Geijn 2008 (ACM TOMS 34:3) with a and b
+// exchanged to suit row-major results: a panel of a stays in L1, panels of b stream from L2. All
+// block sizes follow from the shape; no sum over k is divided among threads. LOCAL, SHARED and
+// COPYING sum an element in the same order, because their panels depend on k alone; so does
+// STRIPS_IN_PLACE if its strips are as long as panels. DOTS_IN_PLACE has a different order.
 // Included last by kern_contract_f32.c and similar files. KC is the length of a panel. Packed
-// panels consist of P, DEPTH(k) of them along k: T itself, or pairs of bf16 (PAIRS).
+// panels consist of elements P, DEPTH(k) of them along k: T itself, or pairs of bf16 (PAIRS).
 
 #if !defined PAIRS || defined PAIR_DOTS
 #define IN_PLACE // few rows of a times b in place
@@ -65,17 +64,17 @@ static double bytes_of_b(const struct yk_gemm *g)
 }
 #endif
 
-static int64_t pieces(const struct yk_gemm *g, const struct yk_cut *c)
+static int64_t items(const struct yk_gemm *g, const struct yk_blocking *c)
 {
 	return ceil_div(g->m, c->mb) * ceil_div(g->n, c->nb);
 }
 
-static bool worth_cutting(const struct yk_gemm *g, const struct yk_cut *c)
+static bool worth_dividing(const struct yk_gemm *g, const struct yk_blocking *c)
 {
 	return products(c->mb, c->nb, g->k) >= 2. * SMALL;
 }
 
-static void halve(const struct yk_gemm *g, struct yk_cut *c, bool rows)
+static void halve(const struct yk_gemm *g, struct yk_blocking *c, bool rows)
 {
 	if (rows)
 		c->mb = even(g->m, c->mb > 2 * MR ? c->mb / 2 : MR, MR);
@@ -147,7 +146,7 @@ static int64_t strip_cols(const struct yk_gemm *g)
 #endif
 }
 
-static void cut_in_place(const struct yk_gemm *g, struct yk_cut *c)
+static void block_in_place(const struct yk_gemm *g, struct yk_blocking *c)
 {
 	int64_t unit, cols = ceil_div(2 * SMALL, g->m * g->k);
 
@@ -164,28 +163,28 @@ static void cut_in_place(const struct yk_gemm *g, struct yk_cut *c)
 }
 #endif
 
-static void cut_local(const struct yk_gemm *g, struct yk_cut *c)
+static void block_local(const struct yk_gemm *g, struct yk_blocking *c)
 {
 	int64_t m_min = 4 * MR, n_min = 2 * NR;
 
 	c->mb = even(g->m, 16 * MR, MR);
 	c->nb = even(g->n, L2_COLS, NR);
-	while (g->batches * pieces(g, c) < MANY && worth_cutting(g, c) &&
+	while (g->batches * items(g, c) < MANY && worth_dividing(g, c) &&
 	       (c->nb > n_min || c->mb > m_min))
 		halve(g, c, c->nb <= n_min || (c->mb > c->nb && c->mb > m_min));
 }
 
-static void cut_shared(const struct yk_gemm *g, struct yk_cut *c)
+static void block_shared(const struct yk_gemm *g, struct yk_blocking *c)
 {
 	int64_t panels;
 
 	c->mb = even(g->m, 8 * MR, MR);
 	c->nb = even(g->n, 2 * L2_COLS, NR);
-	while (pieces(g, c) < MANY && c->mb > 4 * MR && worth_cutting(g, c))
+	while (items(g, c) < MANY && c->mb > 4 * MR && worth_dividing(g, c))
 		halve(g, c, true);
-	while (pieces(g, c) < MANY / 2 && c->nb > L2_COLS / 2 && worth_cutting(g, c))
+	while (items(g, c) < MANY / 2 && c->nb > L2_COLS / 2 && worth_dividing(g, c))
 		halve(g, c, false);
-	while (pieces(g, c) < MANY / 2 && c->mb > MR && worth_cutting(g, c))
+	while (items(g, c) < MANY / 2 && c->mb > MR && worth_dividing(g, c))
 		halve(g, c, true);
 	// All of k if the result cannot hold partial sums, otherwise what fits.
 	if (sums_in_c(g)) {
@@ -206,16 +205,16 @@ static void cut_shared(const struct yk_gemm *g, struct yk_cut *c)
 }
 
 #ifndef PAIRS
-static void cut_copying(const struct yk_gemm *g, struct yk_cut *c)
+static void block_copying(const struct yk_gemm *g, struct yk_blocking *c)
 {
 	c->mb = g->m;
 	c->nb = min(4 * NR, ceil_div(g->n, NR) * NR);
 	// few columns: each thread gets a block of a
-	while (g->win && !g->win->along && pieces(g, c) < MANY / 2 && c->mb > 16 * MR)
+	while (g->win && !g->win->along && items(g, c) < MANY / 2 && c->mb > 16 * MR)
 		halve(g, c, true);
-	while (pieces(g, c) < MANY / 2 && c->nb > NR)
+	while (items(g, c) < MANY / 2 && c->nb > NR)
 		halve(g, c, false);
-	while (pieces(g, c) < MANY / 4 && c->mb > 4 * MR)
+	while (items(g, c) < MANY / 4 && c->mb > 4 * MR)
 		halve(g, c, true);
 	c->ns = 0;
 	c->ks = g->k;
@@ -224,52 +223,52 @@ static void cut_copying(const struct yk_gemm *g, struct yk_cut *c)
 #endif
 
 // Elements of packed b; packed a follows it.
-static int64_t packed_b(const struct yk_cut *c)
+static int64_t packed_b(const struct yk_blocking *c)
 {
 	return ceil_div(c->ns, NR) * NR * DEPTH(c->ks);
 }
 
-static int64_t packed_a(const struct yk_gemm *g, const struct yk_cut *c)
+static int64_t packed_a(const struct yk_gemm *g, const struct yk_blocking *c)
 {
 	return c->share_a ? ceil_div(g->m, MR) * MR * DEPTH(c->ks) : 0;
 }
 
 #ifdef PAIR_DOTS
-static void cut_dots(const struct yk_gemm *g, struct yk_cut *c);
+static void block_dots(const struct yk_gemm *g, struct yk_blocking *c);
 #endif
 
-static struct yk_cut cut(const struct yk_gemm *g)
+static struct yk_blocking blocking(const struct yk_gemm *g)
 {
-	struct yk_cut c = { .kc = even(g->k, KC, K_UNIT) };
+	struct yk_blocking c = { .kc = even(g->k, KC, K_UNIT) };
 
 #ifndef PAIRS
 	if (g->bk == 1 && !g->by_row &&
 	    (native(g) ? dots_serve(g) : g->m <= HALF_ROWS)) {
 		c.mode = DOTS_IN_PLACE;
-		cut_in_place(g, &c);
+		block_in_place(g, &c);
 	} else if (g->bn == 1 && strips_serve(g)) {
 		c.mode = STRIPS_IN_PLACE;
-		cut_in_place(g, &c);
+		block_in_place(g, &c);
 	} else if (g->batches == 1 && (g->win ? windows_serve(g) : copying_serves(g))) {
 		c.mode = COPYING;
-		cut_copying(g, &c);
+		block_copying(g, &c);
 	} else
 #elif defined PAIR_DOTS
 	if (g->bk == 1 && !g->by_row && dots_serve(g)) {
 		c.mode = DOTS_IN_PLACE;
-		cut_dots(g, &c);
+		block_dots(g, &c);
 	} else if (g->bn == 1 && g->m <= 3 * MR) {
 		c.mode = STRIPS_IN_PLACE;
-		cut_in_place(g, &c);
+		block_in_place(g, &c);
 	} else
 #endif
 		if (g->batches >= 8 || g->m <= 4 * MR ||
 		    products(g->m, g->n, g->k) < 8. * SMALL) {
 		c.mode = LOCAL;
-		cut_local(g, &c);
+		block_local(g, &c);
 	} else {
 		c.mode = SHARED;
-		cut_shared(g, &c);
+		block_shared(g, &c);
 	}
 	return c;
 }
@@ -278,7 +277,7 @@ static struct yk_cut cut(const struct yk_gemm *g)
 
 struct job {
 	const struct yk_gemm *g;
-	int64_t n_pieces;       // work items along n
+	int64_t n_items;       // work items along n
 	int64_t j0, k0, ns, ks; // SHARED: the block of b being processed
 	const char *a, *b;      // SHARED: matrices of the current batch entry
 	int64_t c;              // SHARED: first element of the result in this batch entry
@@ -314,7 +313,7 @@ static bool room(struct job *job, int64_t elements, struct room *r)
 	return true;
 }
 
-struct place { // operands and result of a work item
+struct work { // operands and result of a work item
 	int64_t batch, i, j, m, n;
 	const char *a, *b;
 	int64_t c; // first element of the result
@@ -325,19 +324,19 @@ static T *sums_at(const struct yk_gemm *g, int64_t c)
 	return (T *)g->c + c;
 }
 
-static struct place place_of(const struct job *job, int64_t piece)
+static struct work work_of(const struct job *job, int64_t item)
 {
 	const struct yk_gemm *g = job->g;
-	const struct yk_cut *cut = &g->cut;
-	int64_t rows = ceil_div(g->m, cut->mb), a, b, c;
-	struct place p;
+	const struct yk_blocking *blocking = &g->blocking;
+	int64_t rows = ceil_div(g->m, blocking->mb), a, b, c;
+	struct work p;
 
-	p.i = piece % rows * cut->mb;
-	piece /= rows;
-	p.j = piece % job->n_pieces * cut->nb;
-	p.batch = piece / job->n_pieces;
-	p.m = min(g->m - p.i, cut->mb);
-	p.n = min(g->n - p.j, cut->nb);
+	p.i = item % rows * blocking->mb;
+	item /= rows;
+	p.j = item % job->n_items * blocking->nb;
+	p.batch = item / job->n_items;
+	p.m = min(g->m - p.i, blocking->mb);
+	p.n = min(g->n - p.j, blocking->nb);
 	yk_gemm_batch(g, p.batch, &a, &b, &c);
 	p.a = at(g, g->a, p.i, g->am, a, 1);
 	p.b = at(g, g->b, p.j, g->bn, b, 1);
@@ -433,13 +432,13 @@ static void pack_a_at(P *to, const struct yk_gemm *g, const char *a, int64_t m, 
 }
 
 #ifdef IN_PLACE
-// Rows of b per step: the next group of rows of a finds in L2 what this one read of b, while as
-// much of a large b is prefetched. With by_row, the length of a panel, so that sums equal those of
-// packed panels.
+// Rows of b per step: the next group of rows of a finds in L2 the rows of b that this group read,
+// while the same amount of a large b is prefetched. With by_row, the length of a panel, so that
+// sums equal those of packed panels.
 static int64_t strip_depth(const struct yk_gemm *g, int64_t cols)
 {
 	if (g->by_row)
-		return g->cut.kc;
+		return g->blocking.kc;
 	int64_t bytes = bytes_of_b(g) > BEYOND ? STAYS : 4 * STAYS;
 	int64_t rows = bytes / (int64_t)g->esize / cols;
 
@@ -465,11 +464,11 @@ static const T *rows_of_a(const struct yk_gemm *g, const char *a, T *to, int64_t
 	return to;
 }
 
-static void dots_piece(void *arg, int64_t piece)
+static void dots_item(void *arg, int64_t item)
 {
 	struct job *job = arg;
 	const struct yk_gemm *g = job->g;
-	struct place p = place_of(job, piece);
+	struct work p = work_of(job, item);
 	bool direct = sums_fit(g);
 	int64_t lda, cm = g->cm, cn = g->cn;
 	T *c, sums[DOT_ROWS * DOT_COLS];
@@ -501,11 +500,11 @@ static void dots_piece(void *arg, int64_t piece)
 		finish(g, &r, c, p.n, p.c, p.j, g->m, p.n);
 }
 
-static void strips_piece(void *arg, int64_t piece)
+static void strips_item(void *arg, int64_t item)
 {
 	struct job *job = arg;
 	const struct yk_gemm *g = job->g;
-	struct place p = place_of(job, piece);
+	struct work p = work_of(job, item);
 	bool direct = sums_in_c(g);
 	int64_t step = ceil_div(p.m, ceil_div(p.m, MR)), ldc = direct ? g->cm : p.n;
 	int64_t am = g->am, ak = g->ak, depth = strip_depth(g, p.n);
@@ -540,14 +539,14 @@ static void strips_piece(void *arg, int64_t piece)
 #include "kern_contract_join.h"
 #endif
 
-static void local_piece(void *arg, int64_t piece)
+static void local_item(void *arg, int64_t item)
 {
 	struct job *job = arg;
 	const struct yk_gemm *g = job->g;
-	const struct yk_cut *cut = &g->cut;
-	struct place p = place_of(job, piece);
+	const struct yk_blocking *blocking = &g->blocking;
+	struct work p = work_of(job, item);
 	bool direct = sums_in_c(g);
-	int64_t a_size = cut->mb * DEPTH(cut->kc), b_size = cut->nb * DEPTH(cut->kc);
+	int64_t a_size = blocking->mb * DEPTH(blocking->kc), b_size = blocking->nb * DEPTH(blocking->kc);
 	struct room r;
 	P *a, *b;
 	T *c;
@@ -557,8 +556,8 @@ static void local_piece(void *arg, int64_t piece)
 	a = (P *)r.at;
 	b = a + a_size;
 	c = direct ? sums_at(g, p.c) : r.at + a_size + b_size;
-	for (int64_t l = 0; l < g->k; l += cut->kc) {
-		int64_t k = min(cut->kc, g->k - l);
+	for (int64_t l = 0; l < g->k; l += blocking->kc) {
+		int64_t k = min(blocking->kc, g->k - l);
 		pack_b_at(b, g, at(g, p.b, l, g->bk, 0, 0), p.j, p.n, l, k, 0, k);
 		pack_a_at(a, g, p.a, p.m, l, k, 0, k);
 		multiply_panels(a, b, c, direct ? g->cm : p.n, p.m, p.n, k, l > 0);
@@ -571,7 +570,7 @@ static void local_piece(void *arg, int64_t piece)
 static P *shared_a(const struct job *job, int64_t l, int64_t i, int64_t k)
 {
 	const struct yk_gemm *g = job->g;
-	P *a = (P *)g->workspace + packed_b(&job->g->cut);
+	P *a = (P *)g->workspace + packed_b(&job->g->blocking);
 
 	return a + DEPTH(l) * ceil_div(g->m, MR) * MR + i * DEPTH(k);
 }
@@ -585,32 +584,32 @@ static bool by_rows(int64_t across, int64_t along)
 	return across == 1 && along != 1;
 }
 
-static int64_t pieces_of_b(const struct job *job)
+static int64_t items_of_b(const struct job *job)
 {
 	const struct yk_gemm *g = job->g;
 
 	return !job->ns		     ? 0 :
-	       by_rows(g->bn, g->bk) ? ceil_div(job->g->cut.kc, SHARE_ROWS) :
+	       by_rows(g->bn, g->bk) ? ceil_div(job->g->blocking.kc, SHARE_ROWS) :
 				       ceil_div(job->ns, NR);
 }
 
-static int64_t pieces_of_a(const struct job *job)
+static int64_t items_of_a(const struct job *job)
 {
 	const struct yk_gemm *g = job->g;
 
-	return !job->g->cut.share_a     ? 0 :
-	       by_rows(g->am, g->ak) ? ceil_div(job->g->cut.kc, SHARE_ROWS) :
+	return !job->g->blocking.share_a     ? 0 :
+	       by_rows(g->am, g->ak) ? ceil_div(job->g->blocking.kc, SHARE_ROWS) :
 				       ceil_div(g->m, GROUP_A);
 }
 
-static void share_piece(void *arg, int64_t piece)
+static void pack_item(void *arg, int64_t item)
 {
 	struct job *job = arg;
 	const struct yk_gemm *g = job->g;
-	int64_t panels = ceil_div(job->ns, NR), of_b = pieces_of_b(job);
-	int64_t all = of_b + pieces_of_a(job);
-	int64_t l = piece / all * job->g->cut.kc, q = piece % all;
-	int64_t k = min(job->g->cut.kc, job->ks - l), row = 0, rows = k, first = 0, many;
+	int64_t panels = ceil_div(job->ns, NR), of_b = items_of_b(job);
+	int64_t all = of_b + items_of_a(job);
+	int64_t l = item / all * job->g->blocking.kc, q = item % all;
+	int64_t k = min(job->g->blocking.kc, job->ks - l), row = 0, rows = k, first = 0, many;
 	bool b = q < of_b;
 
 	if (!b)
@@ -635,18 +634,18 @@ static void share_piece(void *arg, int64_t piece)
 }
 
 // True if a's rows are contiguous and no longer than a panel, so that a need not be packed.
-static bool rows_serve(const struct yk_gemm *g, const struct yk_cut *cut)
+static bool rows_serve(const struct yk_gemm *g, const struct yk_blocking *blocking)
 {
 #ifdef PAIRS
-	(void)g, (void)cut;
+	(void)g, (void)blocking;
 	return false;
 #else
-	return native(g) && g->ak == 1 && g->am == g->k && g->k <= cut->kc;
+	return native(g) && g->ak == 1 && g->am == g->k && g->k <= blocking->kc;
 #endif
 }
 
 #ifndef PAIRS
-static void rows_piece(const struct job *job, const char *a, T *c, int64_t ldc, int64_t j,
+static void rows_in_place(const struct job *job, const char *a, T *c, int64_t ldc, int64_t j,
 		       int64_t m, int64_t n)
 {
 	const int64_t k = job->g->k;
@@ -658,18 +657,18 @@ static void rows_piece(const struct job *job, const char *a, T *c, int64_t ldc, 
 }
 #endif
 
-static void shared_piece(void *arg, int64_t piece)
+static void shared_item(void *arg, int64_t item)
 {
 	struct job *job = arg;
 	const struct yk_gemm *g = job->g;
-	const struct yk_cut *cut = &g->cut;
+	const struct yk_blocking *blocking = &g->blocking;
 	bool direct = sums_in_c(g);
-	int64_t rows = ceil_div(g->m, cut->mb), width = ceil_div(job->ns, NR) * NR;
-	int64_t i = piece % rows * cut->mb, j = piece / rows * cut->nb;
-	int64_t m = min(cut->mb, g->m - i), n = min(cut->nb, job->ns - j);
+	int64_t rows = ceil_div(g->m, blocking->mb), width = ceil_div(job->ns, NR) * NR;
+	int64_t i = item % rows * blocking->mb, j = item / rows * blocking->nb;
+	int64_t m = min(blocking->mb, g->m - i), n = min(blocking->nb, job->ns - j);
 	int64_t to = job->c + i * g->cm + (job->j0 + j) * g->cn, ldc = direct ? g->cm : n;
-	bool in_place = rows_serve(g, cut);
-	int64_t a_size = cut->share_a || in_place ? 0 : cut->mb * DEPTH(cut->kc);
+	bool in_place = rows_serve(g, blocking);
+	int64_t a_size = blocking->share_a || in_place ? 0 : blocking->mb * DEPTH(blocking->kc);
 	struct room r;
 	P *a;
 	T *c;
@@ -680,12 +679,12 @@ static void shared_piece(void *arg, int64_t piece)
 	c = direct ? sums_at(g, to) : r.at + a_size;
 #ifndef PAIRS
 	if (in_place)
-		rows_piece(job, at(g, job->a, i, g->am, 0, 0), c, ldc, j, m, n);
+		rows_in_place(job, at(g, job->a, i, g->am, 0, 0), c, ldc, j, m, n);
 #endif
-	for (int64_t l = 0; l < job->ks && !in_place; l += cut->kc) {
-		int64_t k = min(cut->kc, job->ks - l);
+	for (int64_t l = 0; l < job->ks && !in_place; l += blocking->kc) {
+		int64_t k = min(blocking->kc, job->ks - l);
 		const P *b = (const P *)g->workspace + DEPTH(l) * width + j * DEPTH(k);
-		if (cut->share_a)
+		if (blocking->share_a)
 			a = shared_a(job, l, i, k);
 		else
 			pack_a_at(a, g, at(g, job->a, i, g->am, 0, 0), m, job->k0 + l, k, 0, k);
@@ -700,7 +699,7 @@ static void shared_piece(void *arg, int64_t piece)
 static void run_shared(struct job *job)
 {
 	const struct yk_gemm *g = job->g;
-	const struct yk_cut *cut = &g->cut;
+	const struct yk_blocking *blocking = &g->blocking;
 
 	for (int64_t batch = 0; batch < g->batches; batch++) {
 		int64_t a, b, c;
@@ -708,30 +707,30 @@ static void run_shared(struct job *job)
 		job->a = at(g, g->a, a, 1, 0, 0);
 		job->b = at(g, g->b, b, 1, 0, 0);
 		job->c = c;
-		for (job->j0 = 0; job->j0 < g->n; job->j0 += cut->ns) {
-			job->ns = min(cut->ns, g->n - job->j0);
-			for (job->k0 = 0; job->k0 < g->k; job->k0 += cut->ks) {
-				job->ks = min(cut->ks, g->k - job->k0);
-				yk_team_run(ceil_div(job->ks, cut->kc) *
-						    (pieces_of_b(job) + pieces_of_a(job)),
-					    share_piece, job);
-				yk_team_run(ceil_div(g->m, cut->mb) *
-						    ceil_div(job->ns, cut->nb),
-					    shared_piece, job);
+		for (job->j0 = 0; job->j0 < g->n; job->j0 += blocking->ns) {
+			job->ns = min(blocking->ns, g->n - job->j0);
+			for (job->k0 = 0; job->k0 < g->k; job->k0 += blocking->ks) {
+				job->ks = min(blocking->ks, g->k - job->k0);
+				yk_team_run(ceil_div(job->ks, blocking->kc) *
+						    (items_of_b(job) + items_of_a(job)),
+					    pack_item, job);
+				yk_team_run(ceil_div(g->m, blocking->mb) *
+						    ceil_div(job->ns, blocking->nb),
+					    shared_item, job);
 			}
 		}
 	}
 }
 
 #ifndef PAIRS
-static void copying_piece(void *arg, int64_t piece)
+static void copying_item(void *arg, int64_t item)
 {
 	struct job *job = arg;
 	const struct yk_gemm *g = job->g;
-	const struct yk_cut *cut = &g->cut;
-	struct place p = place_of(job, piece);
+	const struct yk_blocking *blocking = &g->blocking;
+	struct work p = work_of(job, item);
 	bool direct = sums_in_c(g);
-	int64_t ldc = direct ? g->cm : p.n, b_size = NR * cut->kc;
+	int64_t ldc = direct ? g->cm : p.n, b_size = NR * blocking->kc;
 	struct room r;
 	T *b, *c;
 
@@ -739,8 +738,8 @@ static void copying_piece(void *arg, int64_t piece)
 		return;
 	b = r.at;
 	c = direct ? sums_at(g, p.c) : r.at + b_size;
-	for (int64_t l = 0; l < g->k; l += cut->kc) {
-		int64_t k = min(cut->kc, g->k - l);
+	for (int64_t l = 0; l < g->k; l += blocking->kc) {
+		int64_t k = min(blocking->kc, g->k - l);
 		const T *a = shared_a(job, l, p.i, k);
 		for (int64_t j = 0; j < p.n; j += NR) {
 			int64_t n = min(NR, p.n - j), i = 0;
@@ -768,8 +767,8 @@ static void run_copying(struct job *job)
 
 	job->a = g->a;
 	job->ks = g->k;
-	yk_team_run(ceil_div(g->k, job->g->cut.kc) * pieces_of_a(job), share_piece, job);
-	yk_team_run(pieces(g, &job->g->cut), copying_piece, job);
+	yk_team_run(ceil_div(g->k, job->g->blocking.kc) * items_of_a(job), pack_item, job);
+	yk_team_run(items(g, &job->g->blocking), copying_item, job);
 }
 #endif
 
@@ -777,9 +776,9 @@ static void run_copying(struct job *job)
 
 uint64_t ENTRY_CUT(struct yk_gemm *g)
 {
-	g->cut = cut(g);
-	return g->cut.mode >= SHARED ?
-		       (uint64_t)(packed_b(&g->cut) + packed_a(g, &g->cut)) * sizeof(P) :
+	g->blocking = blocking(g);
+	return g->blocking.mode >= SHARED ?
+		       (uint64_t)(packed_b(&g->blocking) + packed_a(g, &g->blocking)) * sizeof(P) :
 		       0;
 }
 
@@ -787,19 +786,19 @@ int ENTRY_RUN(const struct yk_gemm *g)
 {
 	static void (*const run[])(void *, int64_t) = {
 #ifdef IN_PLACE
-		[DOTS_IN_PLACE] = dots_piece,
-		[STRIPS_IN_PLACE] = strips_piece,
+		[DOTS_IN_PLACE] = dots_item,
+		[STRIPS_IN_PLACE] = strips_item,
 #endif
-		[LOCAL] = local_piece,
+		[LOCAL] = local_item,
 	};
-	struct job job = { .g = g, .n_pieces = ceil_div(g->n, g->cut.nb) };
+	struct job job = { .g = g, .n_items = ceil_div(g->n, g->blocking.nb) };
 
-	if (g->cut.mode < SHARED)
-		yk_team_run(g->batches * pieces(g, &g->cut), run[g->cut.mode], &job);
+	if (g->blocking.mode < SHARED)
+		yk_team_run(g->batches * items(g, &g->blocking), run[g->blocking.mode], &job);
 	else if (!g->workspace)
 		return yk_cpu_fail(YOKE_EINVAL, "contract: no workspace given");
 #ifndef PAIRS
-	else if (g->cut.mode == COPYING)
+	else if (g->blocking.mode == COPYING)
 		run_copying(&job);
 #endif
 	else

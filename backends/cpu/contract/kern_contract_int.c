@@ -48,7 +48,7 @@ static void row(const struct yk_gemm *g, int64_t batch, int64_t i)
 }
 
 // Rows per work item: enough products to be worth a thread.
-static int64_t rows_a_piece(const struct yk_gemm *g)
+static int64_t rows_per_item(const struct yk_gemm *g)
 {
 	int64_t products;
 
@@ -57,10 +57,10 @@ static int64_t rows_a_piece(const struct yk_gemm *g)
 	return 65536 / products;
 }
 
-static void rows(void *arg, int64_t piece)
+static void rows(void *arg, int64_t item)
 {
 	const struct yk_gemm *g = arg;
-	int64_t step = rows_a_piece(g), i = piece * step, end = i + step;
+	int64_t step = rows_per_item(g), i = item * step, end = i + step;
 
 	if (end > g->batches * g->m)
 		end = g->batches * g->m;
@@ -70,7 +70,7 @@ static void rows(void *arg, int64_t piece)
 
 int ISA(yk_gemm_int)(const struct yk_gemm *g)
 {
-	int64_t step = rows_a_piece(g);
+	int64_t step = rows_per_item(g);
 
 	yk_team_run((g->batches * g->m + step - 1) / step, rows, (void *)g);
 	return 0;

@@ -104,11 +104,11 @@ static void join_strip(int rows, int64_t n, int64_t k, const P *a, const uint16_
 						    (__mmask32)-1);
 }
 
-static void strips_piece(void *arg, int64_t piece)
+static void strips_item(void *arg, int64_t item)
 {
 	struct job *job = arg;
 	const struct yk_gemm *g = job->g;
-	struct place p = place_of(job, piece);
+	struct work p = work_of(job, item);
 	int64_t a_size = ceil_div(p.m, MR) * MR * DEPTH(g->k);
 	int64_t depth = strip_depth(g, p.n);
 	struct room r;

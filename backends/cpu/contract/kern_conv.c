@@ -15,7 +15,7 @@
 enum {
 	AXES = 2,
 	PARTS = 4096,
-	PIECE = 1 << 14,
+	PER_ITEM = 1 << 14,
 	SLACK = 64,
 	RUN = 32    // max row length for which rows are gathered; longer ones are read in place
 };
@@ -296,7 +296,7 @@ static void take_product(struct conv *c, struct part *p, const struct yoke_op *o
 		p->win.a_run = o->y->dims[0] > 1 ? p->line[0].count * p->line[1].count : 0;
 		p->win.a_image = o->y->strides[0];
 	}
-	const uint64_t bytes = c->wide ? ISA(yk_gemm_f64_cut)(g) : ISA(yk_gemm_f32_cut)(g);
+	const uint64_t bytes = c->wide ? ISA(yk_gemm_f64_block)(g) : ISA(yk_gemm_f32_block)(g);
 	c->max = bytes > c->max ? bytes : c->max;
 }
 
@@ -467,12 +467,12 @@ static void copy_channel(const struct job *job, int64_t channel)
 	}
 }
 
-static void copy_piece(void *arg, int64_t piece)
+static void copy_item(void *arg, int64_t item)
 {
 	const struct job *job = arg;
-	const int64_t all = job->c->src.batch * job->c->src.channels, end = (piece + 1) * job->each;
+	const int64_t all = job->c->src.batch * job->c->src.channels, end = (item + 1) * job->each;
 
-	for (int64_t k = piece * job->each; k < all && k < end; k++)
+	for (int64_t k = item * job->each; k < all && k < end; k++)
 		copy_channel(job, k);
 }
 
@@ -508,12 +508,12 @@ static void copy_taps(const struct job *job, int64_t i)
 			     whole ? 1 : cols, n);
 }
 
-static void row_piece(void *arg, int64_t piece)
+static void row_item(void *arg, int64_t item)
 {
 	const struct job *job = arg;
-	const int64_t rows = job->c->groups * job->c->outputs, end = (piece + 1) * job->each;
+	const int64_t rows = job->c->groups * job->c->outputs, end = (item + 1) * job->each;
 
-	for (int64_t i = piece * job->each; i < rows && i < end; i++)
+	for (int64_t i = item * job->each; i < rows && i < end; i++)
 		(job->op->code == YOKE_OP_CONV_W ? copy_output : copy_taps)(job, i);
 }
 
@@ -533,9 +533,9 @@ static void clear(const struct yoke_view *v)
 	}
 }
 
-static int64_t pieces(int64_t n, int64_t elements, int64_t *each)
+static int64_t items(int64_t n, int64_t elements, int64_t *each)
 {
-	*each = elements < PIECE ? PIECE / (elements > 0 ? elements : 1) : 1;
+	*each = elements < PER_ITEM ? PER_ITEM / (elements > 0 ? elements : 1) : 1;
 	return (n + *each - 1) / *each;
 }
 
@@ -558,14 +558,14 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 	const struct yoke_view *from = op->code == YOKE_OP_CONV_X ? o.y : o.x;
 	const struct yoke_view *of_a = op->code == YOKE_OP_CONV_W ? o.y : o.w;
 	struct job job = { .c = c, .op = op, .from = yk_ptr(from), .to = memory };
-	const int64_t copies = pieces(c->src.batch * c->src.channels, c->src.channel, &job.each);
-	yk_team_run(copies, copy_piece, &job);
+	const int64_t copies = items(c->src.batch * c->src.channels, c->src.channel, &job.each);
+	yk_team_run(copies, copy_item, &job);
 	if (c->copies_a) {
 		job.from = yk_ptr(of_a);
 		job.to = a;
 		const int64_t rows = c->groups * c->outputs;
-		const int64_t n = pieces(rows, yk_elements(of_a) / rows, &job.each);
-		yk_team_run(n, row_piece, &job);
+		const int64_t n = items(rows, yk_elements(of_a) / rows, &job.each);
+		yk_team_run(n, row_item, &job);
 	}
 	int err = 0;
 	for (int k = 0; k < c->parts && !err; k++) {

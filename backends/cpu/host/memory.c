@@ -18,10 +18,10 @@ struct held {
 	bool lent;                 // the memory belongs to the application
 };
 
-static void touch(void *arg, int64_t piece)
+static void touch(void *arg, int64_t item)
 {
 	struct yk_segment *s = arg;
-	volatile char *p = s->base + piece * LARGE;
+	volatile char *p = s->base + item * LARGE;
 
 	for (int i = 0; i < LARGE; i += 4096)
 		p[i] = 0;
@@ -168,10 +168,10 @@ struct strip {
 	uint64_t bytes, word;
 };
 
-static void strip(void *arg, int64_t piece)
+static void strip(void *arg, int64_t item)
 {
 	const struct strip *s = arg;
-	uint64_t at = (uint64_t)piece * STRIP;
+	uint64_t at = (uint64_t)item * STRIP;
 	uint64_t n = s->bytes - at < STRIP ? s->bytes - at : STRIP, i;
 
 	if (s->from) {

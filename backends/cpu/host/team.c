@@ -39,7 +39,7 @@ struct team {
 
 	_Alignas(64) atomic_int_fast64_t next; // next work item
 	int64_t n;
-	void (*fn)(void *arg, int64_t piece);
+	void (*fn)(void *arg, int64_t item);
 	void *arg;
 };
 
@@ -242,13 +242,13 @@ static void start(struct team *t)
 
 // ---- entry points ----
 
-static void run_in_place(int64_t n, void (*fn)(void *arg, int64_t piece), void *arg)
+static void run_in_place(int64_t n, void (*fn)(void *arg, int64_t item), void *arg)
 {
 	for (int64_t i = 0; i < n; i++)
 		fn(arg, i);
 }
 
-static void run_together(struct team *t, int64_t n, void (*fn)(void *arg, int64_t piece), void *arg)
+static void run_together(struct team *t, int64_t n, void (*fn)(void *arg, int64_t item), void *arg)
 {
 	unsigned generation = atomic_load(&t->word) / GENERATION + 1;
 
@@ -274,7 +274,7 @@ static void run_together(struct team *t, int64_t n, void (*fn)(void *arg, int64_
 	}
 }
 
-void yk_team_run(int64_t n, void (*fn)(void *arg, int64_t piece), void *arg)
+void yk_team_run(int64_t n, void (*fn)(void *arg, int64_t item), void *arg)
 {
 	struct team *t = team(mine);
 

@@ -15,9 +15,9 @@
 // Min elements per work item (except the last); larger tensors are divided. The fixed cost of a
 // map's work item, about that of a few strips, is spread over more elements if enough items remain
 // for all cores.
-enum { MAP_PIECE = 16 * YK_STRIP, MAP_PIECE_MAX = 64 * YK_STRIP, MAP_PIECES = 512, REDUCE_PIECE = YK_SEGMENT };
+enum { MAP_ITEM = 16 * YK_STRIP, MAP_ITEM_MAX = 64 * YK_STRIP, MAP_ITEMS = 512, REDUCE_ITEM = YK_SEGMENT };
 
-struct place {
+struct position {
 	uint32_t tensor;
 	int64_t from; // element
 };
@@ -28,9 +28,9 @@ struct job {
 	const struct yk_reducer *reducer; // NULL for LIST_MAP
 	// tensors per list; lists among the inputs; outputs that are lists
 	uint32_t list, lists, outs;
-	bool each;                  // an input has one number per tensor
-	int64_t piece, pieces;
-	struct place *begin;        // of each work item, and the end
+	bool per_tensor;                 // an input has one number per tensor
+	int64_t per_item, items;
+	struct position *begin;        // of each work item, and the end
 	int64_t *unit; // LIST_REDUCE: first segment and number of segments of each tensor
 	atomic_bool no_memory;
 };
@@ -134,48 +134,48 @@ static uint64_t workspace(const struct yoke_op *op, uint32_t impl)
 }
 
 // Sets where work items begin, as far as `begin` has room; returns their number.
-static int64_t cut(const struct yoke_op *op, int64_t piece, struct place *begin)
+static int64_t divide(const struct yoke_op *op, int64_t per_item, struct position *begin)
 {
-	int64_t pieces = 0, got = piece; // got: elements in the current item
+	int64_t items = 0, got = per_item; // got: elements in the current item
 
 	for (uint32_t i = 0; i < op->list; i++) {
 		const int64_t n = yk_elements(&op->in[i]);
-		for (int64_t at = 0; at < n; at += piece) {
-			if (got >= piece) {
+		for (int64_t at = 0; at < n; at += per_item) {
+			if (got >= per_item) {
 				if (begin)
-					begin[pieces] = (struct place){ i, at };
-				pieces++;
+					begin[items] = (struct position){ i, at };
+				items++;
 				got = 0;
 			}
-			got += n - at < piece ? n - at : piece;
+			got += n - at < per_item ? n - at : per_item;
 		}
 	}
 	if (begin)
-		begin[pieces] = (struct place){ op->list, 0 };
-	return pieces;
+		begin[items] = (struct position){ op->list, 0 };
+	return items;
 }
 
-static void *prepare(const struct yoke_op *op, int64_t piece, const struct yk_reducer *reducer)
+static void *prepare(const struct yoke_op *op, int64_t per_item, const struct yk_reducer *reducer)
 {
 	const size_t program = ISA(yk_prog_bytes)(op->map), list = op->list;
-	const int64_t pieces = cut(op, piece, NULL);
-	const size_t places = ((size_t)pieces + 1) * sizeof(struct place);
+	const int64_t items = divide(op, per_item, NULL);
+	const size_t positions = ((size_t)items + 1) * sizeof(struct position);
 	struct yoke_view v[VIEWS];
 	struct yoke_op flat;
-	struct job *j = calloc(1, sizeof *j + places + (list + 1) * sizeof *j->unit + program);
+	struct job *j = calloc(1, sizeof *j + positions + (list + 1) * sizeof *j->unit + program);
 
 	if (!j || !flatten(op, v, &flat))
 		return j;
 	j->list = op->list, j->lists = op->lists_in, j->outs = flat.nout;
-	j->piece = piece, j->pieces = pieces;
+	j->per_item = per_item, j->items = items;
 	j->reducer = reducer;
-	j->begin = (struct place *)(j + 1);
-	j->unit = (int64_t *)(j->begin + pieces + 1);
-	cut(op, piece, j->begin);
+	j->begin = (struct position *)(j + 1);
+	j->unit = (int64_t *)(j->begin + items + 1);
+	divide(op, per_item, j->begin);
 	for (uint32_t i = 0; i < op->list; i++)
 		j->unit[i + 1] = j->unit[i] + segments_of(&op->in[i]);
 	for (uint32_t k = j->lists; k < flat.nin; k++)
-		j->each |= v[j->outs + k].kind == YOKE_VIEW_BUFFER &&
+		j->per_tensor |= v[j->outs + k].kind == YOKE_VIEW_BUFFER &&
 			   yk_elements(&op->in[j->lists * j->list + k - j->lists]) != 1;
 	ISA(yk_prog_init)(&j->prog, j->unit + list + 1, &flat, NULL, (int)flat.nout);
 	ISA(yk_prog_stream)(&j->prog);
@@ -189,14 +189,14 @@ static void *prepare_map(const struct yoke_op *op, uint32_t impl)
 	(void)impl;
 	for (uint32_t i = 0; i < op->list; i++)
 		n += yk_elements(&op->in[i]);
-	n = n / MAP_PIECES / YK_STRIP * YK_STRIP;
-	return prepare(op, n < MAP_PIECE ? MAP_PIECE : n > MAP_PIECE_MAX ? MAP_PIECE_MAX : n, NULL);
+	n = n / MAP_ITEMS / YK_STRIP * YK_STRIP;
+	return prepare(op, n < MAP_ITEM ? MAP_ITEM : n > MAP_ITEM_MAX ? MAP_ITEM_MAX : n, NULL);
 }
 
 static void *prepare_reduce(const struct yoke_op *op, uint32_t impl)
 {
 	(void)impl;
-	return prepare(op, REDUCE_PIECE, op->map->insn[op->map->out[0]].dtype == yoke_f64 ?
+	return prepare(op, REDUCE_ITEM, op->map->insn[op->map->out[0]].dtype == yoke_f64 ?
 						 &ISA(yk_reduce_f64) : &ISA(yk_reduce_f32));
 }
 
@@ -220,7 +220,7 @@ static void point_at(struct yk_prog *p, const struct job *j, uint32_t tensor)
 }
 
 // True if inputs overlap outputs, of any tensor, as they did when the program was prepared.
-static bool same_places(struct job *j)
+static bool same_positions(struct job *j)
 {
 	const struct yoke_op *op = j->op;
 	struct yk_prog *p = &j->prog;
@@ -271,11 +271,11 @@ static void run_part(const struct job *j, struct yk_frame *f, char *room, uint32
 		to[j->unit[tensor] + from / YK_SEGMENT] = a;
 }
 
-static void piece(void *arg, int64_t index)
+static void run_item(void *arg, int64_t index)
 {
 	struct job *j = arg;
-	const struct place *end = &j->begin[index + 1];
-	struct place at = j->begin[index];
+	const struct position *end = &j->begin[index + 1];
+	struct position at = j->begin[index];
 	const size_t registers = (j->prog.frame + 63) / 64 * 64;
 	struct yk_prog prog = j->prog; // a copy, since each thread points it at other tensors
 	struct yk_frame frame;
@@ -289,14 +289,14 @@ static void piece(void *arg, int64_t index)
 		const int64_t n = yk_elements(&j->op->in[at.tensor]);
 		const int64_t stop = at.tensor == end->tensor ? end->from : n;
 		point_at(&prog, j, at.tensor);
-		if (first || j->each)
+		if (first || j->per_tensor)
 			ISA(yk_frame_init)(&frame, &prog, memory);
 		for (int64_t some; at.from < stop; at.from += some) {
-			some = stop - at.from < j->piece ? stop - at.from : j->piece;
+			some = stop - at.from < j->per_item ? stop - at.from : j->per_item;
 			run_part(j, &frame, memory + registers, at.tensor, at.from, some);
 		}
 		if (at.from == n)
-			at = (struct place){ at.tensor + 1, 0 };
+			at = (struct position){ at.tensor + 1, 0 };
 	}
 	vf_fence();
 }
@@ -308,14 +308,14 @@ static int run(const struct yoke_op *op, struct job *j)
 
 	j->op = op;
 	j->prog.map = op->map;
-	if (!j->pieces)
+	if (!j->items)
 		return 0;
-	if (!same_places(j) && flatten(op, v, &flat)) {
+	if (!same_positions(j) && flatten(op, v, &flat)) {
 		ISA(yk_prog_init)(&j->prog, j->unit + j->list + 1, &flat, NULL, (int)flat.nout);
 		ISA(yk_prog_stream)(&j->prog);
 	}
 	atomic_init(&j->no_memory, false);
-	yk_team_run(j->pieces, piece, j);
+	yk_team_run(j->items, run_item, j);
 	return atomic_load(&j->no_memory) ? yk_cpu_fail(YOKE_ENOMEM, "lists: no memory for registers") : 0;
 }
 

@@ -13,7 +13,7 @@
 // operands that are dense in the row are used in place.
 enum { LONG_ROW = 256 };
 
-enum { PIECE_COST = 1 << 18 }; // additions per work item
+enum { ITEM_COST = 1 << 18 }; // additions per work item
 
 struct job {
 	struct yk_prog prog;
@@ -53,10 +53,10 @@ static void cut(struct job *j)
 		j->strip = j->rows * row;
 		j->strips = (p->n + j->strip - 1) / j->strip;
 	}
-	j->each = PIECE_COST / ((p->cost + 3) * j->strip) + 1;
+	j->each = ITEM_COST / ((p->cost + 3) * j->strip) + 1;
 }
 
-static void piece(void *arg, int64_t index)
+static void item(void *arg, int64_t index)
 {
 	struct job *j = arg;
 	const struct yk_prog *p = &j->prog;
@@ -117,7 +117,7 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 		ISA(yk_prog_bind)(&j->prog, op->map, op->out, op->in, 0);
 	}
 	atomic_init(&j->no_memory, false);
-	yk_team_run((j->strips + j->each - 1) / j->each, piece, j);
+	yk_team_run((j->strips + j->each - 1) / j->each, item, j);
 	return atomic_load(&j->no_memory) ?
 		       yk_cpu_fail(YOKE_ENOMEM, "map: no memory for registers") :
 		       0;

@@ -18,7 +18,7 @@ enum {
 	MANY = 24, // ... for programs with fewer instructions than this, and with more
 	COLUMNS = 32,            // min positions of the last axis for strips along it
 	BLOCK = 16,              // steps per block
-	PIECE = 1 << 18          // approximate additions per work item
+	PER_ITEM = 1 << 18          // approximate additions per work item
 };
 
 enum { OPERANDS = YOKE_MAP_MAX_OUTPUTS + YOKE_MAP_MAX_INPUTS };
@@ -176,7 +176,7 @@ static void init(struct job *j, const struct yoke_op *op)
 	for (int d = 0; d < j->rank - 1; d++)
 		j->units *= j->dims[d];
 	const int64_t columns = j->strips > 1 ? j->width : j->dims[j->rank - 1];
-	j->each = PIECE / ((columns + 16) * (j->steps + 1) * m->ninsn) + 1;
+	j->each = PER_ITEM / ((columns + 16) * (j->steps + 1) * m->ninsn) + 1;
 }
 
 // ---- a strip ----
@@ -346,7 +346,7 @@ static void strip_init(struct strip *s, const struct job *j, char *memory)
 			s->state[i][k] = memory;
 }
 
-static void piece(void *arg, int64_t index)
+static void item(void *arg, int64_t index)
 {
 	struct job *j = arg;
 	const struct yoke_map *m = j->map;
@@ -379,7 +379,7 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 	(void)impl, (void)prepared;
 	init(&j, op);
 	atomic_init(&j.no_memory, false);
-	yk_team_run((j.units + j.each - 1) / j.each, piece, &j);
+	yk_team_run((j.units + j.each - 1) / j.each, item, &j);
 	return atomic_load(&j.no_memory) ?
 		       yk_cpu_fail(YOKE_ENOMEM, "scan_map: no memory for registers") : 0;
 }

@@ -12,7 +12,7 @@
 #include "kern_gather.h"
 
 enum {
-	PIECE = 1 << 14, // elements per work item
+	PER_ITEM = 1 << 14, // elements per work item
 	TILE = 64        // adjacent lines processed together
 };
 
@@ -88,7 +88,7 @@ TAKE(take_2, uint16_t)
 TAKE(take_4, uint32_t)
 TAKE(take_8, uint64_t)
 
-static void gather_piece(void *arg, int64_t index)
+static void gather_item(void *arg, int64_t index)
 {
 	struct job *j = arg;
 	const struct yoke_view *x = j->x, *idx = j->idx, *y = j->y;
@@ -134,9 +134,9 @@ static int run_gather(const struct yoke_op *op, uint32_t impl, void *prepared)
 		j.rows *= j.y->dims[d];
 	if (!yk_elements(j.y))
 		return 0;
-	j.each = PIECE / j.y->dims[j.last] + 1;
+	j.each = PER_ITEM / j.y->dims[j.last] + 1;
 	atomic_init(&j.bad, INT64_MAX);
-	yk_team_run((j.rows + j.each - 1) / j.each, gather_piece, &j);
+	yk_team_run((j.rows + j.each - 1) / j.each, gather_item, &j);
 	int64_t bad = atomic_load(&j.bad);
 	return bad == INT64_MAX ? 0 : out_of_range("gather_along", j.idx, bad, j.N);
 }
@@ -160,11 +160,11 @@ static uint64_t can_add(const struct yoke_op *op)
 	       same_but(y, idx, (int)axis);
 }
 
-static void check_piece(void *arg, int64_t index)
+static void check_item(void *arg, int64_t index)
 {
 	struct job *j = arg;
-	int64_t end = (index + 1) * PIECE, all = yk_elements(j->idx);
-	for (int64_t i = index * PIECE; i < end && i < all; i++) {
+	int64_t end = (index + 1) * PER_ITEM, all = yk_elements(j->idx);
+	for (int64_t i = index * PER_ITEM; i < end && i < all; i++) {
 		int64_t at = index_at(j->idx, i);
 		if (at < 0 || at >= j->N) {
 			note_first(&j->bad, i);
@@ -273,7 +273,7 @@ static void add_tile(struct job *j, int64_t at)
 	}
 }
 
-static void add_piece(void *arg, int64_t index)
+static void add_item(void *arg, int64_t index)
 {
 	struct job *j = arg;
 	int64_t end = (index + 1) * j->each < j->rows ? (index + 1) * j->each : j->rows;
@@ -294,7 +294,7 @@ static int run_add(const struct yoke_op *op, uint32_t impl, void *prepared)
 	j.I = j.idx->dims[j.axis];
 	atomic_init(&j.bad, INT64_MAX);
 	atomic_init(&j.no_memory, false);
-	yk_team_run((yk_elements(j.idx) + PIECE - 1) / PIECE, check_piece, &j);
+	yk_team_run((yk_elements(j.idx) + PER_ITEM - 1) / PER_ITEM, check_item, &j);
 	int64_t bad = atomic_load(&j.bad);
 	if (bad != INT64_MAX)
 		return out_of_range("scatter_add_along", j.idx, bad, j.N);
@@ -313,8 +313,8 @@ static int run_add(const struct yoke_op *op, uint32_t impl, void *prepared)
 	j.tile = j.cols < TILE ? j.cols : TILE;
 	j.tiles = (j.cols + j.tile - 1) / j.tile;
 	j.rows *= j.tiles;
-	j.each = PIECE / (j.tile * (j.N + j.I)) + 1;
-	yk_team_run((j.rows + j.each - 1) / j.each, add_piece, &j);
+	j.each = PER_ITEM / (j.tile * (j.N + j.I)) + 1;
+	yk_team_run((j.rows + j.each - 1) / j.each, add_item, &j);
 	if (atomic_load(&j.no_memory))
 		return yk_cpu_fail(YOKE_ENOMEM, "scatter_add_along: no memory for sums");
 	return 0;

@@ -7,7 +7,7 @@
 #include "../vector/half.h"
 #include "walk.h"
 
-enum { PIECE = 1 << 16 }; // elements per work item
+enum { PER_ITEM = 1 << 16 }; // elements per work item
 
 struct job {
 	const struct yoke_view *x, *y;
@@ -67,11 +67,11 @@ static bool any(const void *x, int64_t n, int dtype)
 	return any_bf16(x, n);
 }
 
-static void piece(void *arg, int64_t index)
+static void item(void *arg, int64_t index)
 {
 	struct job *j = arg;
 	const size_t size = yk_esize(j->x->dtype);
-	int64_t at = index * PIECE, end = at + PIECE < j->n ? at + PIECE : j->n;
+	int64_t at = index * PER_ITEM, end = at + PER_ITEM < j->n ? at + PER_ITEM : j->n;
 	bool look = !j->dense;
 
 	if (j->dense) {
@@ -105,7 +105,7 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 	j.n = yk_elements(j.x);
 	j.dense = yk_dense(j.x) && yk_dense(j.y);
 	atomic_init(&j.bad, INT64_MAX);
-	yk_team_run((j.n + PIECE - 1) / PIECE, piece, &j);
+	yk_team_run((j.n + PER_ITEM - 1) / PER_ITEM, item, &j);
 	int64_t bad = atomic_load(&j.bad);
 	if (bad == INT64_MAX)
 		return 0;

@@ -5,7 +5,7 @@
 
 #include "kern_gather.h"
 
-enum { PIECE = 1 << 14 }; // elements per work item
+enum { PER_ITEM = 1 << 14 }; // elements per work item
 
 struct job {
 	const struct yoke_op *op;
@@ -59,7 +59,7 @@ static void copy_slice(const struct job *j, char *y, const char *x, size_t size)
 			 j->dims[last], j->to[last], j->from[last], size);
 }
 
-static void piece(void *arg, int64_t index)
+static void item(void *arg, int64_t index)
 {
 	struct job *j = arg;
 	const struct yoke_view *x = &j->op->in[0], *idx = &j->op->in[1],
@@ -105,8 +105,8 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 		j.inner = 1, j.dims[0] = j.from[0] = j.to[0] = 1;
 	if (j.slices == 0 || slice == 0)
 		return 0;
-	j.each = PIECE / slice + 1;
-	yk_team_run((j.slices + j.each - 1) / j.each, piece, &j);
+	j.each = PER_ITEM / slice + 1;
+	yk_team_run((j.slices + j.each - 1) / j.each, item, &j);
 	int64_t bad = atomic_load(&j.bad);
 	return bad == INT64_MAX ? 0 :
 				  out_of_range("gather", idx, bad, x->dims[j.axis]);

@@ -11,7 +11,7 @@
 
 enum {
 	COLUMNS = 512,
-	PIECE = 1 << 14
+	PER_ITEM = 1 << 14
 }; // elements of a row at a time; elements per work item
 
 struct job {
@@ -144,7 +144,7 @@ static void own(const struct job *j, int64_t row, int64_t col, int64_t n)
 		h[i] = dtype == yoke_f16 ? yk_f16_of_f32(sum[i]) : yk_bf16_of_f32(sum[i]);
 }
 
-static void piece(void *arg, int64_t index)
+static void item(void *arg, int64_t index)
 {
 	const struct job *j = arg;
 	int64_t col = index % j->blocks * COLUMNS, row = index / j->blocks * j->each;
@@ -192,8 +192,8 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 	if ((error = list(op, &j)) < 0 || j.R == 0)
 		return error;
 	j.blocks = (j.R + COLUMNS - 1) / COLUMNS;
-	j.each = PIECE / (j.R < COLUMNS ? j.R : COLUMNS);
-	yk_team_run((j.N + j.each - 1) / j.each * j.blocks, piece, &j);
+	j.each = PER_ITEM / (j.R < COLUMNS ? j.R : COLUMNS);
+	yk_team_run((j.N + j.each - 1) / j.each * j.blocks, item, &j);
 	return 0;
 }
 

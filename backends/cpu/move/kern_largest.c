@@ -16,7 +16,7 @@
 
 enum {
 	BINS = 1 << 11,
-	PIECES = 128, // max chunks
+	CHUNKS = 128, // max chunks
 	MIN_SIZE = 1 << 15, // min elements per chunk
 	WORD = 32,       // elements per word of marks
 	SAMPLES = 1 << 14,
@@ -24,7 +24,7 @@ enum {
 	NAN_KEY = 0x7fffffff, FIRST_NAN = 0x7f800001
 };
 
-struct piece {
+struct chunk {
 	uint32_t count[BINS];    // candidates of the round, by their next bits
 	uint32_t marked;
 	// elements above the k-th element's bits so far; elements equal to them
@@ -36,14 +36,14 @@ struct job {
 	const float *x, *e; // NULL: absent
 	float *rest, *value; // NULL: not requested; also `place`
 	int32_t *place;
-	int64_t n, each, pieces;
+	int64_t n, each, chunks;
 	uint32_t min;        // marked keys are at least this
 	uint32_t prefix, mask; // the known bits of the k-th element
 	int shift;             // of the round's bits
 	uint32_t bins;         // number of values of the round's bits
 	bool made;             // `rest` is stored, and read instead of x + e
 	uint32_t *marks, *sample, *list; // list: of chunk p from element p * each / LISTED on
-	struct piece *piece;
+	struct chunk *chunk;
 };
 
 static int64_t min_of(int64_t a, int64_t b)
@@ -54,8 +54,8 @@ static int64_t min_of(int64_t a, int64_t b)
 // Elements per chunk, in whole words.
 static int64_t each_of(int64_t n)
 {
-	const int64_t p = n / MIN_SIZE, pieces = p < 1 ? 1 : min_of(p, PIECES);
-	return (n / pieces + WORD) / WORD * WORD;
+	const int64_t p = n / MIN_SIZE, chunks = p < 1 ? 1 : min_of(p, CHUNKS);
+	return (n / chunks + WORD) / WORD * WORD;
 }
 
 static bool is_vector(const struct yoke_view *v, int dtype, int64_t n)
@@ -82,7 +82,7 @@ static uint64_t workspace(const struct yoke_op *op, uint32_t impl)
 {
 	const int64_t n = yk_elements(&op->in[0]), each = each_of(n);
 	(void)impl;
-	return (uint64_t)(n / each + 1) * (sizeof(struct piece) + (uint64_t)each / LISTED * sizeof(uint32_t)) +
+	return (uint64_t)(n / each + 1) * (sizeof(struct chunk) + (uint64_t)each / LISTED * sizeof(uint32_t)) +
 	       (SAMPLES + (uint64_t)n / WORD + 1) * sizeof(uint32_t);
 }
 
@@ -133,7 +133,7 @@ static inline uint32_t mark_word(const struct job *j, int64_t from, int64_t n)
 // Keys of a chunk's marked elements; NULL: too many to list.
 static const uint32_t *listed(const struct job *j, int64_t index)
 {
-	return j->piece[index].marked <= j->each / LISTED ? j->list + index * (j->each / LISTED) : NULL;
+	return j->chunk[index].marked <= j->each / LISTED ? j->list + index * (j->each / LISTED) : NULL;
 }
 
 static void mark(void *arg, int64_t index)
@@ -151,7 +151,7 @@ static void mark(void *arg, int64_t index)
 		}
 		n += (uint32_t)__builtin_popcount(marks);
 	}
-	j->piece[index].marked = n;
+	j->chunk[index].marked = n;
 }
 
 static void count(void *arg, int64_t index)
@@ -162,7 +162,7 @@ static void count(void *arg, int64_t index)
 	// two counters in turn, since increments of the same bin would wait for each other
 	uint32_t two[2][BINS], turn = 0;
 	memset(two, 0, sizeof two);
-	for (uint32_t i = 0; list && i < j->piece[index].marked; i++)
+	for (uint32_t i = 0; list && i < j->chunk[index].marked; i++)
 		if ((list[i] & j->mask) == j->prefix)
 			two[turn ^= 1][list[i] >> j->shift & (j->bins - 1)]++;
 	for (int64_t i = from; i < end && !list; i += WORD)
@@ -172,7 +172,7 @@ static void count(void *arg, int64_t index)
 				two[turn ^= 1][key >> j->shift & (j->bins - 1)]++;
 		}
 	for (uint32_t i = 0; i < j->bins; i++)
-		j->piece[index].count[i] = two[0][i] + two[1][i];
+		j->chunk[index].count[i] = two[0][i] + two[1][i];
 }
 
 static void take(void *arg, int64_t index)
@@ -180,7 +180,7 @@ static void take(void *arg, int64_t index)
 	const struct job *j = arg;
 	const int64_t from = index * j->each, end = min_of(from + j->each, j->n);
 	const uint32_t *list = listed(j, index);
-	int64_t to = j->piece[index].to, left = j->piece[index].left;
+	int64_t to = j->chunk[index].to, left = j->chunk[index].left;
 	for (int64_t i = from; i < end; i += WORD)
 		for (uint32_t marks = j->marks[i / WORD]; marks; marks &= marks - 1) {
 			const int64_t p = i + __builtin_ctz(marks);
@@ -239,9 +239,9 @@ static uint32_t guess(struct job *j, int64_t k)
 static int64_t mark_all(struct job *j)
 {
 	int64_t marked = 0;
-	yk_team_run(j->pieces, mark, j);
-	for (int64_t p = 0; p < j->pieces; p++)
-		marked += j->piece[p].marked;
+	yk_team_run(j->chunks, mark, j);
+	for (int64_t p = 0; p < j->chunks; p++)
+		marked += j->chunk[p].marked;
 	if (j->rest) {
 		j->made = true;
 		j->x = j->rest;
@@ -256,12 +256,12 @@ static int64_t narrow(struct job *j, int64_t left)
 {
 	const uint32_t bins = j->bins;
 	uint32_t all[BINS] = { 0 };
-	for (int64_t p = 0; p < j->pieces; p++)
+	for (int64_t p = 0; p < j->chunks; p++)
 		for (uint32_t i = 0; i < bins; i++)
-			all[i] += j->piece[p].count[i];
+			all[i] += j->chunk[p].count[i];
 	const uint32_t b = bin_of(all, bins, &left);
-	for (int64_t p = 0; p < j->pieces; p++) {
-		struct piece *t = &j->piece[p];
+	for (int64_t p = 0; p < j->chunks; p++) {
+		struct chunk *t = &j->chunk[p];
 		for (uint32_t i = b + 1; i < bins; i++)
 			t->above += t->count[i];
 		t->ties = t->count[b];
@@ -273,7 +273,7 @@ static int64_t narrow(struct job *j, int64_t left)
 
 static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 {
-	struct job j = { .x = yk_ptr(&op->in[0]), .n = yk_elements(&op->in[0]), .piece = yk_ptr(&op->workspace) };
+	struct job j = { .x = yk_ptr(&op->in[0]), .n = yk_elements(&op->in[0]), .chunk = yk_ptr(&op->workspace) };
 	const int64_t k = op->attr[0].i;
 	int64_t left = k, to = 0;
 
@@ -285,31 +285,31 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 	j.place = op->out[1].kind == YOKE_VIEW_NONE ? NULL : yk_ptr(&op->out[1]);
 	j.rest = op->out[2].kind == YOKE_VIEW_NONE ? NULL : yk_ptr(&op->out[2]);
 	j.each = each_of(j.n);
-	j.pieces = (j.n + j.each - 1) / j.each;
-	j.sample = (uint32_t *)(j.piece + j.pieces);
+	j.chunks = (j.n + j.each - 1) / j.each;
+	j.sample = (uint32_t *)(j.chunk + j.chunks);
 	j.list = j.sample + SAMPLES;
-	j.marks = j.list + j.pieces * (j.each / LISTED);
+	j.marks = j.list + j.chunks * (j.each / LISTED);
 	j.min = guess(&j, k);
 	if (mark_all(&j) < k) {
 		j.min = 0;
 		mark_all(&j);
 	}
-	for (int64_t p = 0; p < j.pieces; p++)
-		j.piece[p].above = 0;
+	for (int64_t p = 0; p < j.chunks; p++)
+		j.chunk[p].above = 0;
 	for (size_t r = 0; r < sizeof round_of / sizeof *round_of; r++) {
 		j.shift = round_of[r].shift;
 		j.bins = 1u << round_of[r].bits;
-		yk_team_run(j.pieces, count, &j);
+		yk_team_run(j.chunks, count, &j);
 		left = narrow(&j, left);
 	}
-	for (int64_t p = 0; p < j.pieces; p++) {
-		struct piece *t = &j.piece[p];
+	for (int64_t p = 0; p < j.chunks; p++) {
+		struct chunk *t = &j.chunk[p];
 		t->left = t->ties < left ? t->ties : left;
 		t->to = to;
 		to += t->above + t->left;
 		left -= t->left;
 	}
-	yk_team_run(j.pieces, take, &j);
+	yk_team_run(j.chunks, take, &j);
 	return 0;
 }
 

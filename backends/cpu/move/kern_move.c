@@ -12,7 +12,7 @@
 
 enum {
 	TILE = 64,
-	PIECE = 1 << 15
+	PER_ITEM = 1 << 15
 }; // elements: edge of a transposed tile; per work item
 
 struct job {
@@ -206,8 +206,8 @@ static void cut(struct job *j)
 		swap_axes(j, other, a - 1);
 		j->tile_a = j->tile_b = TILE;
 	} else {
-		j->tile_a = j->dims[a] < PIECE ? j->dims[a] : PIECE;
-		j->tile_b = PIECE / j->tile_a;
+		j->tile_a = j->dims[a] < PER_ITEM ? j->dims[a] : PER_ITEM;
+		j->tile_b = PER_ITEM / j->tile_a;
 		j->stream &= j->from[a] == 1; // otherwise its tiles are too large
 	}
 	j->tiles_a = (j->dims[a] + j->tile_a - 1) / j->tile_a;
@@ -216,7 +216,7 @@ static void cut(struct job *j)
 	for (int d = 0; d < a - 1; d++)
 		j->units *= j->dims[d];
 	int64_t nb = j->dims[a - 1] < j->tile_b ? j->dims[a - 1] : j->tile_b;
-	j->each = PIECE / (nb * j->tile_a) + 1;
+	j->each = PER_ITEM / (nb * j->tile_a) + 1;
 }
 
 static void unit(const struct job *j, int64_t index)
@@ -244,7 +244,7 @@ static void unit(const struct job *j, int64_t index)
 		plane(j, y, j->to[b], x, nb, na);
 }
 
-static void piece(void *arg, int64_t index)
+static void item(void *arg, int64_t index)
 {
 	const struct job *j = arg;
 	int64_t end = (index + 1) * j->each < j->units ? (index + 1) * j->each : j->units;
@@ -279,7 +279,7 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 	j.stream = j.to[j.rank - 1] == 1 &&
 		   yk_elements(y) >= yk_stream_bytes / (int64_t)j.size;
 	cut(&j);
-	yk_team_run((j.units + j.each - 1) / j.each, piece, &j);
+	yk_team_run((j.units + j.each - 1) / j.each, item, &j);
 	return 0;
 }
 

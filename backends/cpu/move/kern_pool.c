@@ -11,7 +11,7 @@
 #include "walk.h"
 
 enum {
-	PIECE = 1 << 14, // elements per work item
+	PER_ITEM = 1 << 14, // elements per work item
 	LIMIT = 1 << 22   // max elements of a plane's copy, which is in thread scratch
 };
 
@@ -46,7 +46,7 @@ static void job_init(struct job *j, const struct yoke_op *op)
 	j->row = j->run * a->stride;
 	j->planes = j->x->dims[0] * j->x->dims[1];
 	const int64_t plane = j->axis[0].n * j->row;
-	j->each = plane < PIECE ? PIECE / plane : 1;
+	j->each = plane < PER_ITEM ? PER_ITEM / plane : 1;
 }
 
 static uint64_t can(const struct yoke_op *op)
@@ -260,7 +260,7 @@ static void plane_of(const struct job *j, const struct kind *k, char *memory, in
 		copy_out(j, k, sums, plane);
 }
 
-static void piece(void *arg, int64_t index)
+static void item(void *arg, int64_t index)
 {
 	struct job *j = arg;
 	const struct kind *k = &kinds[j->x->dtype];
@@ -281,7 +281,7 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 
 	(void)impl, (void)prepared;
 	job_init(&j, op);
-	yk_team_run((j.planes + j.each - 1) / j.each, piece, &j);
+	yk_team_run((j.planes + j.each - 1) / j.each, item, &j);
 	return j.no_memory ? yk_cpu_fail(YOKE_ENOMEM, "pool: no memory for a plane") : 0;
 }
 

@@ -10,7 +10,7 @@
 #include "walk.h"
 
 enum {
-	PIECE = 1 << 14, // elements per work item
+	PER_ITEM = 1 << 14, // elements per work item
 	SHORT = 32,      // max elements sorted by insertion
 	PART = 8         // k below n / PART: select first
 };
@@ -200,7 +200,7 @@ static void row(const struct job *j, struct pair *a, int64_t r)
 	}
 }
 
-static void piece(void *arg, int64_t index)
+static void item(void *arg, int64_t index)
 {
 	struct job *j = arg;
 	// two buffers: radix sort alternates between them
@@ -230,9 +230,9 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 	if (!j.rows || !j.k)
 		return 0;
 	j.bytes = (int)yk_esize(j.x->dtype);
-	j.each = PIECE / j.n + 1;
+	j.each = PER_ITEM / j.n + 1;
 	atomic_init(&j.no_memory, false);
-	yk_team_run((j.rows + j.each - 1) / j.each, piece, &j);
+	yk_team_run((j.rows + j.each - 1) / j.each, item, &j);
 	if (atomic_load(&j.no_memory))
 		return yk_cpu_fail(YOKE_ENOMEM,
 				   "sort: no memory for rows of %lld elements",

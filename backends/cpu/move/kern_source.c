@@ -35,7 +35,7 @@ static uint64_t can(const struct yoke_op *op)
 	return 1;
 }
 
-static void piece(void *arg, int64_t index)
+static void item(void *arg, int64_t index)
 {
 	struct job *j = arg;
 	const struct yoke_source *s = j->op->source;
@@ -54,7 +54,7 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 		const struct yoke_view *v = i < op->nout ? &op->out[i] : &op->in[i - op->nout];
 		j.data[i] = v->kind == YOKE_VIEW_BUFFER ? yk_ptr(v) : NULL;
 	}
-	yk_team_run(op->source->chunks, piece, &j);
+	yk_team_run(op->source->chunks, item, &j);
 	const int err = atomic_load(&j.err);
 	if (err)
 		return yk_cpu_fail(err < 0 ? err : YOKE_EINVAL, "the application's function returned %d", err);

@@ -9,7 +9,7 @@
 #include "../vector/half.h"
 #include "walk.h"
 
-enum { PIECE = 1 << 14 }; // elements per work item
+enum { PER_ITEM = 1 << 14 }; // elements per work item
 
 struct job {
 	const struct yoke_view *x, *y;
@@ -95,7 +95,7 @@ static void line(const struct job *j, int64_t row, char *sums)
 	kinds[dtype].put(sums, (char *)yk_ptr(y) + to * size, y->strides[last], j->cols);
 }
 
-static void piece(void *arg, int64_t n)
+static void item(void *arg, int64_t n)
 {
 	struct job *j = arg;
 	char *sums = yk_team_scratch((size_t)j->cols * sizeof(double));
@@ -120,8 +120,8 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 	if (!n)
 		return 0;
 	j.rows = n / j.cols;
-	j.each = j.cols < PIECE ? PIECE / j.cols : 1;
-	yk_team_run((j.rows + j.each - 1) / j.each, piece, &j);
+	j.each = j.cols < PER_ITEM ? PER_ITEM / j.cols : 1;
+	yk_team_run((j.rows + j.each - 1) / j.each, item, &j);
 	return j.no_memory ? yk_cpu_fail(YOKE_ENOMEM, "window_add: no memory for a line") : 0;
 }
 

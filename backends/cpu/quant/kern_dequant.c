@@ -102,7 +102,7 @@ static void decode_row(int format, const uint8_t *b, int64_t k, float *y)
 	}
 }
 
-static void piece(void *arg, int64_t index)
+static void item(void *arg, int64_t index)
 {
 	struct job *j = arg;
 	const int64_t k = j->out.cols, end = (index + 1) * j->each < j->out.count ? (index + 1) * j->each : j->out.count;
@@ -129,8 +129,8 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 	if (!yk_elements(&op->out[0]))
 		return 0;
 	atomic_init(&j.bad, INT64_MAX);
-	j.each = rows_per_piece(j.out.count, j.out.cols, 0);
-	yk_team_run(pieces_of(j.out.count, j.each), piece, &j);
+	j.each = rows_per_item(j.out.count, j.out.cols, 0);
+	yk_team_run(items_of(j.out.count, j.each), item, &j);
 	if (atomic_load(&j.no_memory))
 		return yk_cpu_fail(YOKE_ENOMEM, "dequant: no memory for a row");
 	const int64_t bad = atomic_load(&j.bad);

@@ -469,14 +469,14 @@ int ISA(yk_qlinear_run)(const struct yoke_op *op, const struct qlinear_many *man
 	else
 		yk_team_run(j.x.count, prepare_row, &j);
 	j.cols = cols_of_item(j.n, op->in[1].dims[1]);
-	j.col_items = j.few || plain ? pieces_of(j.n, j.cols) : pieces_of(j.n, COLS);
+	j.col_items = j.few || plain ? items_of(j.n, j.cols) : items_of(j.n, COLS);
 	if (!atomic_load(&j.no_memory)) {
 		if (plain)
 			yk_team_run(j.col_items, plain_rows, &j);
 		else if (j.few)
 			yk_team_run(j.col_items, few_rows, &j);
 		else
-			yk_team_run(j.col_items * pieces_of(j.x.count, ROWS), many_rows, &j);
+			yk_team_run(j.col_items * items_of(j.x.count, ROWS), many_rows, &j);
 	}
 	return atomic_load(&j.no_memory) ?
 		       yk_cpu_fail(YOKE_ENOMEM, "qlinear: no memory for a work item") :

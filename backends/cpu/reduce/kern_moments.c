@@ -20,8 +20,8 @@
 enum {
 	ROWS = 6,           // read together
 	FOLD = 128,         // rows multiplied at a time
-	PIECE = 512,        // max rows per chunk ...
-	PIECES = 1 << 15,   // ... and max elements, if that leaves FOLD rows
+	CHUNK_ROWS = 512,  // max rows per chunk ...
+	CHUNK_ELEMENTS = 1 << 15, // ... and max elements, if that leaves FOLD rows
 	TALL = 12,          // max channels per tile
 	GROUPS = 32,
 	MEMORY = 1 << 23,   // max doubles of all groups
@@ -43,7 +43,7 @@ struct job {
 	// distance of rows of deviations: an odd number of vectors, to spread over the cache's sets
 	int64_t apart;
 	int64_t each;  // rows per chunk
-	int64_t pieces, groups;
+	int64_t items, groups;
 	bool diagonal;
 	double *memory; // of the groups
 	struct group group[GROUPS];
@@ -188,9 +188,9 @@ static void choose(const struct job *j, struct part *p, int64_t from, int64_t to
 	}
 }
 
-static void sum_group(struct job *j, int64_t index, bool wide, void (*piece)(struct part *, double *))
+static void sum_group(struct job *j, int64_t index, bool wide, void (*item)(struct part *, double *))
 {
-	const int64_t first = index * j->pieces / j->groups, last = (index + 1) * j->pieces / j->groups;
+	const int64_t first = index * j->items / j->groups, last = (index + 1) * j->items / j->groups;
 	const int64_t c = whole(j->channels);
 	const uint64_t panels = (uint64_t)(j->diagonal ? 0 : (2 * j->each + TALL) * j->apart) * sizeof(double);
 	char *at = yk_team_scratch((uint64_t)(7 * c + j->each) * 8 + panels);
@@ -222,18 +222,18 @@ static void sum_group(struct job *j, int64_t index, bool wide, void (*piece)(str
 		choose(j, &p, k * j->each, end, wide);
 		p.next = k + 1 < last ? end : j->rows;
 		if (p.rows)
-			piece(&p, (double *)(void *)at);
+			item(&p, (double *)(void *)at);
 	}
 }
 
 static void sum_f32(struct job *j, int64_t index)
 {
-	sum_group(j, index, false, piece_f32);
+	sum_group(j, index, false, item_f32);
 }
 
 static void sum_f64(struct job *j, int64_t index)
 {
-	sum_group(j, index, true, piece_f64);
+	sum_group(j, index, true, item_f64);
 }
 
 static void work(void *arg, int64_t index)
@@ -277,11 +277,11 @@ static bool setup(const struct yoke_op *op, struct job *j)
 	j->line = whole(j->channels);
 	j->apart = (j->width / VD | 1) * VD;
 	j->sum = x->dtype == yoke_f64 ? sum_f64 : sum_f32;
-	j->each = PIECES / (j->channels ? j->channels : 1) / FOLD * FOLD;
-	j->each = j->each < FOLD ? FOLD : j->each > PIECE ? PIECE : j->each;
-	j->pieces = (j->rows + j->each - 1) / j->each;
+	j->each = CHUNK_ELEMENTS / (j->channels ? j->channels : 1) / FOLD * FOLD;
+	j->each = j->each < FOLD ? FOLD : j->each > CHUNK_ROWS ? CHUNK_ROWS : j->each;
+	j->items = (j->rows + j->each - 1) / j->each;
 	j->groups = GROUPS;
-	while (j->groups > 1 && (j->groups * WORTH > j->pieces || (uint64_t)j->groups * group_room(j) > MEMORY))
+	while (j->groups > 1 && (j->groups * WORTH > j->items || (uint64_t)j->groups * group_room(j) > MEMORY))
 		j->groups /= 2;
 	return x->kind == YOKE_VIEW_BUFFER && (x->dtype == yoke_f32 || x->dtype == yoke_f64) &&
 	       (w->kind == YOKE_VIEW_NONE || w->kind == YOKE_VIEW_BUFFER);

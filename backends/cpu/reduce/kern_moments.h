@@ -110,7 +110,7 @@ static void NAME(look)(const struct part *p, int64_t channel)
 }
 
 // Adds a chunk of rows to its group.
-static void NAME(piece)(struct part *p, double *tile)
+static void NAME(item)(struct part *p, double *tile)
 {
 	const struct job *j = p->job;
 	struct group *g = p->group;

@@ -17,7 +17,7 @@
 
 enum {
 	SEGMENT = YK_SEGMENT,
-	PIECE = 1 << 16, // min elements per work item
+	PER_ITEM = 1 << 16, // min elements per work item
 	// For columns a segment writes one accumulator per column, so segments are longer and their
 	// number is limited.
 	COLUMN_SEGMENT = 1 << 18,
@@ -283,7 +283,7 @@ static bool scratch_init(struct job *j, struct scratch *t)
 	return true;
 }
 
-static void piece(void *arg, int64_t index)
+static void item(void *arg, int64_t index)
 {
 	struct job *j = arg;
 	const struct shape *s = &j->s;
@@ -310,7 +310,7 @@ static void piece(void *arg, int64_t index)
 
 enum { JOIN = 2048 }; // outputs per work item of the second pass
 
-static void join_piece(void *arg, int64_t index)
+static void join_item(void *arg, int64_t index)
 {
 	struct job *j = arg;
 	const int64_t outputs = j->s.K * j->s.C;
@@ -352,7 +352,7 @@ static void *prepare(const struct yoke_op *op, uint32_t impl)
 		  (j->prog.rank == 2 && j->prog.row == (s->C > 1 ? s->C : s->N));
 	j->units = s->K * s->segments * s->tiles;
 	int64_t unit = s->tile * (s->N < s->segment ? s->N : s->segment);
-	j->each = unit < PIECE ? PIECE / unit : 1;
+	j->each = unit < PER_ITEM ? PER_ITEM / unit : 1;
 	return j;
 }
 
@@ -377,11 +377,11 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 	j->values = j->plain < 0 ? NULL : j->prog.in[j->plain].base;
 	atomic_init(&j->no_memory, false);
 	j->partial = s->segments > 1 ? yk_ptr(&op->workspace) : NULL;
-	yk_team_run(divide_up(j->units, j->each), piece, j);
+	yk_team_run(divide_up(j->units, j->each), item, j);
 	if (atomic_load(&j->no_memory))
 		return yk_cpu_fail(YOKE_ENOMEM, "reduce: no memory for registers");
 	if (j->partial)
-		yk_team_run(divide_up(outputs, JOIN), join_piece, j);
+		yk_team_run(divide_up(outputs, JOIN), join_item, j);
 	return 0;
 }
 

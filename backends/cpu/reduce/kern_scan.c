@@ -13,7 +13,7 @@
 #include "../move/walk.h"
 
 enum {
-	PIECE = 1 << 16, // elements per work item, and per segment
+	PER_ITEM = 1 << 16, // elements per work item, and per segment
 	TILE = 256,      // columns processed together
 	FEW = 32         // max lines for which segments are used
 };
@@ -161,11 +161,11 @@ static void cut(struct job *j, const struct yoke_op *op)
 		}
 	j->tile = j->cols < TILE ? j->cols : TILE;
 	j->tiles = j->cols ? (j->cols + j->tile - 1) / j->tile : 0;
-	bool cuts = j->n >= 2 * PIECE && j->outer * j->cols <= FEW;
-	j->segment = cuts ? PIECE : j->n;
-	j->segments = cuts ? (j->n + PIECE - 1) / PIECE : 1;
+	bool divided = j->n >= 2 * PER_ITEM && j->outer * j->cols <= FEW;
+	j->segment = divided ? PER_ITEM : j->n;
+	j->segments = divided ? (j->n + PER_ITEM - 1) / PER_ITEM : 1;
 	j->units = j->outer * j->tiles * j->segments;
-	j->each = j->n && j->tile ? PIECE / (j->segment * j->tile) + 1 : 1;
+	j->each = j->n && j->tile ? PER_ITEM / (j->segment * j->tile) + 1 : 1;
 }
 
 static uint64_t workspace(const struct yoke_op *op, uint32_t impl)
@@ -205,21 +205,21 @@ static void unit(struct job *j, int64_t at, bool write)
 		memcpy(&total[segment * lines], acc, (size_t)cols * sizeof *acc);
 }
 
-static void pieces(struct job *j, int64_t piece, bool write)
+static void items(struct job *j, int64_t item, bool write)
 {
-	int64_t end = (piece + 1) * j->each;
-	for (int64_t at = piece * j->each; at < end && at < j->units; at++)
+	int64_t end = (item + 1) * j->each;
+	for (int64_t at = item * j->each; at < end && at < j->units; at++)
 		unit(j, at, write);
 }
 
-static void totals(void *arg, int64_t piece)
+static void totals(void *arg, int64_t item)
 {
-	pieces(arg, piece, false);
+	items(arg, item, false);
 }
 
-static void results(void *arg, int64_t piece)
+static void results(void *arg, int64_t item)
 {
-	pieces(arg, piece, true);
+	items(arg, item, true);
 }
 
 static int run(const struct yoke_op *op, uint32_t impl, void *prepared)

@@ -65,7 +65,7 @@ struct round {
 	atomic_int_fast64_t left_open;
 };
 
-static void piece(void *arg, int64_t index)
+static void item(void *arg, int64_t index)
 {
 	struct round *r = arg;
 	struct chain_lane lane[LANES];
@@ -94,7 +94,7 @@ static int every(struct chain_job *j, void (*run)(struct round *, const struct c
 				r.lane[r.lanes++] = i * j->chunks + c;
 	}
 	r.width = r.lanes <= max && r.lanes > max / 2 && j->n * j->rows >= MANY ? max / 2 : max;
-	yk_team_run((r.lanes + r.width - 1) / r.width, piece, &r);
+	yk_team_run((r.lanes + r.width - 1) / r.width, item, &r);
 	free(r.lane);
 	if (left_open)
 		*left_open = atomic_load(&r.left_open);

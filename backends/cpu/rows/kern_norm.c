@@ -11,7 +11,7 @@
 #include "../vector/vec.h"
 
 enum {
-	MAX_PIECES = 64, // max work items of the gradient: bounds the workspace
+	MAX_ITEMS = 64, // max work items of the gradient: bounds the workspace
 	COLUMNS = 512,    // columns per work item of the second step
 	LINE = 16,        // floats per cache line
 	LINES = 2         // lines of scratch, for x and g
@@ -22,9 +22,9 @@ struct job {
 	const float *w, *b; // [C] or NULL
 	float *mean, *rstd; // [rows]; mean NULL: RMS norm
 	struct rows dw, db; // [C]; base NULL: not requested
-	float *partial;     // [pieces][2][C]: dw, db
+	float *partial;     // [items][2][C]: dw, db
 	int64_t each;       // rows per work item
-	int64_t pieces;
+	int64_t items;
 	double eps;
 	bool stream;    // write `out` with non-temporal stores
 	bool converted; // some operand is not f32
@@ -40,9 +40,9 @@ static float *lines_of(struct job *j, int64_t cols)
 	return lines;
 }
 
-static int64_t end_of(const struct job *j, int64_t piece)
+static int64_t end_of(const struct job *j, int64_t item)
 {
-	int64_t end = (piece + 1) * j->each;
+	int64_t end = (item + 1) * j->each;
 	return end < j->x.count ? end : j->x.count;
 }
 
@@ -88,12 +88,12 @@ static inline void forward_row(const struct job *j, float *y, const float *x,
 	}
 }
 
-static void forward(void *arg, int64_t piece)
+static void forward(void *arg, int64_t item)
 {
 	struct job *j = arg;
-	const int64_t n = j->x.cols, end = end_of(j, piece);
+	const int64_t n = j->x.cols, end = end_of(j, item);
 	float *line = lines_of(j, n);
-	for (int64_t r = piece * j->each; line && r < end; r++) {
+	for (int64_t r = item * j->each; line && r < end; r++) {
 		const float *x = row_get(&j->x, r, line);
 		const float *later = row_next(&j->x, r + 2 < end ? r + 2 : r, x);
 		float *y = row_to(&j->out, r, line);
@@ -128,16 +128,16 @@ static inline void backward_row(const struct job *j, float *dx, const float *x,
 
 // With h = (x - mean) rstd and u = g w: dx = rstd (u - mean u - h mean(u h)), dw = sum g h, db =
 // sum g; for RMS norm mean u is 0.
-static void backward(void *arg, int64_t piece)
+static void backward(void *arg, int64_t item)
 {
 	struct job *j = arg;
-	const int64_t n = j->x.cols, end = end_of(j, piece);
+	const int64_t n = j->x.cols, end = end_of(j, item);
 	float *line = lines_of(j, n);
 	if (!line)
 		return;
-	float *dw = j->partial + piece * 2 * n, *db = dw + n;
+	float *dw = j->partial + item * 2 * n, *db = dw + n;
 	memset(dw, 0, (size_t)n * 2 * sizeof *dw);
-	for (int64_t r = piece * j->each; r < end; r++) {
+	for (int64_t r = item * j->each; r < end; r++) {
 		// Prefetches the row after the next into L2, x in the first pass and g in the
 		// second, so that memory is busy in both; in L1 it would evict this row, dw and db.
 		const int64_t later = r + 2 < end ? r + 2 : r;
@@ -190,16 +190,16 @@ static void columns_put(const struct rows *v, int64_t first, const float *line, 
 		v->store(v->base + first * v->size, line, 1, n);
 }
 
-static void sum_columns(void *arg, int64_t piece)
+static void sum_columns(void *arg, int64_t item)
 {
 	const struct job *j = arg;
-	const int64_t n = j->x.cols, first = piece * COLUMNS,
+	const int64_t n = j->x.cols, first = item * COLUMNS,
 		      end = first + COLUMNS < n ? first + COLUMNS : n;
 	float line[2][COLUMNS], *dws = columns_to(&j->dw, first, line[0]),
 				*dbs = columns_to(&j->db, first, line[1]);
 	for (int64_t i = first; i < end; i += VF) {
 		vf dw = { 0 }, db = { 0 };
-		for (int64_t p = 0; p < j->pieces; p++) {
+		for (int64_t p = 0; p < j->items; p++) {
 			const float *from = j->partial + p * 2 * n + i;
 			dw += vf_get(from, end - i);
 			db += vf_get(from + n, end - i);
@@ -312,8 +312,8 @@ static int run_forward(const struct yoke_op *op, uint32_t impl, void *prepared)
 	j.b = weights_at(op->in, p->b, &space);
 	j.stream = is_streamed(op, &op->out[0]);
 	j.converted = j.x.load || j.out.load;
-	j.each = rows_per_piece(j.x.count, j.x.cols, 0);
-	yk_team_run(pieces_of(j.x.count, j.each), forward, &j);
+	j.each = rows_per_item(j.x.count, j.x.cols, 0);
+	yk_team_run(items_of(j.x.count, j.each), forward, &j);
 	return finished(&j);
 }
 
@@ -336,14 +336,14 @@ static int run_backward(const struct yoke_op *op, uint32_t impl, void *prepared)
 		j.stream = is_streamed(op, &op->out[0]);
 	}
 	j.converted = j.x.load || j.g.load || j.out.load;
-	j.each = rows_per_piece(j.x.count, j.x.cols, MAX_PIECES);
-	j.pieces = pieces_of(j.x.count, j.each);
-	if (j.pieces && j.x.cols) {
+	j.each = rows_per_item(j.x.count, j.x.cols, MAX_ITEMS);
+	j.items = items_of(j.x.count, j.each);
+	if (j.items && j.x.cols) {
 		j.partial = space;
-		yk_team_run(j.pieces, backward, &j);
+		yk_team_run(j.items, backward, &j);
 	}
 	if (j.dw.base || j.db.base)
-		yk_team_run(pieces_of(j.x.cols, COLUMNS), sum_columns, &j);
+		yk_team_run(items_of(j.x.cols, COLUMNS), sum_columns, &j);
 	return finished(&j);
 }
 
@@ -360,7 +360,7 @@ static uint64_t workspace(const struct yoke_op *op, uint32_t impl)
 		rows += yk_is_half(op->in[p->b].dtype);
 	if (p->g >= 0) {
 		const int64_t count = cols ? yk_elements(&op->in[0]) / cols : 0;
-		rows += 2 * pieces_of(count, rows_per_piece(count, cols, MAX_PIECES));
+		rows += 2 * items_of(count, rows_per_item(count, cols, MAX_ITEMS));
 	}
 	return (uint64_t)(rows * cols) * sizeof(float);
 }

@@ -30,9 +30,9 @@ static float *lines_of(struct job *j)
 	return lines;
 }
 
-static int64_t end_of(const struct job *j, int64_t piece)
+static int64_t end_of(const struct job *j, int64_t item)
 {
-	int64_t end = (piece + 1) * j->each;
+	int64_t end = (item + 1) * j->each;
 	return end < j->out.count ? end : j->out.count;
 }
 
@@ -52,12 +52,12 @@ static void shift_row(float *y, const float *x, int64_t n, float a, float b)
 		vf_put(y + i, vf_get(x + i, n - i) - av - bv, n - i);
 }
 
-static void forward(void *arg, int64_t piece)
+static void forward(void *arg, int64_t item)
 {
 	struct job *j = arg;
-	const int64_t n = j->out.cols, end = end_of(j, piece);
+	const int64_t n = j->out.cols, end = end_of(j, item);
 	float *line = lines_of(j);
-	for (int64_t r = piece * j->each; line && r < end; r++) {
+	for (int64_t r = item * j->each; line && r < end; r++) {
 		const float *x = row_get(&j->a, r, line);
 		const float *next = row_next(&j->a, r + 1 < end ? r + 1 : r, x);
 		float *y = row_to(&j->out, r, line);
@@ -72,17 +72,17 @@ static void forward(void *arg, int64_t piece)
 
 // The same for f32 with non-temporal stores: a row is written while the exponentials of the next
 // one are computed.
-static void forward_late(void *arg, int64_t piece)
+static void forward_late(void *arg, int64_t item)
 {
 	const struct job *j = arg;
-	const int64_t n = j->out.cols, end = end_of(j, piece);
+	const int64_t n = j->out.cols, end = end_of(j, item);
 	float *kept = yk_team_scratch((size_t)n * 2 * sizeof *kept);
 	struct late_row late = { .y = NULL };
 	if (!kept) {
-		forward(arg, piece);
+		forward(arg, item);
 		return;
 	}
-	for (int64_t r = piece * j->each; r < end; r++) {
+	for (int64_t r = item * j->each; r < end; r++) {
 		const float *x = row_get(&j->a, r, NULL);
 		const float *next = row_next(&j->a, r + 1 < end ? r + 1 : r, x);
 		float *e = j->logarithm ? NULL : kept + (r & 1) * n;
@@ -109,12 +109,12 @@ static inline void back_log_row(float *dx, const float *y, const float *g, int64
 	}
 }
 
-static void backward_log(void *arg, int64_t piece)
+static void backward_log(void *arg, int64_t item)
 {
 	struct job *j = arg;
-	const int64_t n = j->out.cols, end = end_of(j, piece);
+	const int64_t n = j->out.cols, end = end_of(j, item);
 	float *line = lines_of(j);
-	for (int64_t r = piece * j->each; line && r < end; r++) {
+	for (int64_t r = item * j->each; line && r < end; r++) {
 		const float *y = row_get(&j->a, r, line);
 		const float *g = row_get(&j->b, r, line + n);
 		float *dx = row_to(&j->out, r, line);
@@ -155,13 +155,13 @@ YK_INLINE void back_rows(struct row *in, const struct row *out, int64_t n, bool 
 		in->sum = vf_splat(vf_sum(sum[0] + sum[1]));
 }
 
-static void backward(void *arg, int64_t piece)
+static void backward(void *arg, int64_t item)
 {
 	struct job *j = arg;
-	const int64_t n = j->out.cols, end = end_of(j, piece);
+	const int64_t n = j->out.cols, end = end_of(j, item);
 	float *lines = lines_of(j);
 	struct row last = { .dx = NULL };
-	for (int64_t r = piece * j->each; lines && r < end; r++) {
+	for (int64_t r = item * j->each; lines && r < end; r++) {
 		float *line = lines + (r & 1) * 2 * n;
 		struct row row = { row_get(&j->a, r, line), row_get(&j->b, r, line + n),
 				   row_to(&j->out, r, line), { 0 } };
@@ -208,8 +208,8 @@ static int run_rows(const struct yoke_op *op, void (*fn)(void *, int64_t),
 		return 0;
 	j.stream = is_streamed(op, &op->out[0]) && j.out.cols * 4 <= LONGEST;
 	j.stream &= !j.converted;
-	j.each = rows_per_piece(j.out.count, j.out.cols, 0);
-	yk_team_run(pieces_of(j.out.count, j.each), j.stream ? streaming : fn, &j);
+	j.each = rows_per_item(j.out.count, j.out.cols, 0);
+	yk_team_run(items_of(j.out.count, j.each), j.stream ? streaming : fn, &j);
 	return j.no_memory ? yk_cpu_fail(YOKE_ENOMEM, "softmax: no memory for a row") : 0;
 }
 

@@ -55,9 +55,9 @@ static int count_ids(const struct job *j, int64_t *count)
 	return 0;
 }
 
-static int64_t end_of(const struct job *j, int64_t piece)
+static int64_t end_of(const struct job *j, int64_t item)
 {
-	int64_t end = (piece + 1) * j->each;
+	int64_t end = (item + 1) * j->each;
 	return end < j->logits.count ? end : j->logits.count;
 }
 
@@ -98,13 +98,13 @@ static float row_logsum(const float *x, int64_t n, const float *next, double *lo
 	return m;
 }
 
-static void forward(void *arg, int64_t piece)
+static void forward(void *arg, int64_t item)
 {
 	struct job *j = arg;
-	const int64_t end = end_of(j, piece);
+	const int64_t end = end_of(j, item);
 	float *line = line_of(j);
 	double loss = 0;
-	for (int64_t r = piece * j->each; line && r < end; r++) {
+	for (int64_t r = item * j->each; line && r < end; r++) {
 		const float *x = row_get(&j->logits, r, line);
 		const float *next = row_next(&j->logits, r + 1 < end ? r + 1 : r, x);
 		double logsum;
@@ -114,7 +114,7 @@ static void forward(void *arg, int64_t piece)
 		if (id != j->ignore)
 			loss += row_loss(j, x, id, m, logsum);
 	}
-	j->loss[piece] = loss;
+	j->loss[item] = loss;
 }
 
 // dx = (exp(x - lse) - rest) scale
@@ -128,13 +128,13 @@ static inline void backward_row(float *dx, const float *x, int64_t n, float lse,
 }
 
 // dlogits = (exp(x - lse) - target) g / count
-static void backward(void *arg, int64_t piece)
+static void backward(void *arg, int64_t item)
 {
 	struct job *j = arg;
-	const int64_t n = j->classes, end = end_of(j, piece);
+	const int64_t n = j->classes, end = end_of(j, item);
 	const float scale = (float)j->scale;
 	float *line = line_of(j);
-	for (int64_t r = piece * j->each; line && r < end; r++) {
+	for (int64_t r = item * j->each; line && r < end; r++) {
 		int64_t id = id_at(j, r);
 		if (id == j->ignore) {
 			memset(row_at(&j->dlogits, r), 0,
@@ -183,7 +183,7 @@ static struct job job_of(const struct yoke_op *op)
 		.smooth = op->attr[1].f,
 	};
 	j.classes = j.logits.cols;
-	j.each = rows_per_piece(j.logits.count, j.logits.cols, 0);
+	j.each = rows_per_item(j.logits.count, j.logits.cols, 0);
 	return j;
 }
 
@@ -192,7 +192,7 @@ static uint64_t workspace(const struct yoke_op *op, uint32_t impl)
 	(void)impl;
 	int64_t cols = op->in[0].dims[op->in[0].rank - 1],
 		count = yk_elements(&op->in[1]);
-	return (uint64_t)pieces_of(count, rows_per_piece(count, cols, 0)) *
+	return (uint64_t)items_of(count, rows_per_item(count, cols, 0)) *
 	       sizeof(double);
 }
 
@@ -207,17 +207,17 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 {
 	(void)impl, (void)prepared;
 	struct job j = job_of(op);
-	int64_t count, pieces = pieces_of(j.logits.count, j.each);
+	int64_t count, items = items_of(j.logits.count, j.each);
 	int err = count_ids(&j, &count);
 	if (err)
 		return err;
 	j.lse = yk_ptr(&op->out[1]);
 	double loss = 0;
-	if (pieces) {
+	if (items) {
 		j.loss = yk_ptr(&op->workspace);
-		yk_team_run(pieces, forward, &j);
+		yk_team_run(items, forward, &j);
 	}
-	for (int64_t i = 0; i < pieces; i++)
+	for (int64_t i = 0; i < items; i++)
 		loss += j.loss[i];
 	// the mean over no ids is NaN
 	*(float *)yk_ptr(&op->out[0]) = count ? (float)(loss / (double)count) : NAN;
@@ -238,7 +238,7 @@ static int run_backward(const struct yoke_op *op, uint32_t impl, void *prepared)
 	j.dlogits = rows_of(&op->out[0]);
 	j.stream = is_streamed(op, &op->out[0]);
 	j.scale = count ? value_real(&op->in[3], 1) / (double)count : 0;
-	yk_team_run(pieces_of(j.logits.count, j.each), backward, &j);
+	yk_team_run(items_of(j.logits.count, j.each), backward, &j);
 	return finished(&j);
 }
 

@@ -124,7 +124,7 @@ static inline bool is_streamed(const struct yoke_op *op, const struct yoke_view 
 
 // Rows per work item: about 16384 elements, or four times that if there are many, since hardware
 // prefetch stops at the end of an item; at most `most` items if not 0.
-static inline int64_t rows_per_piece(int64_t count, int64_t cols, int64_t max)
+static inline int64_t rows_per_item(int64_t count, int64_t cols, int64_t max)
 {
 	const int64_t width = cols > 0 ? cols : 1;
 	const int64_t wanted = count > (1 << 23) / width ? 1 << 16 : 1 << 14;
@@ -134,7 +134,7 @@ static inline int64_t rows_per_piece(int64_t count, int64_t cols, int64_t max)
 	return n;
 }
 
-static inline int64_t pieces_of(int64_t count, int64_t each)
+static inline int64_t items_of(int64_t count, int64_t each)
 {
 	return (count + each - 1) / each;
 }

@@ -134,7 +134,7 @@ YK_INLINE vf v_lookup(const float table[16], __m512i index)
 // log: the upper 4 bits of the mantissa select the interval of the fraction m in [0.75,1.5). Table
 // rows: 1/m' for a point m' in the interval, in 9 bits; log m' as a multiple of 2^-16; the rest of
 // log m'. The two intervals next to 1 use 1, 0 and 0.
-static const float yk_log_pieces[3][16] = {
+static const float yk_log_table[3][16] = {
 	{ 0x1p+0f, 0x1.d4p-1f, 0x1.bap-1f, 0x1.a4p-1f, 0x1.9p-1f, 0x1.7ep-1f, 0x1.6cp-1f,
 	  0x1.5cp-1f, 0x1.4ep+0f, 0x1.41p+0f, 0x1.35p+0f, 0x1.2ap+0f, 0x1.1fp+0f,
 	  0x1.16p+0f, 0x1.0dp+0f, 0x1p+0f },
@@ -160,13 +160,13 @@ YK_INLINE void v_log(vf *x, const int n)
 	YK_EACH(j, n) e[j] = (vf)_mm512_getexp_ps((__m512)x[j]);
 	YK_EACH(j, n) e[j] -= (vf)_mm512_getexp_ps((__m512)m[j]);
 	YK_EACH(j, n) k[j] = _mm512_srli_epi32((__m512i)m[j], 19);
-	YK_EACH(j, n) r[j] = vf_fma(m[j], v_lookup(yk_log_pieces[0], k[j]), vf_splat(-1));
+	YK_EACH(j, n) r[j] = vf_fma(m[j], v_lookup(yk_log_table[0], k[j]), vf_splat(-1));
 	// ln 2 in two parts; the upper is a multiple of 2^-9, so this sum is exact
 	YK_EACH(j, n)
-	high[j] = vf_fma(e[j], vf_splat(0x1.63p-1f), v_lookup(yk_log_pieces[1], k[j]));
+	high[j] = vf_fma(e[j], vf_splat(0x1.63p-1f), v_lookup(yk_log_table[1], k[j]));
 	YK_EACH(j, n)
 	low[j] = vf_fma(e[j], vf_splat(-0x1.bd0106p-13f),
-			v_lookup(yk_log_pieces[2], k[j]));
+			v_lookup(yk_log_table[2], k[j]));
 	// (log(1 + r) - r) / r^2; error of the logarithm 2^-34 of r
 	YK_EACH(j, n)
 	p[j] = vf_fma(vf_splat(-0x1.3cc462p-3f), r[j], vf_splat(0x1.999526p-3f));
@@ -183,7 +183,7 @@ YK_INLINE void v_log(vf *x, const int n)
 // bits of the mantissa of c + 1, so intervals are 1/4 wide below 1, 1/2 below 3, 1 below 7. Table
 // rows: coefficients of powers of r, c minus the interval's midpoint; the first interval holds
 // erf(c) / c - 1, from the second row on.
-static const float yk_erf_pieces[7][16] = {
+static const float yk_erf_table[7][16] = {
 	{ 0x1.d8865ep-1f, 0x1.f92d08p-1f, 0x1.ff4048p-1f, 0x1.fff2dp-1f, 0x1.ffffe8p-1f,
 	  0x1p+0f, 0x1p+0f, 0x1p+0f, 0x1p+0f, 0x1p+0f, 0x1p+0f, 0x1p+0f, 0,
 	  0x1.9dd0d2p-2f, 0x1.3f196ep-1f, 0x1.91724ap-1f },
@@ -221,10 +221,10 @@ YK_INLINE void v_erf(vf *x, const int n)
 	YK_EACH(j, n)
 	first[j] = _mm512_cmp_ps_mask((__m512)k[j], _mm512_set1_ps(1.25f), _CMP_LT_OQ);
 	YK_EACH(j, n) k[j] = _mm512_srli_epi32(k[j], 21);
-	YK_EACH(j, n) p[j] = v_lookup(yk_erf_pieces[6], k[j]);
+	YK_EACH(j, n) p[j] = v_lookup(yk_erf_table[6], k[j]);
 	for (int i = 5; i > 0; i--)
-		YK_EACH(j, n) p[j] = vf_fma(p[j], r[j], v_lookup(yk_erf_pieces[i], k[j]));
-	YK_EACH(j, n) min[j] = v_lookup(yk_erf_pieces[0], k[j]);
+		YK_EACH(j, n) p[j] = vf_fma(p[j], r[j], v_lookup(yk_erf_table[i], k[j]));
+	YK_EACH(j, n) min[j] = v_lookup(yk_erf_table[0], k[j]);
 	YK_EACH(j, n)
 	min[j] = (vf)_mm512_mask_mov_ps((__m512)min[j], first[j], (__m512)c[j]);
 	YK_EACH(j, n) r[j] = (vf)_mm512_mask_mov_ps((__m512)r[j], first[j], (__m512)c[j]);
