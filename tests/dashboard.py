@@ -249,8 +249,8 @@ try:
         at('pointerdown', 0.4); at('pointermove', 0.6); at('pointerup', 0.6);""")
     fewer = b.wait("document.querySelector('#plots svg [data-points]').dataset.points.split(' ').length < %d" % before)
     verdict('a drag shows a part', '' if fewer else 'as before')
-    text = b.run('return document.body.innerText')
-    verdict('it says that the run ended, and why a value is n/a', '' if 'ended: done' in text and 'n/a: needs' in text else text)
+    kind = b.run("return [document.querySelector('.runs tbody .state').className, document.querySelector('#absent').hidden]")
+    verdict('it shows the state, and what was not recorded', '' if kind == ['state soft', False] else kind)
     verdict('names are text', '' if not b.run("return [...document.scripts].some(s => s.textContent.startsWith('alert'))") and
             'train.<script>alert(1)</script>'[6:] in b.run('return document.body.textContent') else 'a script')
     wide = []

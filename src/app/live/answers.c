@@ -10,49 +10,21 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "live/pace.h"
 #include "live/prometheus.h"
+#include "report/conditions.h"
 #include "report/summary.h"
 
 // A plot is cached for REST times its drawing time. This bounds the processor time of drawing while
 // the data grows.
 #define REST 1000
-enum { EVENTS = 100 };
+#define PATIENCE 5.
+enum { EVENTS = 100, POINTS = 1600, MIN_POINTS = 120, FEW = 16, TURNS = 16 };
 
 static json_t *text(const char *s)
 {
 	json_t *j = json_string(s);
 	return j ? j : json_string("?");
-}
-
-int yk_live_open(struct yk_live *l, int n, const char *const *folder)
-{
-	int e = 0;
-	for (; l->n < n && e == 0; l->n += e == 0)
-		e = yk_view_open(folder[l->n], false, &l->view[l->n]);
-	yk_view_names(l->n, l->view);
-	for (int i = 0; i < l->n; i++)
-		l->seen[i] = (struct yk_live_seen){ l->view[i]->state, l->view[i]->generation, l->view[i]->lines };
-	return e;
-}
-
-void yk_live_close(struct yk_live *l)
-{
-	for (int i = 0; i < l->n; i++)
-		yk_view_close(l->view[i]);
-	for (int i = 0; i < YK_LIVE_KEPT; i++)
-		free(l->plot[i].text);
-}
-
-void yk_live_position(const struct yk_live *l, char to[YK_LIVE_POSITION])
-{
-	size_t n = 0;
-	to[0] = '\0';
-	for (int i = 0; i < l->n && n + 1 < YK_LIVE_POSITION; i++) {
-		if (i)
-			to[n++] = ';';
-		yk_view_position(l->view[i], to + n, YK_LIVE_POSITION - n);
-		n += strlen(to + n);
-	}
 }
 
 // ---- runs ----
@@ -81,78 +53,224 @@ static json_t *member(const struct yk_view *v, const char *key)
 	return json_is_object(o) ? json_deep_copy(o) : json_object();
 }
 
-static json_t *run(const struct yk_view *v)
+// What doctor finds now. Reading all records again takes time, so that a run is examined at most
+// every PATIENCE seconds, and less often if it takes long.
+static const json_t *findings(struct yk_live *l, int i)
 {
-	json_t *events = json_array();
-	const char *how = json_string_value(json_object_get(json_object_get(v->about, "ended"), "how"));
-	for (size_t i = v->events > EVENTS ? v->events - EVENTS : 0; i < v->events; i++)
-		json_array_append_new(events, json_pack("{s:f, s:I, s:o, s:o}", "time",
-							isfinite(v->event[i].time) ? v->event[i].time : 0., "step",
-							(json_int_t)v->event[i].step, "event", text(v->event[i].event),
-							"text", text(v->event[i].text)));
-	const json_t *steps = json_object_get(v->about, "steps");
-	return json_pack("{s:o, s:s, s:o, s:o, s:o, s:o, s:I, s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:o}", "name", text(v->name),
-			 "state", yk_view_state_name(v->state), "how", text(how ? how : ""), "device",
-			 text(yk_view_about(v, "device")), "driver", text(yk_view_about(v, "driver")), "host",
-			 text(yk_view_about(v, "host")), "step", (json_int_t)yk_view_last_step(v), "steps",
-			 json_is_integer(steps) ? json_integer(json_integer_value(steps)) : json_null(), "generation",
-			 (json_int_t)v->generation, "event_count", (json_int_t)v->events, "foreign_lines",
-			 (json_int_t)v->foreign, "numbers", numbers(v), "events", events, "settings",
-			 member(v, "settings"), "config", member(v, "config"));
+	struct yk_live_run *r = &l->run[i];
+	const struct yk_view *v = l->view[i];
+	const double now = yk_seconds();
+	const bool due = now - r->found > fmax(PATIENCE, REST / 10 * r->cost);
+	if (r->findings && (!due || (v->state != YK_VIEW_LIVE && v->lines == r->findings_lines && v->state == r->state)))
+		return r->findings;
+	struct yk_error_aside *aside = yk_error_aside();
+	json_t *list = yk_conditions(l->view[i], NULL, yk_unix_seconds());
+	yoke_error_clear();
+	yk_error_back(aside);
+	if (list) {
+		json_decref(r->findings);
+		r->findings = list;
+	}
+	r->findings_lines = v->lines;
+	r->found = now;
+	r->cost = yk_seconds() - now;
+	return r->findings;
 }
 
+static json_t *short_findings(const json_t *list)
+{
+	static const char *const key[] = { "condition", "what", "change", "needs", "gain" };
+	json_t *to = json_array(), *f;
+	size_t i;
+	json_array_foreach (list, i, f) {
+		json_t *o = json_object();
+		for (size_t k = 0; k < sizeof key / sizeof *key; k++)
+			json_object_set(o, key[k], json_object_get(f, key[k]));
+		json_array_append_new(to, o);
+	}
+	return to;
+}
+
+// The memory that limits the run: of its device if that has its own, otherwise of the process.
+static void memory(json_t *o, const struct yk_view *v)
+{
+	static const struct {
+		const char *used_in, *used, *total_in, *total, *what;
+	} rows[] = {
+		{ "telemetry", "devices.0.mem_used", "telemetry", "devices.0.mem_total", "in use on the device" },
+		{ "telemetry", "rss", "telemetry", "host.memory_limit", "resident" },
+		{ "telemetry", "rss", "telemetry", "host.memory_total", "resident" },
+		{ "memory", "rss", "", "", "resident" },
+		{ "train", "peak_bytes", "", "", "peak of the pool" },
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		const double used = yk_view_last(v, rows[i].used_in, rows[i].used), total = yk_view_last(v, rows[i].total_in, rows[i].total);
+		if (isnan(used) || (*rows[i].total && isnan(total)))
+			continue;
+		json_object_set_new(o, "memory", yk_summary_real(used));
+		json_object_set_new(o, "memory_total", yk_summary_real(total));
+		json_object_set_new(o, "memory_what", json_string(rows[i].what));
+		return;
+	}
+}
+
+static double utilisation(const struct yk_view *v)
+{
+	const double device = yk_view_last(v, "telemetry", "devices.0.util");
+	return isnan(device) ? yk_view_last(v, "telemetry", "process_cpu") / yk_view_last(v, "telemetry", "host.processors_allowed") : device;
+}
+
+// What a reader wants to know first, without what doctor finds.
+static json_t *headline(const struct yk_live *l, int i)
+{
+	const struct yk_view *v = l->view[i];
+	const json_t *steps = json_object_get(v->about, "steps"), *ended = json_object_get(v->about, "ended");
+	const char *how = json_string_value(json_object_get(ended, "how")), *error = json_string_value(json_object_get(ended, "error"));
+	const double now = yk_unix_seconds();
+	json_t *o = json_pack("{s:i, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:I, s:I, s:I}", "run", i, "name", text(v->name),
+			      "folder", text(v->folder), "state", yk_view_state_name(v->state), "how", text(how ? how : ""), "error",
+			      text(error ? error : ""), "device", text(yk_view_about(v, "device")), "driver",
+			      text(yk_view_about(v, "driver")), "host", text(yk_view_about(v, "host")), "step",
+			      (json_int_t)yk_view_last_step(v), "steps",
+			      json_is_integer(steps) ? json_integer(json_integer_value(steps)) : json_null(), "generation",
+			      (json_int_t)v->generation, "event_count", (json_int_t)v->events, "foreign_lines",
+			      (json_int_t)v->foreign);
+	const struct {
+		const char *key;
+		double x;
+	} row[] = {
+		{ "elapsed", yk_pace_elapsed(v, now) },
+		{ "to_go", yk_pace_to_go(v, now) },
+		{ "newest", yk_pace_newest(v) },
+		{ "loss", yk_view_last(v, "train", "loss") },
+		{ "val_loss", yk_view_last(v, "valid", "val_loss") },
+		{ "tokens_per_s", yk_view_last(v, "train", "tokens_per_s") },
+		{ "utilisation", utilisation(v) },
+	};
+	for (size_t k = 0; k < sizeof row / sizeof *row; k++)
+		json_object_set_new(o, row[k].key, isfinite(row[k].x) ? json_real(row[k].x) : json_null());
+	memory(o, v);
+	return o;
+}
+
+static json_t *events(const struct yk_view *v)
+{
+	json_t *list = json_array();
+	for (size_t i = v->events > EVENTS ? v->events - EVENTS : 0; i < v->events; i++)
+		json_array_append_new(list, json_pack("{s:o, s:I, s:o, s:o}", "time",
+						      isfinite(v->event[i].time) ? json_real(v->event[i].time) : json_null(), "step",
+						      (json_int_t)v->event[i].step, "event", text(v->event[i].event), "text",
+						      text(v->event[i].text)));
+	return list;
+}
+
+static json_t *details(struct yk_live *l, int i)
+{
+	const struct yk_view *v = l->view[i];
+	return json_pack("{s:o, s:o, s:o, s:o, s:o}", "numbers", numbers(v), "events", events(v), "settings", member(v, "settings"),
+			 "config", member(v, "config"), "findings", short_findings(findings(l, i)));
+}
+
+// 15 digits are exact for times and for numbers that were written with as many.
 static char *dump(json_t *o)
 {
-	char *s = o ? json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
+	char *s = o ? json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(15)) : NULL;
 	json_decref(o);
 	return s;
 }
 
-char *yk_live_runs(struct yk_live *l)
+static bool is_chosen(const struct yk_live_choice *c, int run)
 {
-	struct yk_plot_kind kind[YK_PLOT_MAX];
-	const int n = yk_plot_kinds(l->n, l->view, true, kind);
-	json_t *runs = json_array(), *plots = json_array();
-	for (int i = 0; i < l->n; i++)
-		json_array_append_new(runs, run(l->view[i]));
-	for (int i = 0; i < n; i++)
-		json_array_append_new(plots, json_pack("{s:o, s:o, s:s}", "name", text(kind[i].name), "title",
-						       text(kind[i].title), "why", kind[i].why));
-	return dump(json_pack("{s:o, s:o}", "runs", runs, "plots", plots));
+	for (int i = 0; i < c->n; i++)
+		if (c->run[i] == run)
+			return true;
+	return false;
 }
 
-char *yk_live_kernels(struct yk_live *l)
+// The views of the chosen runs.
+static void views(const struct yk_live *l, const struct yk_live_choice *c, struct yk_view *to[YK_LIVE_DRAWN])
+{
+	for (int i = 0; i < c->n; i++)
+		to[i] = l->view[c->run[i]];
+}
+
+static json_t *plots(const struct yk_live *l, const struct yk_live_choice *c)
+{
+	struct yk_plot_kind kind[YK_PLOT_MAX];
+	struct yk_view *v[YK_LIVE_DRAWN];
+	json_t *list = json_array();
+	views(l, c, v);
+	const int n = yk_plot_kinds(c->n, v, true, kind);
+	for (int i = 0; i < n; i++) {
+		bool zeros;
+		const uint64_t values = yk_plot_values(c->n, v, &kind[i], &zeros);
+		json_array_append_new(list, json_pack("{s:o, s:o, s:s, s:I, s:b}", "name", text(kind[i].name), "title",
+						      text(kind[i].title), "why", kind[i].why, "values", (json_int_t)values, "zeros",
+						      zeros && values));
+	}
+	return list;
+}
+
+// All runs with their headlines; the chosen ones with everything else.
+char *yk_live_runs(struct yk_live *l, const struct yk_live_choice *c)
+{
+	json_t *runs = json_array(), *chosen = json_array();
+	for (int i = 0; i < l->n; i++) {
+		if (l->run[i].gone)
+			continue;
+		json_t *o = headline(l, i), *more = is_chosen(c, i) ? details(l, i) : NULL;
+		if (more)
+			json_object_update(o, more);
+		json_decref(more);
+		json_array_append_new(runs, o);
+	}
+	for (int i = 0; i < c->n; i++) {
+		while ((int)json_array_size(chosen) < c->color[i])
+			json_array_append_new(chosen, json_null());
+		json_array_append_new(chosen, json_integer(c->run[i]));
+	}
+	return dump(json_pack("{s:o, s:o, s:i, s:o}", "runs", runs, "chosen", chosen, "hidden", l->hidden, "plots", plots(l, c)));
+}
+
+char *yk_live_kernels(struct yk_live *l, const struct yk_live_choice *c)
 {
 	json_t *list = json_array();
-	for (int i = 0; i < l->n; i++) {
-		json_t *rows = json_object_get(l->view[i]->kernels, "rows");
-		json_array_append_new(list, json_pack("{s:o, s:o}", "name", text(l->view[i]->name), "rows",
+	for (int i = 0; i < c->n; i++) {
+		const struct yk_view *v = l->view[c->run[i]];
+		json_t *rows = json_object_get(v->kernels, "rows");
+		json_array_append_new(list, json_pack("{s:o, s:o}", "name", text(v->name), "rows",
 						      json_is_array(rows) ? json_incref(rows) : json_array()));
 	}
 	return dump(list);
 }
 
-char *yk_live_metrics(struct yk_live *l)
+char *yk_live_metrics(struct yk_live *l, const struct yk_live_choice *c)
 {
+	struct yk_view *there[YK_LIVE_MAX];
+	int n = 0;
 	char *to = NULL;
 	size_t bytes;
+	(void)c;
+	for (int i = 0; i < l->n; i++)
+		if (!l->run[i].gone)
+			there[n++] = l->view[i];
 	FILE *f = open_memstream(&to, &bytes);
 	if (!f)
 		return NULL;
-	yk_prometheus(f, l->n, l->view);
+	yk_prometheus(f, n, there);
 	fclose(f);
 	return to;
 }
 
 // ---- events ----
 
-static char *update(const struct yk_live *l, int i)
+static char *update(struct yk_live *l, int i)
 {
-	const struct yk_view *v = l->view[i];
-	char id[YK_LIVE_POSITION], *all = NULL;
-	char *data = dump(json_pack("{s:i, s:s, s:I, s:I, s:I, s:o}", "run", i, "state", yk_view_state_name(v->state),
-				    "generation", (json_int_t)v->generation, "event_count", (json_int_t)v->events, "step",
-				    (json_int_t)yk_view_last_step(v), "numbers", numbers(v)));
+	char id[YK_LIVE_ID], *all = NULL;
+	json_t *o = headline(l, i);
+	json_object_set_new(o, "numbers", numbers(l->view[i]));
+	json_object_set_new(o, "findings", short_findings(findings(l, i)));
+	char *data = dump(o);
 	yk_live_position(l, id);
 	if (data && asprintf(&all, "id: %s\nevent: update\ndata: %s\n\n", id, data) < 0)
 		all = NULL;
@@ -163,14 +281,26 @@ static char *update(const struct yk_live *l, int i)
 char *yk_live_news(struct yk_live *l, int i)
 {
 	struct yk_view *v = l->view[i];
-	struct yk_live_seen *s = &l->seen[i];
+	struct yk_live_run *r = &l->run[i];
+	// runs that are over rarely change: of many, they are looked at in turns
+	if (r->gone || (l->n > FEW && r->state != YK_VIEW_LIVE && (l->looks + (unsigned)i) % TURNS))
+		return NULL;
 	struct yk_error_aside *aside = yk_error_aside();
 	yk_view_poll(v); // if memory is short, the answer lacks some data
 	yoke_error_clear();
 	yk_error_back(aside);
-	if (s->state == v->state && s->generation == v->generation && s->lines == v->lines)
+	bool same = r->state == v->state && r->generation == v->generation && r->lines == v->lines;
+	if (same && v->state == YK_VIEW_LIVE && r->findings) { // a run that hangs writes nothing
+		json_t *before = json_incref(r->findings);
+		const json_t *now = findings(l, i);
+		same = now == before || json_equal(before, now);
+		json_decref(before);
+	}
+	if (same)
 		return NULL;
-	*s = (struct yk_live_seen){ v->state, v->generation, v->lines };
+	r->state = v->state;
+	r->generation = v->generation;
+	r->lines = v->lines;
 	l->version++;
 	return update(l, i);
 }
@@ -179,7 +309,7 @@ char *yk_live_all(struct yk_live *l)
 {
 	char *all = strdup("retry: 2000\n");
 	for (int i = 0; i < l->n && all; i++) {
-		char *one = update(l, i), *both = NULL;
+		char *one = l->run[i].gone ? strdup("") : update(l, i), *both = NULL;
 		if (!one || asprintf(&both, "%s%s", all, one) < 0)
 			both = NULL;
 		free(one);
@@ -205,13 +335,13 @@ static char *series(const struct yk_plot_made *m)
 	return dump(json_pack("{s:o, s:o}", "name", text(m->plot.name), "curves", curves));
 }
 
-static char *draw(struct yk_live *l, const struct yk_plot_kind *kind, const struct yk_plot_ask *ask, bool svg)
+static char *draw(int n, struct yk_view *const *v, const struct yk_plot_kind *kind, const struct yk_plot_ask *ask, bool svg)
 {
 	struct yk_plot_made m;
 	char *to = NULL;
 	size_t bytes;
 	struct yk_error_aside *aside = yk_error_aside();
-	int e = yk_plot_make(l->n, l->view, kind, ask, &m);
+	int e = yk_plot_make(n, v, kind, ask, &m);
 	yoke_error_clear();
 	yk_error_back(aside);
 	if (e < 0)
@@ -230,15 +360,23 @@ static char *draw(struct yk_live *l, const struct yk_plot_kind *kind, const stru
 	return to;
 }
 
-char *yk_live_plot(struct yk_live *l, const char *name, const struct yk_plot_ask *ask, bool svg)
+char *yk_live_plot(struct yk_live *l, const struct yk_live_choice *c, const char *name, const struct yk_plot_ask *asked, bool svg)
 {
 	struct yk_live_plot *kept = &l->plot[0];
+	struct yk_plot_ask ask = *asked;
 	struct yk_plot_kind kind;
-	char key[sizeof kept->key];
-	if (!yk_plot_find(l->n, l->view, name, &kind))
+	struct yk_view *v[YK_LIVE_DRAWN];
+	char key[sizeof kept->key], runs[8 * YK_LIVE_DRAWN] = "";
+	views(l, c, v);
+	if (!yk_plot_find(c->n, v, name, &kind))
 		return NULL;
-	snprintf(key, sizeof key, "%d %.9g %.9g %zu %.9g %d %d %s", svg, ask->from, ask->to, ask->points, ask->smooth, ask->log,
-		 ask->width, name);
+	ask.color = c->color;
+	if (svg && c->n > 1) // the page of many runs stays as small as that of a few
+		ask.points = (size_t)fmax(MIN_POINTS, fmin((double)ask.points, POINTS / c->n));
+	for (int i = 0; i < c->n; i++)
+		snprintf(runs + strlen(runs), sizeof runs - strlen(runs), "%d.%d,", c->run[i], c->color[i]);
+	snprintf(key, sizeof key, "%d %.9g %.9g %zu %.9g %d %d %d %s %s", svg, ask.from, ask.to, ask.points, ask.smooth, ask.log,
+		 ask.plain, ask.width, runs, name);
 	for (int i = 0; i < YK_LIVE_KEPT; i++) {
 		struct yk_live_plot *p = &l->plot[i];
 		if (!strcmp(p->key, key)) {
@@ -252,7 +390,7 @@ char *yk_live_plot(struct yk_live *l, const char *name, const struct yk_plot_ask
 	if (kept->text && !strcmp(kept->key, key) &&
 	    (kept->version == l->version || now - kept->made < REST * kept->cost))
 		return strdup(kept->text);
-	char *drawn = draw(l, &kind, ask, svg);
+	char *drawn = draw(c->n, v, &kind, &ask, svg);
 	if (!drawn)
 		return NULL;
 	free(kept->text);

@@ -14,7 +14,7 @@ enum { YK_LIVE_RUNS = 16 };
 
 struct yk_dashboard {
 	int n;
-	const char *folder[YK_LIVE_RUNS];
+	const char *folder[YK_LIVE_RUNS]; // runs, or folders with runs below them
 	const char *bind;       // an address; NULL: 127.0.0.1
 	const char *token_file; // NULL: a random token is drawn
 	int port;               // 0: any free port

@@ -201,7 +201,7 @@ static struct client *room(struct server *s)
 static enum MHD_Result stream(struct server *s, struct MHD_Connection *connection)
 {
 	const char *known = header(connection, "Last-Event-ID");
-	char position[YK_LIVE_POSITION];
+	char position[YK_LIVE_ID];
 	pthread_mutex_lock(&s->mutex);
 	struct client *c = room(s);
 	if (!c) {
@@ -243,10 +243,12 @@ static enum MHD_Result plot(struct server *s, struct MHD_Connection *c, const ch
 		.from = number(c, "from", -INFINITY), .to = number(c, "to", INFINITY),
 		.points = (size_t)fmax(2, fmin(4000, number(c, "points", 960))),
 		.smooth = fmax(0, fmin(0.999, number(c, "smooth", 0))), .log = number(c, "log", 0) == 1,
+		.plain = number(c, "plain", 0) == 1,
 		.width = (int)fmax(320, fmin(1440, number(c, "width", 720))),
 	};
 	pthread_mutex_lock(&s->mutex);
-	char *text = yk_live_plot(&s->live, name, &ask, svg);
+	const struct yk_live_choice choice = yk_live_choose(&s->live, argument(c, "runs"));
+	char *text = yk_live_plot(&s->live, &choice, name, &ask, svg);
 	pthread_mutex_unlock(&s->mutex);
 	return made(s, c, svg ? "image/svg+xml" : "application/json", text, "no such plot");
 }
@@ -262,7 +264,7 @@ static enum MHD_Result answer(struct server *s, struct MHD_Connection *c, const 
 {
 	static const struct {
 		const char *url, *type;
-		char *(*make)(struct yk_live *);
+		char *(*make)(struct yk_live *, const struct yk_live_choice *);
 	} plain[] = {
 		{ "/run.json", "application/json", yk_live_runs },
 		{ "/kernels.json", "application/json", yk_live_kernels },
@@ -272,7 +274,8 @@ static enum MHD_Result answer(struct server *s, struct MHD_Connection *c, const 
 	for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
 		if (!strcmp(url, plain[i].url)) {
 			pthread_mutex_lock(&s->mutex);
-			char *text = plain[i].make(&s->live);
+			const struct yk_live_choice choice = yk_live_choose(&s->live, argument(c, "runs"));
+			char *text = plain[i].make(&s->live, &choice);
 			pthread_mutex_unlock(&s->mutex);
 			return made(s, c, plain[i].type, text, "out of memory");
 		}
@@ -330,31 +333,10 @@ static int page_make(struct server *s)
 	snprintf(s->policy, sizeof s->policy,
 		 "default-src 'none'; script-src '%s'; style-src '%s'; connect-src 'self'; img-src 'self'; "
 		 "base-uri 'none'; form-action 'none'; frame-ancestors 'none'", yk_page_js_hash, yk_page_css_hash);
-	if (asprintf(
-		    &s->page,
-		    "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
-		    "<meta name=\"viewport\" "
-		    "content=\"width=device-width,initial-scale=1\"><title>yoke</title>"
-		    "<style>%s</style></head>\n<body><header><h1>yoke</h1><span id=\"runs\"></span>"
-		    "<span id=\"gone\" class=\"state gone\" hidden>connection to the server lost; "
-		    "the page shows the last data</span>"
-		    "<span class=\"tools\"><label>smooth <input id=\"smooth\" type=\"range\" "
-		    "min=\"0\" max=\"0.99\" "
-		    "step=\"0.01\" value=\"0\"> <span id=\"smooth-is\">0.00</span></label>"
-		    "<label><input id=\"log\" type=\"checkbox\"> log axis</label></span></header>\n"
-		    "<main><section class=\"card wide\"><div id=\"now\"></div></section></main>"
-		    "<main id=\"plots\"></main>"
-		    "<main><section class=\"card wide\"><h2>Events</h2><div "
-		    "id=\"events\"></div></section>"
-		    "<section class=\"card wide\"><h2>Kernels</h2><div "
-		    "id=\"kernels\"></div></section>"
-		    "<section class=\"card wide\"><details><summary>Memory and "
-		    "telemetry</summary><div id=\"more\"></div>"
-		    "</details></section>"
-		    "<section class=\"card wide\"><details><summary>Configuration</summary><div "
-		    "id=\"config\"></div></details>"
-		    "</section></main>\n<script>%s</script></body></html>\n",
-		    yk_page_css, yk_page_js) < 0) {
+	static const char style[] = "/*style*/", script[] = "/*script*/";
+	const char *css = strstr(yk_page_html, style), *js = strstr(yk_page_html, script);
+	if (asprintf(&s->page, "%.*s%s%.*s%s%s", (int)(css - yk_page_html), yk_page_html, yk_page_css,
+		     (int)(js - css - (ptrdiff_t)strlen(style)), css + strlen(style), yk_page_js, js + strlen(script)) < 0) {
 		s->page = NULL;
 		return yk_fail(YOKE_ENOMEM, "out of memory for the page");
 	}
@@ -381,17 +363,24 @@ static void note(const struct server *s, const char *folder, const char *url, bo
 	close(fd);
 }
 
+// Sends an event to all streams; takes the text. The caller holds the mutex.
+static void publish(struct server *s, char *text)
+{
+	if (!text)
+		return;
+	free(s->text[s->news % NEWS]);
+	s->text[s->news++ % NEWS] = text;
+}
+
 // Sends new events to all streams.
 static void look(struct server *s)
 {
 	pthread_mutex_lock(&s->mutex);
-	for (int i = 0; i < s->live.n; i++) {
-		char *text = yk_live_news(&s->live, i);
-		if (!text)
-			continue;
-		free(s->text[s->news % NEWS]);
-		s->text[s->news++ % NEWS] = text;
-	}
+	if (yk_live_search(&s->live))
+		publish(s, strdup("event: runs\ndata: {}\n\n"));
+	s->live.looks++;
+	for (int i = 0; i < s->live.n; i++)
+		publish(s, yk_live_news(&s->live, i));
 	double now = yk_seconds();
 	for (int i = 0; i < CONNECTIONS; i++)
 		if (s->client[i].used && (now - s->client[i].said > COMMENT_S || is_gone(&s->client[i])))

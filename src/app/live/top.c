@@ -9,9 +9,11 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/number.h"
 #include "base/scan.h"
+#include "live/pace.h"
 #include "observe/memory.h"
 #include "report/summary.h"
 #include "runs/write.h"
@@ -83,21 +85,6 @@ void yk_top_look(struct yk_top *t)
 		find(t);
 	for (int i = 0; i < t->n; i++)
 		yk_process_look(t->view[i], &t->process[i]);
-}
-
-// ---- numbers ----
-
-// Seconds to the end, extrapolated from the steps since the first recorded line; NaN: unknown.
-static double to_go(const struct yk_view *v)
-{
-	const struct yk_view_table *t = yk_view_table(v, "train");
-	const json_t *steps = json_object_get(v->about, "steps");
-	if (!t || t->rows < 2 || !json_is_integer(steps) || v->state != YK_VIEW_LIVE)
-		return NAN;
-	double done = (double)(yk_view_step(t, t->rows - 1) - yk_view_step(t, 0)),
-	       took = yk_view_time(t, t->rows - 1) - yk_view_time(t, 0),
-	       rest = (double)(json_integer_value(steps) - yk_view_step(t, t->rows - 1));
-	return done > 0 && rest >= 0 ? rest * took / done : NAN;
 }
 
 // ---- lines ----
@@ -248,7 +235,7 @@ static void run(struct lines *l, const struct yk_top *t, int i)
 	else
 		snprintf(text, sizeof text, "%lld", (long long)yk_view_last_step(v));
 	row(l, v, "step", text, NULL, false);
-	row(l, v, "time left", duration(to_go(v), n), NULL, false);
+	row(l, v, "time left", duration(yk_pace_to_go(v, yk_unix_seconds()), n), NULL, false);
 	row(l, v, "loss", number(yk_view_last(v, "train", "loss"), n), "loss", t->plain);
 	row(l, v, "val_loss", number(yk_view_last(v, "valid", "val_loss"), n), NULL, false);
 	row(l, v, "learning rate", number(yk_view_last(v, "train", "lr"), n), "lr", t->plain);
@@ -311,7 +298,7 @@ json_t *yk_top_json(const struct yk_top *t)
 					text(v->folder), "state", yk_view_state_name(v->state), "device",
 					text(yk_view_about(v, "device")), "step", (json_int_t)yk_view_last_step(v), "steps",
 					json_is_integer(steps) ? json_incref(steps) : json_null(), "to_go_s",
-					yk_summary_real(to_go(v)), "numbers", numbers(v), "process", process));
+					yk_summary_real(yk_pace_to_go(v, yk_unix_seconds())), "numbers", numbers(v), "process", process));
 	}
 	return json_pack("{s:i, s:o}", "format", YK_RUNS_FORMAT, "runs", list);
 }

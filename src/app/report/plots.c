@@ -123,7 +123,8 @@ uint64_t yk_plot_values(int n, struct yk_view *const *v, const struct yk_plot_ki
 static bool is_ours(const char *stage, const char *column)
 {
 	static const char *const known[] = { "tokens", "skipped", "perplexity", "epoch", "seconds", "pool_allocated",
-					     "pool_peak", "data_wait_s", "throttled" };
+					     "pool_peak", "data_wait_s", "data_ready", "throttled" };
+	const size_t n = strlen(column);
 	for (int i = 0; i < KINDS; i++)
 		for (int k = 0; k < COLUMNS && kinds[i].column[k].stage; k++)
 			if (!strcmp(kinds[i].column[k].stage, stage) && !strcmp(kinds[i].column[k].column, column))
@@ -131,6 +132,9 @@ static bool is_ours(const char *stage, const char *column)
 	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
 		if (!strcmp(known[i], column))
 			return true;
+	// the sums of each stage of reading data, which are read beside each other
+	if (!strcmp(stage, "train") && !strncmp(column, "data_", 5) && !strcmp(column + n - 2, "_s"))
+		return true;
 	return !strncmp(stage, "telemetry", 9); // the predefined plots show the relevant telemetry
 }
 

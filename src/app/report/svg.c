@@ -196,6 +196,14 @@ static void number(char to[32], const struct axis *a, double v)
 
 // ---- elements ----
 
+static double text_width(const char *s)
+{
+	size_t n = 0;
+	for (; *s; s++)
+		n += ((unsigned char)*s & 0xc0) != 0x80; // characters, not bytes
+	return 6.6 * (double)n;
+}
+
 static void axes(struct plot *x)
 {
 	const struct yk_plot *p = x->p;
@@ -214,8 +222,9 @@ static void axes(struct plot *x)
 	}
 	for (int i = 0; i < x->x.ticks && !p->categories; i++) {
 		number(text, &x->x, x->x.tick[i]);
+		const double end = x->width - text_width(text) / 2; // the last one stays inside
 		yk_fprintf(to, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%s</text>",
-			pixel(&x->x, x->x.tick[i]), x->bottom + 16, text);
+			fmin(pixel(&x->x, x->x.tick[i]), end), x->bottom + 16, text);
 	}
 	for (int i = 0; i < p->categories; i++) {
 		yk_fprintf(to, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">", pixel(&x->x, i), x->bottom + 16);
@@ -322,14 +331,6 @@ struct entry {
 	int dash;
 	double width;
 };
-
-static double text_width(const char *s)
-{
-	size_t n = 0;
-	for (; *s; s++)
-		n += ((unsigned char)*s & 0xc0) != 0x80; // characters, not bytes
-	return 6.6 * (double)n;
-}
 
 static int entries(const struct yk_plot *p, double room, struct entry to[ENTRIES])
 {

@@ -61,6 +61,6 @@ int yk_cmd_dashboard(int argc, char **argv)
 	}
 	if (!d.n)
 		return yk_usage("dashboard",
-				"no run given; name the folder of a run, the out= of `yoke train`");
+				"no run given; name the folder of a run, the out= of `yoke train`, or a folder of runs");
 	return serve(&d) < 0 ? yk_failed("dashboard") : YK_DONE;
 }

@@ -248,6 +248,7 @@ const struct yk_command yk_commands[] = {
 	{ "dashboard", "[terminal] RUN .. [port=N] [bind=ADDRESS] [token_file=FILE]", "show runs in progress, in a browser or a terminal",
 	  yk_cmd_dashboard, 0,
 	  "Serves a page of the runs to browsers on this machine, and prints its address, which contains a token.\n"
+	  "RUN is the folder of a run, or a folder with runs below it, which the page lists, also new ones.\n"
 	  "The page follows runs in progress. /metrics serves Prometheus, with the token as Bearer.\n"
 	  "  port=N           0 by default: any free port\n"
 	  "  bind=ADDRESS     127.0.0.1 by default; others only with token_file=, and without encryption\n"

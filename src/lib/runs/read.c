@@ -489,7 +489,7 @@ int64_t yk_view_poll(struct yk_view *v)
 	return e < 0 ? e : (int64_t)(v->lines - before);
 }
 
-static bool is_run(const char *folder)
+bool yk_view_is_run(const char *folder)
 {
 	static const char *const name[] = { "run.json", "metrics.jsonl" };
 	char path[4096];
@@ -502,7 +502,7 @@ static bool is_run(const char *folder)
 
 int yk_view_open(const char *folder, bool exact, struct yk_view **to)
 {
-	if (!is_run(folder))
+	if (!yk_view_is_run(folder))
 		return yk_fail(YOKE_ENOENT, "'%s' is not a run: it has neither run.json nor "
 			"metrics.jsonl; give the folder that was named by `out`", folder);
 	struct view *x = calloc(1, sizeof *x);

@@ -67,6 +67,7 @@ struct yk_view {
 	struct yk_view_file *file;
 };
 
+bool yk_view_is_run(const char *folder); // has it a run.json or a metrics.jsonl?
 // ENOENT: no folder, or none with a run.json or a metrics.jsonl.
 int yk_view_open(const char *folder, bool exact, struct yk_view **);
 void yk_view_close(struct yk_view *); // NULL is allowed
