@@ -1,9 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention forward with matrix units: softmax(scale q k' + mask) v by blocks of keys, with a
-// running maximum and sum (Milakov and Gimelshein 2018; Dao et al. 2022). Reference:
-// kern_attention.c of the CPU backend. Groups: one tile of queries of one head; 16 queries per
-// warp.
+// running maximum and sum (Milakov and Gimelshein 2018; Dao 2023). Reference: kern_attention.c of
+// the CPU backend. Groups: one tile of queries of one head; 16 STACK queries per warp.
+// A block's values are copied to local memory while its scores are computed, and the next block's
+// keys while the values are multiplied.
 #include "attention_blocks.cl"
+
+// Local memory: values, then keys. Before and after the loop over keys the whole holds the tile of
+// queries, unless the multiplications read it there. Weights that go through local memory replace
+// the keys or have memory of their own.
+#if WEIGHTS_APART
+#define KEYS_ROOM (BLOCK * LD)
+#else
+#define KEYS_ROOM (TILE * LW > BLOCK * LD ? TILE * LW : BLOCK * LD)
+#endif
+#if HELD
+#define STAGE_ROOM (BLOCK * LD + KEYS_ROOM > TILE * LD ? BLOCK * LD + KEYS_ROOM : TILE * LD)
+#else
+#define STAGE_ROOM (BLOCK * LD + KEYS_ROOM)
+#endif
 
 KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_matrix(GLOBAL uchar *o_base, ulong o_at,
 	GLOBAL uchar *lse_base, ulong lse_at, GLOBAL uchar *q_base, ulong q_at,
@@ -12,113 +27,172 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_matrix(GLOBAL uchar *o_base
 	GLOBAL uchar *step_base, ulong step_at, GLOBAL uchar *seen_base, ulong seen_at,
 	struct attention_args a)
 {
-	LOCAL matrix_element queries[TILE * LD], keys[BLOCK * LD], values[BLOCK * LD], all[TILE * LW];
+	LOCAL matrix_element values[STAGE_ROOM];
+#if !HELD
+	LOCAL matrix_element queries[TILE * LD];
+#endif
+#if WEIGHTS_APART
+	LOCAL matrix_element all[TILE * LW];
+#endif
 	LOCAL float room[PEER_ROOM];
 	LOCAL int found;
-	struct matrix_sums out[HEAD / 16], p[BLOCK / 16];
-	float largest[MATRIX_ROWS], sum[MATRIX_ROWS];
-	int item = LOCAL_ID(0), lane = item % WARP, line = item / WARP * 16;
+	struct own_rows own;
+	struct matrix_sums out[STACK * (HEAD / 16)], p[STACK * (BLOCK / 16)];
+	float largest[STACK * MATRIX_ROWS], sum[STACK * MATRIX_ROWS];
+	int item = LOCAL_ID(0), lane = item % WARP, line = item / WARP * LINES;
+	LOCAL_POINTER matrix_element *keys = values + BLOCK * LD;
+#if WEIGHTS_APART
 	LOCAL_POINTER matrix_element *weights = all + line * LW;
-	long tiles = (a.T + TILE - 1) / TILE, bh = (long)GROUP_ID(0) / tiles;
-	// causal: the last tile of a head sees most keys, so it starts first
-	long t = (tiles - 1 - (long)GROUP_ID(0) % tiles) * TILE, mine = t + line;
-	long b = bh / a.H, h = bh % a.H, kv = h / (a.H / a.G), row = bh * a.T + mine;
-	long seen = seen_of(seen_base, seen_at, &a, b);
-	long sees = limit_of(&a, seen, min_of(t + TILE, a.T) - 1);
-	long key = number_whole(key_base, key_at, a.key);
-	long step = number_whole(step_base, step_at, a.step);
-	GLOBAL const beside *mask = (GLOBAL const beside *)(mask_base + mask_at) + b * a.mask_b + h * a.mask_h +
-		mine * a.mask_t;
+#else
+	LOCAL_POINTER matrix_element *weights = keys + line * LW;
+#endif
+#if HELD
+	LOCAL_POINTER matrix_element *tile = values;
+#else
+	LOCAL_POINTER matrix_element *tile = queries;
+#endif
+	// causal: the last tile of a head sees most keys, so these start first
+	uint heads = (uint)(a.B * a.H), bh = (uint)GROUP_ID(0) % heads, b = bh / (uint)a.H, h = bh % (uint)a.H;
+	uint kv = h / ((uint)a.H / (uint)a.G);
+	int T = (int)a.T, t = (int)(((uint)T - 1u) / TILE - (uint)GROUP_ID(0) / heads) * TILE, mine = t + line;
+	int seen = (int)seen_of(seen_base, seen_at, &a, b);
+	int more = a.causal ? seen - T + 1 : seen; // keys that query 0 sees; with causal masking the next sees one more
+	int sees = keys_of(&a, seen, more, t + TILE < T ? t + TILE - 1 : T - 1);
+	// of the warp: all its queries see the keys before `sure`, none sees keys from `sees_any` on
+	int sure = keys_of(&a, seen, more, mine);
+	int sees_any = mine < T ? keys_of(&a, seen, more, mine + LINES < T ? mine + LINES - 1 : T - 1) : 0;
+	GLOBAL const stored *k_rows = head_at(k_base, k_at, &a.k, b, 0, kv);
+	GLOBAL const stored *v_rows = head_at(v_base, v_at, &a.v, b, 0, kv);
+	// Scores stay as products, in units of `unit` / log2 e, if that keeps their order.
+	bool plain = !MASKED && a.scale > 0.0f;
+	float unit = plain ? a.scale * LOG2_E : LOG2_E;
 
-	stage_rows(queries, head_at(q_base, q_at, &a.q, b, t, h), a.q.t, a.T - t, TILE, a.D, item);
+	stage_rows(tile, head_at(q_base, q_at, &a.q, b, t, h), a.q.t, T - t, TILE, a.D, item);
+	COPIES_WAIT(0);
+	BARRIER();
+	hold_rows(&own, HELD > 0, tile + line * LD, lane);
 
 	// A NaN in the result may come from values hidden from the query: then repeat with the
 	// slow, exact handling.
 	bool seen_only = false;
 	do {
+		bool keys_replaced = !WEIGHTS_APART && (DROPOUT || seen_only);
 		UNROLL
-		for (int r = 0; r < MATRIX_ROWS; r++) {
+		for (int r = 0; r < STACK * MATRIX_ROWS; r++) {
 			largest[r] = -INFINITY;
 			sum[r] = 0.0f; // over this item's columns
 		}
 		UNROLL
-		for (int c = 0; c < HEAD / 16; c++)
+		for (int c = 0; c < STACK * (HEAD / 16); c++)
 			out[c] = matrix_zero();
-		for (long j = 0; j < sees; j += BLOCK) {
+		BARRIER();
+		stage_rows(keys, k_rows, a.k.t, sees, BLOCK, a.D, item);
+		for (int j = 0; j < sees; j += BLOCK) {
+			bool any = !WARPS_DIVERGE || j < sees_any;
+			COPIES_WAIT(0);
 			BARRIER();
-			stage_rows(keys, head_at(k_base, k_at, &a.k, b, j, kv), a.k.t, sees - j, BLOCK, a.D, item);
-			stage_rows(values, head_at(v_base, v_at, &a.v, b, j, kv), a.v.t, sees - j, BLOCK, a.D, item);
-			BARRIER();
-			rows_by_rows(p, queries + line * LD, keys, lane);
-
-			bool cut = j + BLOCK > limit_of(&a, seen, t);
-			float top[MATRIX_ROWS], shrink[MATRIX_ROWS];
-			int limit[MATRIX_ROWS];
-			UNROLL
-			for (int e = 0; e < MATRIX_SUMS; e++) {
-				long n = limit_of(&a, seen, min_of(mine + matrix_row(e, lane), a.T - 1)) - j;
-				limit[matrix_slot(e)] = n < 0 ? 0 : (int)min_of(n, BLOCK);
-				top[matrix_slot(e)] = largest[matrix_slot(e)];
-			}
-			UNROLL
-			for (int c = 0; c < BLOCK / 16; c++)
-				UNROLL
-				for (int e = 0; e < MATRIX_SUMS; e++) {
-					int r = matrix_slot(e), i = c * 16 + matrix_column(e, lane), query = matrix_row(e, lane);
-					float x = p[c].x[e] * a.scale;
-					if (MASKED && mine + query < a.T && j + i < a.S)
-						x = masked_score(x, load_beside_one(mask + query * a.mask_t + (j + i) * a.mask_s));
-					x = !cut || i < limit[r] ? x : -INFINITY;
-					p[c].x[e] = x;
-					top[r] = fmax(top[r], x);
-				}
-			UNROLL
-			for (int r = 0; r < MATRIX_ROWS; r++) {
-				top[r] = row_join(top[r], true, room, item);
-				// a query that has seen no key yet keeps -inf; exp(-inf - 0) is 0
-				float base = top[r] == -INFINITY ? 0.0f : top[r];
-				shrink[r] = exp_one(largest[r] - base);
-				sum[r] *= shrink[r];
-				largest[r] = top[r];
-				top[r] = base;
-			}
-			UNROLL
-			for (int c = 0; c < BLOCK / 16; c++)
-				UNROLL
-				for (int e = 0; e < MATRIX_SUMS; e++) {
-					p[c].x[e] = exp_one(p[c].x[e] - top[matrix_slot(e)]);
-					sum[matrix_slot(e)] += p[c].x[e];
-				}
-			UNROLL
-			for (int c = 0; c < HEAD / 16; c++)
-				UNROLL
-				for (int e = 0; e < MATRIX_SUMS; e++)
-					out[c].x[e] *= shrink[matrix_slot(e)];
-			if (DROPOUT) {
-				keep_tile(weights, row * a.S + j, a.S, 1, a.S % 4 == 0, key, step, a.dropout, lane);
-				TEAM_SYNC();
-				UNROLL
-				for (int c = 0; c < BLOCK / 16; c++)
+			stage_rows(values, v_rows + (long)j * a.v.t, a.v.t, sees - j, BLOCK, a.D, item);
+			if (any) {
+				float top[STACK * MATRIX_ROWS];
+				rows_by_rows(p, &own, HELD > 0, keys, lane);
+				if (!plain) {
+					GLOBAL const beside *mask = (GLOBAL const beside *)(mask_base + mask_at) + b * a.mask_b +
+						h * a.mask_h + (long)mine * a.mask_t + j * a.mask_s;
 					UNROLL
-					for (int e = 0; e < MATRIX_SUMS; e++)
-						if (weights[matrix_row(e, lane) * LW + c * 16 + matrix_column(e, lane)] == 0)
-							p[c].x[e] = 0.0f;
+					for (int c = 0; c < STACK * (BLOCK / 16); c++)
+						UNROLL
+						for (int e = 0; e < MATRIX_SUMS; e++) {
+							int query = c / (BLOCK / 16) * 16 + matrix_row(e, lane);
+							int k = c % (BLOCK / 16) * 16 + matrix_column(e, lane);
+							float x = p[c].x[e] * a.scale;
+							if (MASKED && mine + query < T && j + k < (int)a.S)
+								x = masked_score(x, load_beside_one(mask + query * a.mask_t + k * a.mask_s));
+							p[c].x[e] = x;
+						}
+				}
+				if (j + BLOCK > sure) {
+					int there = seen - j, first = more - j + (a.causal ? mine : 0);
+					UNROLL
+					for (int c = 0; c < STACK * (BLOCK / 16); c++)
+						UNROLL
+						for (int e = 0; e < MATRIX_SUMS; e++) {
+							int query = c / (BLOCK / 16) * 16 + matrix_row(e, lane);
+							int k = c % (BLOCK / 16) * 16 + matrix_column(e, lane);
+							if (k >= there || k >= first + (a.causal ? query : 0))
+								p[c].x[e] = -INFINITY;
+						}
+				}
+				UNROLL
+				for (int r = 0; r < STACK * MATRIX_ROWS; r++)
+					top[r] = largest[r];
+				UNROLL
+				for (int c = 0; c < STACK * (BLOCK / 16); c++)
+					UNROLL
+					for (int e = 0; e < MATRIX_SUMS; e++) {
+						int r = c / (BLOCK / 16) * MATRIX_ROWS + matrix_slot(e);
+						top[r] = fmax(top[r], p[c].x[e]);
+					}
+				UNROLL
+				for (int r = 0; r < STACK * MATRIX_ROWS; r++) {
+					top[r] = row_join(top[r], true, room, item);
+					// a query that has seen no key yet keeps -inf; 2^(-inf - 0) is 0
+					float base = top[r] == -INFINITY ? 0.0f : top[r] * unit;
+					float shrink = EXP2(FMA(largest[r], unit, -base));
+					sum[r] *= shrink;
+					largest[r] = top[r];
+					top[r] = base;
+					UNROLL
+					for (int c = 0; c < HEAD / 16; c++)
+						UNROLL
+						for (int e = 0; e < MATRIX_SUMS; e++)
+							if (matrix_slot(e) == r % MATRIX_ROWS)
+								out[r / MATRIX_ROWS * (HEAD / 16) + c].x[e] *= shrink;
+				}
+				UNROLL
+				for (int c = 0; c < STACK * (BLOCK / 16); c++)
+					UNROLL
+					for (int e = 0; e < MATRIX_SUMS; e++) {
+						int r = c / (BLOCK / 16) * MATRIX_ROWS + matrix_slot(e);
+						p[c].x[e] = EXP2(FMA(p[c].x[e], unit, -top[r]));
+						sum[r] += p[c].x[e];
+					}
 			}
-			put_weights(weights, p, lane);
-			TEAM_SYNC();
-			if (seen_only)
-				add_seen(out, HEAD, weights, values, lane);
-			else
-				add_weighted(out, HEAD, weights, values, lane);
+			COPIES_WAIT(0);
+			BARRIER();
+			if (!keys_replaced && j + BLOCK < sees)
+				stage_rows(keys, k_rows + (long)(j + BLOCK) * a.k.t, a.k.t, sees - j - BLOCK, BLOCK, a.D, item);
+			if (any) {
+				if (DROPOUT) {
+					keep_tile(weights, ((long)bh * T + mine) * a.S + j, a.S, 1, a.S % 4 == 0,
+						number_whole(key_base, key_at, a.key), number_whole(step_base, step_at, a.step),
+						a.dropout, lane);
+					TEAM_SYNC();
+					drop_weights(p, weights, lane);
+					TEAM_SYNC();
+				}
+				if (WEIGHTS_APART || seen_only) {
+					put_weights(weights, p, lane);
+					TEAM_SYNC();
+				}
+				if (seen_only)
+					add_seen(out, HEAD, weights, values, lane);
+				else
+					add_weighted(out, HEAD, p, weights, values, lane);
+			}
+			if (keys_replaced && j + BLOCK < sees) {
+				BARRIER();
+				stage_rows(keys, k_rows + (long)(j + BLOCK) * a.k.t, a.k.t, sees - j - BLOCK, BLOCK, a.D, item);
+			}
 		}
+		COPIES_WAIT(0);
 		seen_only = !seen_only && (MASKED || a.causal) &&
-			group_any(sums_nan(out, HEAD), &found, item);
+			group_any(sums_nan(out, STACK * (HEAD / 16)), &found, item);
 	} while (seen_only);
 
-	GLOBAL float *lse = (GLOBAL float *)(lse_base + lse_at) + row;
-	float factor[MATRIX_ROWS];
+	GLOBAL float *lse = (GLOBAL float *)(lse_base + lse_at) + (long)bh * T + mine;
+	float factor[STACK * MATRIX_ROWS];
 	UNROLL
-	for (int r = 0; r < MATRIX_ROWS; r++) {
+	for (int r = 0; r < STACK * MATRIX_ROWS; r++) {
 		sum[r] = row_join(sum[r], false, room, item);
 		// all keys hidden: 0, and log 0 = -inf
 		factor[r] = sum[r] == 0.0f ? 0.0f : 1.0f / sum[r];
@@ -126,11 +200,13 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_matrix(GLOBAL uchar *o_base
 			factor[r] *= 1.0f / (1.0f - a.dropout);
 	}
 	UNROLL
-	for (int e = 0; e < MATRIX_SUMS; e++) {
-		int query = matrix_row(e, lane);
-		if (matrix_column(e, lane) == 0 && mine + query < a.T)
-			lse[query] = largest[matrix_slot(e)] + log(sum[matrix_slot(e)]);
-	}
+	for (int s = 0; s < STACK; s++)
+		UNROLL
+		for (int e = 0; e < MATRIX_SUMS; e++) {
+			int query = s * 16 + matrix_row(e, lane), r = s * MATRIX_ROWS + matrix_slot(e);
+			if (matrix_column(e, lane) == 0 && mine + query < T)
+				lse[query] = largest[r] * (plain ? a.scale : 1.0f) + log(sum[r]);
+		}
 	BARRIER();
-	put_rows(head_at(o_base, o_at, &a.o, b, mine, h), a.o.t, queries + line * LD, out, HEAD, a.T - mine, a.D, factor, lane);
+	put_rows(head_at(o_base, o_at, &a.o, b, mine, h), a.o.t, tile + line * LD, out, HEAD, T - mine, a.D, factor, lane);
 }

@@ -146,6 +146,17 @@ FN double FMA(double a, double b, double c)
 {
 	return fma(a, b, c);
 }
+// 2^x with a relative error of about 2^-22
+#ifdef __CUDA_ARCH__
+FN float EXP2(float x)
+{
+	float y;
+	asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+	return y;
+}
+#else
+#define EXP2(x) exp2f(x)
+#endif
 // 16 bytes as four words; source and destination are aligned to 16.
 struct __attribute__((aligned(16))) quad {
 	uint w[4];
@@ -551,6 +562,30 @@ FN matrix_part matrix_a_turned(const matrix_unit *from, int stride, int lane)
 FN matrix_part matrix_b_turned(const matrix_unit *from, int stride, int lane)
 {
 	return matrix_turned(from, stride, lane, 0);
+}
+#endif
+#if MATRIX == 3 || MATRIX == 4
+// The sums as operand a of another product, rounded to its dtype: columns of the sums are steps of
+// k, and an item holds the same elements of both.
+#define MATRIX_A_OF_SUMS
+#ifndef MATRIX_PAIR
+#if __CUDA_ARCH__ >= 800 && MATRIX == 4
+#define MATRIX_PAIR(to, low, high) asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(to) : "f"(high), "f"(low))
+#elif __CUDA_ARCH__ >= 800
+#define MATRIX_PAIR(to, low, high) asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(to) : "f"(high), "f"(low))
+#else
+#define MATRIX_PAIR(to, low, high) \
+	asm("{ .reg .b16 x, y; cvt.rn.f16.f32 x, %1; cvt.rn.f16.f32 y, %2; mov.b32 %0, {x, y}; }" \
+	    : "=r"(to) : "f"(low), "f"(high))
+#endif
+#endif
+FN matrix_part matrix_a_of_sums(const matrix_sums *s)
+{
+	matrix_part p;
+	UNROLL
+	for (int i = 0; i < 4; i++)
+		MATRIX_PAIR(p.x[i], s->x[2 * i], s->x[2 * i + 1]);
+	return p;
 }
 #endif
 #if MATRIX == 1

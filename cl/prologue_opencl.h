@@ -123,6 +123,7 @@ FN void quad_move(__local const void *from, __global void *to)
 {
 	vstore4(vload4(0, (__local const uint *)from), 0, (__global uint *)to);
 }
+#define EXP2(x) exp2(x)
 // see prologue_cuda.h; here quad_copy has copied when it returns
 FN void quad_copy(__global const void *from, __local void *to, int bytes)
 {

@@ -699,7 +699,8 @@ static const struct row {
 	{ "attention, f16, D 256", "attention_tiles", { "-DSTORE=1", "-DHEAD=256" }, 10, false },
 	{ "attention, f16, matrix units, D 64", "attention_matrix", { "-DSTORE=1", "-DHEAD=64" }, 10, false },
 	{ "attention, f16, matrix units, D 128", "attention_matrix", { "-DSTORE=1", "-DHEAD=128" }, 10, false },
-	{ "attention backward, f16, matrix units, D 64", "attention_matrix_backward", { "-DSTORE=1", "-DHEAD=64" }, 10, false },
+	{ "attention backward, keys, f16, matrix units, D 64", "attention_matrix_keys", { "-DSTORE=1", "-DHEAD=64" }, 10, false },
+	{ "attention backward, queries, f16, matrix units, D 64", "attention_matrix_queries", { "-DSTORE=1", "-DHEAD=64" }, 10, false },
 	{ "attention backward, keys, f16, D 64", "attention_back_keys", { "-DSTORE=1", "-DHEAD=64" }, 10, false },
 	{ "attention backward, queries, f16, D 64", "attention_back_queries", { "-DSTORE=1", "-DHEAD=64" }, 10, false },
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ATTENTION and ATTENTION_BACKWARD on GPUs (cl/attention*.cl): f32, f16 and bf16; lse is f32, the mask
-// f32 or the dtype of q. On devices with matrix units for the dtype, the forward and the backward
-// pass each take one launch that uses them.
+// f32 or the dtype of q. On devices with matrix units for the dtype, the forward pass takes one launch that
+// uses them, and the backward pass two.
 #include "config.h"
 
 #include <stddef.h>
@@ -11,6 +11,7 @@
 #include "rows.h"
 
 #define MAX_HEAD 256 // max head size; larger ones would need too much private and local memory
+#define MAX_ROWS (1 << 30) // max number of queries and of keys for matrix units
 #define FEW 4         // max number of queries for which the kernel by rows is faster
 #define PART 512      // as in cl/attention_rows.cl
 #define SUM_ROWS 64   // as in cl/attention_backward.cl
@@ -86,45 +87,82 @@ static uint64_t local_of(const struct cut *c)
 				(uint64_t)(2 * c->block + PART + c->width + 1) + c->items * (c->parts > 4 ? 4 : 16 / (size_t)c->parts));
 }
 
-// Division of work for matrix units: a group has `tile` rows of its own side, 16 per warp, and
-// processes `block` rows of the other side at a time.
+// Division of work for matrix units: a group has `tile` rows of its own side, 16 * stack per warp,
+// and processes `block` rows of the other side at a time.
 struct blocks {
-	int warps, block, head;
+	int warps, block, stack, head;
 	int slices; // number of slices of the head, divided among groups of the gradient
+	int stages; // blocks in local memory at a time, of the gradient
 	int64_t tile;
 };
 
-// Local memory as attention_matrix*.cl allocate it; the 4 counts lse, r and possibly more.
-static uint64_t blocks_local(const struct blocks *b, int dtype, bool back)
+// True if weights stay in registers between two products (MATRIX_A_OF_SUMS). Kernels for other
+// devices and drivers decide for themselves.
+static bool in_registers(const struct yk_gpu_device *d, int dtype)
 {
-	const int own = back ? 2 : 1, per = dtype == yoke_f32 ? 4 : 8, rows = b->warps * 16;
-	const int elements = (own * rows + 2 * b->block) * (b->head + per) + rows * (b->block + per);
+	return d->tf32 && dtype != yoke_f32;
+}
 
-	return (uint64_t)(elements * (16 / per) + (back ? 4 * 4 * (rows > b->block ? rows : b->block) : 16));
+// The number of tensors of which a warp has its rows in registers: HELD of the kernels.
+static int held_of(const struct yk_gpu_device *d, const struct blocks *b, int dtype)
+{
+	const int elements = b->stack * b->head;
+
+	if (!in_registers(d, dtype) || elements > 128)
+		return 0;
+	return elements > 64 ? 1 : 2;
+}
+
+static int larger(int a, int b)
+{
+	return a > b ? a : b;
+}
+
+// Local memory as attention_matrix*.cl allocate it; the 4 counts lse, r and possibly more.
+static uint64_t blocks_local(const struct yk_gpu_device *d, const struct blocks *b, int dtype, bool back)
+{
+	const int per = dtype == yoke_f32 ? 4 : 8, rows = (int)b->tile, held = held_of(d, b, dtype);
+	const int own = rows * (b->head + per), block = b->block * (b->head + per), weights = rows * (b->block + per);
+	int elements = own + 2 * block + weights;
+
+	if (back) {
+		elements = larger((2 - held) * own + b->stages * 2 * block, 2 * own) + weights;
+	} else if (in_registers(d, dtype)) {
+		elements = block + larger(block, weights);
+		elements = held ? larger(elements, own) : elements + own;
+	}
+	return (uint64_t)(elements * (16 / per) + (back ? 4 * 4 * b->stages * b->block : 16));
 }
 
 // Chooses the most warps and rows that fit in local memory; false: none fit.
 static bool blocks_of(const struct yk_gpu_device *d, const struct yoke_op *op, struct blocks *b)
 {
 	static const struct {
-		int warps, block;
-	} cuts[] = { { 4, 64 }, { 4, 32 }, { 4, 16 }, { 2, 32 }, { 2, 16 }, { 1, 16 } };
+		int warps, block, stack;
+	} cuts[] = { { 4, 64, 2 }, { 8, 64, 1 }, { 4, 64, 1 }, { 4, 32, 1 }, { 4, 16, 1 }, { 2, 32, 1 }, { 2, 16, 1 }, { 1, 16, 1 } };
+	enum { LARGE = 2 }; // of them are for many queries whose rows are held
 	const bool back = op->code == YOKE_OP_ATTENTION_BACKWARD;
-	const int D = (int)op->in[0].dims[3];
+	const int D = (int)op->in[0].dims[3], dtype = op->in[0].dtype;
 
 	const int wide = d->head_columns ? d->head_columns : WIDE_HEAD;
 
 	b->slices = back ? (D + wide - 1) / wide : 1;
 	b->head = (D + 16 * b->slices - 1) / (16 * b->slices) * 16 * b->slices;
 	// the gradient's sums of two products at a time limit it by registers
-	for (size_t i = back ? (b->head <= 64 ? 1 : 2) : 0; i < sizeof cuts / sizeof *cuts; i++) {
+	const size_t first = back ? LARGE + (b->head <= (in_registers(d, dtype) ? 128 : 64) ? 1 : 2) : 0;
+	for (size_t i = first; i < sizeof cuts / sizeof *cuts; i++) {
 		b->warps = cuts[i].warps;
 		b->block = cuts[i].block;
-		b->tile = b->warps * 16;
+		b->stack = cuts[i].stack;
+		b->tile = b->warps * 16 * b->stack;
+		if (i < LARGE && (op->in[0].dims[1] <= b->tile / 2 || !held_of(d, b, dtype)))
+			continue;
 		const size_t items = (size_t)(b->warps * d->warp);
-		if (blocks_local(b, op->in[0].dtype, back) <= d->local_bytes && items <= d->max_group &&
-		    items <= d->max_items[0])
-			return true;
+		if (items > d->max_group || items > d->max_items[0])
+			continue;
+		for (b->stages = back && in_registers(d, dtype) ? 2 : 1; b->stages; b->stages--)
+			if (blocks_local(d, b, dtype, back) <= d->local_bytes)
+				return true;
 	}
 	return false;
 }
@@ -175,7 +213,7 @@ static bool fits_blocks(const struct yk_gpu_device *d, const struct yoke_op *op)
 {
 	struct blocks b;
 
-	return d->warp && op->in[0].dims[3] > 0 && blocks_of(d, op, &b) && yk_gpu_units(d, op->in[0].dtype);
+	return d->warp && op->in[0].dims[3] > 0 && op->in[0].dims[1] < MAX_ROWS && op->in[1].dims[1] < MAX_ROWS && blocks_of(d, op, &b) && yk_gpu_units(d, op->in[0].dtype);
 }
 
 static uint64_t can(struct yk_gpu_device *d, const struct yoke_op *op)
@@ -326,6 +364,7 @@ static int launch_blocks(struct yk_gpu_record *r, const struct yoke_op *op, cons
 	yk_gpu_define(&build, "MATRIX", in[0].dtype);
 	yk_gpu_define(&build, "HEAD", b->head);
 	yk_gpu_define(&build, "BLOCK", b->block);
+	yk_gpu_define(&build, "STACK", b->stack);
 	yk_gpu_flag(&build, "QUADS", has_quads(&in[0]) && has_quads(&in[1]) && has_quads(&in[2]) &&
 		    (!back || has_quads(&in[8])));
 	yk_gpu_flag(&build, "QUADS_OUT", has_quads(&op->out[0]) && (!back || (has_quads(&op->out[1]) && has_quads(&op->out[2]))));
@@ -333,6 +372,8 @@ static int launch_blocks(struct yk_gpu_record *r, const struct yoke_op *op, cons
 	yk_gpu_flag(&build, "DROPOUT", a->dropout > 0);
 	if (b->slices > 1)
 		yk_gpu_define(&build, "SLICES", b->slices);
+	if (b->stages > 1)
+		yk_gpu_define(&build, "STAGES", b->stages);
 	int err = yk_gpu_kernel_file(r->device, &build, &kernel);
 	return err ? err : enqueue(r, op, a, kernel, name, groups, items, views);
 }
@@ -393,13 +434,19 @@ static int record_backward(struct yk_gpu_record *r, const struct yoke_op *op, ui
 	int err = launch(r, op, &a, "attention_backward.cl", heads, "attention_sums",
 			 yk_gpu_pieces(rows, SUM_ROWS),
 			 (const struct yoke_view *[]){ space, o, g, NULL });
-	if (!err && impl == BACK_MATRIX_IMPL)
-		return !blocks_of(r->device, op, &b) ? YOKE_EUNSUPPORTED :
-			launch_blocks(r, op, &a, &b, "attention_matrix_backward.cl", "attention_matrix_backward",
-				      b.slices * (a.B * a.G * yk_gpu_pieces(a.S, b.tile) +
-						  a.B * a.H * yk_gpu_pieces(a.T, b.tile)),
-				      (const struct yoke_view *[]){ &out[0], &out[1], &out[2], &in[0], &in[1], &in[2],
-								    space, g, lse, &in[3], &in[4], &in[5], seen, NULL });
+	if (!err && impl == BACK_MATRIX_IMPL) {
+		if (!blocks_of(r->device, op, &b))
+			return YOKE_EUNSUPPORTED;
+		err = launch_blocks(r, op, &a, &b, "attention_matrix_backward.cl", "attention_matrix_keys",
+				    b.slices * a.B * a.G * yk_gpu_pieces(a.S, b.tile),
+				    (const struct yoke_view *[]){ &out[1], &out[2], &in[0], &in[1], &in[2], space, g, lse,
+								  &in[3], &in[4], &in[5], seen, NULL });
+		return err ? err :
+			launch_blocks(r, op, &a, &b, "attention_matrix_backward.cl", "attention_matrix_queries",
+				      b.slices * a.B * a.H * yk_gpu_pieces(a.T, b.tile),
+				      (const struct yoke_view *[]){ &out[0], &in[0], &in[1], &in[2], space, g, lse,
+								    &in[3], &in[4], &in[5], seen, NULL });
+	}
 	if (!err)
 		err = launch(r, op, &a, "attention_backward.cl", heads, "attention_back_keys",
 			     a.B * a.G * (heads ? 1 : yk_gpu_pieces(a.S, tile)),
