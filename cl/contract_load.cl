@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loading of a and b for contract_blocks.cl and contract_matrix.cl: tiles of LINES rows of a, or
+// Loading of a and b for contract_blocks.cl, contract_matrix.cl and contract_stages.cl: tiles of LINES rows of a, or
 // columns of b, and DEPTH steps of k go through registers to local memory in quads, which are 16
 // bytes of neighbouring elements. Groups: (tiles along n, tiles along m, batch index; with SPLIT
 // times s.cut[3], the number of splits of k, innermost).
@@ -106,13 +106,9 @@ struct block {
 	ulong part;          // number of the split of k
 };
 
-// False: past the last block.
-FN bool block_of(struct block *b, contraction s, int lines_m, int lines_n)
+// Sets the block's batch index and steps from the index of a group along the second axis.
+FN void block_part(struct block *b, contraction s)
 {
-	long line;
-	bool there = line_of(s, &line, &b->index);
-	b->m = line * lines_m;
-	b->n = (long)GROUP_ID(0) * lines_n;
 #ifdef SPLIT
 	uint z = (uint)b->index, parts = (uint)s.cut[3];
 	b->index = z / parts;
@@ -124,6 +120,32 @@ FN bool block_of(struct block *b, contraction s, int lines_m, int lines_n)
 	b->k = 0;
 	b->end = s.k;
 #endif
+}
+
+// False: past the last block.
+FN bool block_of(struct block *b, contraction s, int lines_m, int lines_n)
+{
+	long line;
+	bool there = line_of(s, &line, &b->index);
+	b->m = line * lines_m;
+	b->n = (long)GROUP_ID(0) * lines_n;
+	block_part(b, s);
+	return there;
+}
+
+// The same, but groups go through `band` rows of blocks column by column.
+FN bool block_of_band(struct block *b, contraction s, int lines_m, int lines_n, int band)
+{
+	long line;
+	bool there = line_of(s, &line, &b->index);
+	uint columns = (uint)GROUPS(0), lines = (uint)s.lines;
+	ulong at = (ulong)line * columns + GROUP_ID(0);
+	uint first = (uint)line / (uint)band * (uint)band;
+	uint height = lines - first < (uint)band ? lines - first : (uint)band;
+	uint within = (uint)(at - (ulong)first * columns);
+	b->m = (long)(first + within % height) * lines_m;
+	b->n = (long)(within / height) * lines_n;
+	block_part(b, s);
 	return there;
 }
 

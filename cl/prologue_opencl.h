@@ -9,6 +9,7 @@
 #define KERNEL __kernel
 #define GLOBAL __global
 #define LOCAL __local
+#define LOCAL_SIZED(type, name, n) LOCAL type name[n]
 #define LOCAL_POINTER __local // address space of pointers to local memory, in parameters
 // forced inline: otherwise the compiler does not vectorize over calls
 #define FN static inline __attribute__((always_inline))

@@ -66,6 +66,7 @@ done
 for dtype in 1 3 4; do
 	compiled contract_blocks.cl "-DDTYPE=$dtype -DVEC_WIDTH=4 -DBK=32"
 	compiled contract_matrix.cl "-DDTYPE=$dtype -DMATRIX=$dtype -DWARP=32"
+	compiled contract_stages.cl "-DDTYPE=$dtype -DMATRIX=$dtype -DWARP=32 -DA_FORM=3 -DB_FORM=2"
 done
 compiled contract_join.cl ''
 for dtype in 1 3 4; do
@@ -128,7 +129,7 @@ compiled scatter_along.cl ''
 # What no OpenCL device runs yet is OpenCL C as well.
 opencl='-x cl -cl-std=CL1.2 -Xclang -finclude-default-header -fsyntax-only -Wall -Werror -Wno-unused-function
 	-Wno-unknown-pragmas -Wno-pass-failed'
-for last in contract_matrix attention_matrix attention_matrix_backward qlinear_matrix; do
+for last in contract_matrix contract_stages attention_matrix attention_matrix_backward qlinear_matrix; do
 	dialect=opencl program "$last.cl" >"$text"
 	# shellcheck disable=SC2086
 	verdict "$last.cl as OpenCL C" "$(clang $opencl "$text" 2>&1 | head -n 20)"

@@ -8,7 +8,7 @@
 // Ordered by preference; each variant refuses problems it is not meant for. Libraries come after
 // the variants for CPU drivers, where their tiles are slow, and before the variants for GPUs.
 // Presets not chosen by any rule come last, for `yoke tune`.
-enum { LIBRARY = 3, IMPLS = LIBRARY + YK_GPU_LIBRARIES + 9 };
+enum { LIBRARY = 3, IMPLS = LIBRARY + YK_GPU_LIBRARIES + 13 };
 static const struct {
 	const struct yk_gpu_variant *variant;
 	int preset;
@@ -17,10 +17,14 @@ static const struct {
 	{ &yk_gpu_contract_rows, 0, "rows" },
 	{ &yk_gpu_contract_direct, 0, "direct" },
 	{ &yk_gpu_contract_packed, 0, "packed" },
-	[LIBRARY + YK_GPU_LIBRARIES] = { &yk_gpu_contract_matrix, 0, "matrix" },
+	[LIBRARY + YK_GPU_LIBRARIES] = { &yk_gpu_contract_stages, 0, "stages" },
+	{ &yk_gpu_contract_matrix, 0, "matrix" },
 	{ &yk_gpu_contract_blocks, 0, "blocks" },
 	{ &yk_gpu_contract_tiled, 0, "tiled" },
 	{ &yk_gpu_contract_packed, 1, "packed-wide" },
+	{ &yk_gpu_contract_stages, 1, "stages-64" },
+	{ &yk_gpu_contract_stages, 2, "stages-128" },
+	{ &yk_gpu_contract_stages, 3, "stages-256" },
 	{ &yk_gpu_contract_matrix, 1, "matrix-64" },
 	{ &yk_gpu_contract_matrix, 2, "matrix-128" },
 	{ &yk_gpu_contract_blocks, 1, "blocks-64" },
@@ -68,7 +72,8 @@ int yk_gpu_contract_kernel(struct yk_gpu_device *d, const struct yk_gpu_contract
 	return yk_gpu_kernel_map(d, c->op, c->map, &b, to);
 }
 
-void yk_gpu_contract_arg(struct yk_gpu_record *r, const struct yk_gpu_contraction *s, const int64_t groups[3])
+void yk_gpu_contract_arg(struct yk_gpu_record *r, const struct yk_gpu_contraction *s,
+			 const int64_t groups[3])
 {
 	struct yk_gpu_contraction cut = *s;
 
@@ -80,7 +85,8 @@ void yk_gpu_contract_arg(struct yk_gpu_record *r, const struct yk_gpu_contractio
 int yk_gpu_contract_enqueue(struct yk_gpu_record *r, const int64_t groups[3], const size_t items[2],
 			    const char *name)
 {
-	const size_t global[2] = { (size_t)groups[0] * items[0], (size_t)(groups[1] * groups[2]) * items[1] };
+	const size_t global[2] = { (size_t)groups[0] * items[0],
+				   (size_t)(groups[1] * groups[2]) * items[1] };
 
 	return yk_gpu_launch(r, 2, global, items, name);
 }
@@ -136,8 +142,7 @@ static uint64_t can(struct yk_gpu_device *d, const struct yoke_op *op)
 		return 0;
 	uint64_t args = sizeof c.s + 8 * 4 + 8 * (c.map ? map.narg : 2);
 	uint64_t dtypes = 1u << c.dtype | (c.map ? map.dtypes : 0);
-	if (args > d->info.max_args ||
-	    (dtypes & 1u << yoke_f64 && !yk_gpu_f64(d)))
+	if (args > d->info.max_args || (dtypes & 1u << yoke_f64 && !yk_gpu_f64(d)))
 		return 0;
 	for (uint32_t i = 0; i < IMPLS; i++) {
 		const struct yk_gpu_variant *v = variant_of(i);
@@ -161,11 +166,13 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 
 	c.preset = impls[impl].preset;
 	if (!fits || !v->takes(r->device, &c))
-		return yk_gpu_error(YOKE_EUNSUPPORTED,
-				    "unsupported contraction");
+		return yk_gpu_error(YOKE_EUNSUPPORTED, "unsupported contraction");
 	return c.s.m && c.s.n && c.batch ? v->record(r, &c) : 0;
 }
 
 YK_GPU_OP(contract, CONTRACT) = {
-	.nimpl = IMPLS, .can = can, .record = record, .name_of = name_of,
+	.nimpl = IMPLS,
+	.can = can,
+	.record = record,
+	.name_of = name_of,
 };

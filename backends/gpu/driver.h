@@ -72,6 +72,9 @@ struct yk_gpu_driver {
 	int (*kernel_new)(struct yk_gpu_device *, void *program, const char *name,
 			  void **kernel);
 	void (*kernel_free)(void *kernel);
+	// Assigns bytes to the kernel's LOCAL_SIZED array in each launch; optional without
+	// sized_bytes. Returns the driver's code.
+	int (*kernel_sized)(struct yk_gpu_device *, void *kernel, size_t bytes);
 	// Max work-items per group; 0: unknown.
 	size_t (*kernel_group)(struct yk_gpu_device *, void *kernel);
 	// Reports the resources used with groups of `group` items (0: driver's choice): registers,
@@ -88,7 +91,7 @@ struct yk_gpu_driver {
 	int (*launch)(struct yk_gpu_queue *, void *kernel, uint32_t dims,
 		      const size_t *items, const size_t *group);
 	const char *arg_call,
-		*launch_call; // call names in error messages: "clSetKernelArg"
+		*launch_call, *sized_call; // call names in error messages: "clSetKernelArg"
 
 	// ---- memory; with the device open ----
 

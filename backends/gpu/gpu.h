@@ -19,6 +19,7 @@ struct yk_gpu_build {
 	int n;
 	const char *define[YK_GPU_DEFINES]; // "TM" becomes -DTM=4
 	int64_t value[YK_GPU_DEFINES];
+	size_t sized; // bytes of the kernel's LOCAL_SIZED array, which launches assign; 0: it has none
 };
 
 // A compiled kernel.
@@ -40,6 +41,8 @@ struct yk_gpu_device {
 	// tiles
 	struct yoke_device_info info;
 	size_t max_group, max_items[2], local_bytes;
+	// max bytes of a LOCAL_SIZED array, if kernels copy to local memory asynchronously; otherwise 0
+	size_t sized_bytes;
 	int64_t max_groups; // max groups along the first axis, whatever their size; 0: unlimited
 	int vector; // floats per native vector: 1, 2, 4, 8, 16
 	int warp;   // warp (subgroup) size: 32 or 64; 0: the device has no warp shuffles
@@ -223,6 +226,8 @@ void yk_gpu_define_warp(struct yk_gpu_build *, const struct yk_gpu_device *);
 // Returns a kernel of a file of cl/. The program is compiled on first use, once for all of its
 // kernels. The caller holds the device's lock; also in the next two functions.
 int yk_gpu_kernel_file(struct yk_gpu_device *, const struct yk_gpu_build *, struct yk_gpu_entry **to);
+// Creates a kernel of a built program, with the local memory that launches assign.
+int yk_gpu_kernel_new(struct yk_gpu_device *, void *program, const struct yk_gpu_build *, void **kernel);
 // The same for a file that is compiled after the code generated for the op's map: one program per
 // form of map.
 int yk_gpu_kernel_map(struct yk_gpu_device *, const struct yoke_op *, const struct yoke_map_call *,

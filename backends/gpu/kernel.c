@@ -85,12 +85,27 @@ static struct yk_gpu_entry *find(struct yk_gpu_device *d, const struct wanted *w
 	return e;
 }
 
+int yk_gpu_kernel_new(struct yk_gpu_device *d, void *program, const struct yk_gpu_build *b,
+		      void **kernel)
+{
+	void *made;
+	int err = yk_gpu_driver.kernel_new(d, program, b->name, &made);
+
+	if (!err && b->sized &&
+	    (err = yk_gpu_check(d, yk_gpu_driver.sized_call,
+				yk_gpu_driver.kernel_sized(d, made, b->sized))))
+		yk_gpu_driver.kernel_free(made);
+	if (!err)
+		*kernel = made;
+	return err;
+}
+
 // Adds an entry for a kernel of a program. The entry owns the program unless it is `shared`.
 static int take(struct yk_gpu_device *d, const struct wanted *w, void *program, bool shared,
 		struct yk_gpu_entry **to)
 {
 	struct yk_gpu_entry *e = malloc(sizeof *e + w->map_bytes);
-	int err = e ? yk_gpu_driver.kernel_new(d, program, w->build->name, &e->kernel) :
+	int err = e ? yk_gpu_kernel_new(d, program, w->build, &e->kernel) :
 		      yk_gpu_error(YOKE_ENOMEM, "no memory for a kernel's record");
 
 	if (err) {
@@ -123,7 +138,8 @@ static void *program_beside(const struct yk_gpu_device *d, const struct yk_gpu_b
 	return NULL;
 }
 
-int yk_gpu_kernel_file(struct yk_gpu_device *d, const struct yk_gpu_build *b, struct yk_gpu_entry **to)
+int yk_gpu_kernel_file(struct yk_gpu_device *d, const struct yk_gpu_build *b,
+		       struct yk_gpu_entry **to)
 {
 	const struct wanted w = want(b, "", 0);
 	int err;
@@ -159,7 +175,8 @@ struct yk_gpu_text {
 	char entry[]; // entry name, followed by the text
 };
 
-int yk_gpu_kernel_source(struct yk_gpu_device *d, const struct yoke_source *s, struct yk_gpu_entry **to)
+int yk_gpu_kernel_source(struct yk_gpu_device *d, const struct yoke_source *s,
+			 struct yk_gpu_entry **to)
 {
 	const size_t entry = strlen(s->entry) + 1, text = strlen(s->text) + 1;
 	struct yk_gpu_text *t = d->texts;

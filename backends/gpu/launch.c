@@ -94,7 +94,7 @@ void yk_gpu_begin(struct yk_gpu_record *r, const struct yk_gpu_entry *entry)
 	r->code = 0;
 	if ((r->kernel = spare(r, entry)))
 		return;
-	int err = yk_gpu_driver.kernel_new(r->device, entry->program, entry->build.name, &r->kernel);
+	int err = yk_gpu_kernel_new(r->device, entry->program, &entry->build, &r->kernel);
 	if (err)
 		r->err = err;
 }

@@ -63,6 +63,7 @@
 	X(DRIVER, NEED, CUresult, cuModuleUnload, (CUmodule module)) \
 	X(DRIVER, NEED, CUresult, cuModuleGetFunction, (CUfunction *function, CUmodule module, const char *name)) \
 	X(DRIVER, NEED, CUresult, cuFuncGetAttribute, (int *value, CUfunction_attribute what, CUfunction)) \
+	X(DRIVER, MAY, CUresult, cuFuncSetAttribute, (CUfunction, CUfunction_attribute what, int value)) \
 	X(DRIVER, MAY, CUresult, cuOccupancyMaxActiveBlocksPerMultiprocessor, \
 	  (int *groups, CUfunction function, int items, size_t local_bytes)) \
 	X(DRIVER, MAY, CUresult, cuFuncGetParamInfo, \

@@ -186,6 +186,10 @@ bool yk_vendor_describe(struct yk_native_device *d, char *why, size_t cap)
 	snprintf(d->arch, sizeof d->arch, "sm_%d", d->capability);
 	snprintf(d->gpu.info.matrix, sizeof d->gpu.info.matrix, "%s", matrix_of(d->capability));
 	d->gpu.tf32 = d->capability >= 80;
+	int sized = 0;
+	if (d->capability >= 80 && yk_native.cuFuncSetAttribute &&
+	    !yk_native_code(V(cuDeviceGetAttribute, &sized, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, d->id)))
+		d->gpu.sized_bytes = sized > 0 ? (size_t)sized : 0;
 	d->gpu.info.products = (d->capability >= 70 ? 1u << yoke_f16 : 0) | (d->capability >= 80 ? 1u << yoke_bf16 : 0) |
 			       (d->capability >= 75 ? 1u << yoke_i8 | 1u << yoke_u8 : 0);
 	fill_uuid(d, d->gpu.info.uuid, sizeof d->gpu.info.uuid);

@@ -131,11 +131,13 @@ enum {
 #define V_FUNCTION_REGISTERS(to, f) V(cuFuncGetAttribute, to, CU_FUNC_ATTRIBUTE_NUM_REGS, f)
 #define V_FUNCTION_LOCAL(to, f) V(cuFuncGetAttribute, to, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, f)
 #define V_HAS_OCCUPANCY (yk_native.cuOccupancyMaxActiveBlocksPerMultiprocessor)
-#define V_OCCUPANCY(to, f, items) V(cuOccupancyMaxActiveBlocksPerMultiprocessor, to, f, items, 0)
+#define V_OCCUPANCY(to, f, items, sized) V(cuOccupancyMaxActiveBlocksPerMultiprocessor, to, f, items, sized)
+#define V_SIZED_CALL "cuFuncSetAttribute"
+#define V_SIZED(f, bytes) V(cuFuncSetAttribute, f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)(bytes))
 #define V_MAX_ITEMS INT64_MAX // max work-items of a launch along an axis
 #define V_LAUNCH_CALL "cuLaunchKernel"
-#define V_LAUNCH(f, g, b, stream, params) \
-	V(cuLaunchKernel, f, (g)[0], (g)[1], (g)[2], (b)[0], (b)[1], (b)[2], 0, stream, params, NULL)
+#define V_LAUNCH(f, g, b, sized, stream, params) \
+	V(cuLaunchKernel, f, (g)[0], (g)[1], (g)[2], (b)[0], (b)[1], (b)[2], (unsigned)(sized), stream, params, NULL)
 #define V_STREAM_NEW(to) V(cuStreamCreate, to, CU_STREAM_NON_BLOCKING)
 #define V_STREAM_FREE(stream) V(cuStreamDestroy_v2, stream)
 #define V_STREAM_WAIT(stream) V(cuStreamSynchronize, stream)

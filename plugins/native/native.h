@@ -175,6 +175,7 @@ int yk_native_load(struct yk_gpu_device *, const void *binary, size_t bytes, con
 void *yk_native_binary(struct yk_gpu_device *, void *program, size_t *bytes);
 void yk_native_program_free(void *program);
 int yk_native_kernel_new(struct yk_gpu_device *, void *program, const char *name, void **kernel);
+int yk_native_kernel_sized(struct yk_gpu_device *, void *kernel, size_t bytes);
 void yk_native_kernel_free(void *kernel);
 size_t yk_native_kernel_group(struct yk_gpu_device *, void *kernel);
 uint32_t yk_native_kernel_params(void *kernel);

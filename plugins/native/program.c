@@ -25,10 +25,11 @@ struct program {
 struct kernel {
 	const struct program *program; // outlives the kernel
 	v_function function;
+	size_t sized;    // bytes of local memory that launches assign
 	uint32_t params; // number of parameters, or UNKNOWN
 	uint32_t set;    // number of arguments with memory assigned
 	size_t used, cap;
-	char *values;    // argument values, each aligned to 16
+	char *values; // argument values, each aligned to 16
 	struct place {
 		size_t at, bytes, wants; // wants: size of the parameter, 0: unknown
 	} place[MAX_PARAMS];
@@ -37,10 +38,12 @@ struct kernel {
 
 // ---- programs ----
 
-static int module_of(struct yk_gpu_device *device, void *image, size_t bytes, struct program **to, int *code)
+static int module_of(struct yk_gpu_device *device, void *image, size_t bytes, struct program **to,
+		     int *code)
 {
 	struct program *p = calloc(1, sizeof *p);
-	int err = p ? yk_native_use(device) : yk_gpu_error(YOKE_ENOMEM, "no memory for a program's record");
+	int err = p ? yk_native_use(device) :
+		      yk_gpu_error(YOKE_ENOMEM, "no memory for a program's record");
 
 	*code = 0;
 	if (!err && (*code = yk_native_code(V_LOAD(&p->module, image))))
@@ -76,11 +79,13 @@ static int cut(char *text, const char **words)
 // still work.
 static int compiler_failed(const struct yk_gpu_device *d, const char *call, int code)
 {
-	return yk_native_library_failed(d, code == V_COMPILER_OUT_OF_MEMORY ? YOKE_ENOMEM : YOKE_EUNSUPPORTED, call,
-					YK_COMPILER_CODE, code);
+	return yk_native_library_failed(
+		d, code == V_COMPILER_OUT_OF_MEMORY ? YOKE_ENOMEM : YOKE_EUNSUPPORTED, call,
+		YK_COMPILER_CODE, code);
 }
 
-static int build_error(struct yk_gpu_device *d, v_program program, int code, const char *options, const char *kernel)
+static int build_error(struct yk_gpu_device *d, v_program program, int code, const char *options,
+		       const char *kernel)
 {
 	size_t bytes = 0;
 	char *log = NULL;
@@ -93,8 +98,10 @@ static int build_error(struct yk_gpu_device *d, v_program program, int code, con
 	char unknown[200];
 	// clang's message in hiprtc; NVRTC is asked beforehand
 	if (log && strstr(log, "invalid target ID")) {
-		snprintf(unknown, sizeof unknown, "%s does not compile for %s: update ROCm, or set HSA_OVERRIDE_GFX_VERSION "
-			 "to a similar architecture that it supports", yk_native_library(YK_COMPILER), yk_native_of(d)->arch);
+		snprintf(unknown, sizeof unknown,
+			 "%s does not compile for %s: update ROCm, or set HSA_OVERRIDE_GFX_VERSION "
+			 "to a similar architecture that it supports",
+			 yk_native_library(YK_COMPILER), yk_native_of(d)->arch);
 		free(log);
 		log = strdup(unknown);
 	}
@@ -125,8 +132,8 @@ static int image_of(struct yk_gpu_device *device, v_program program, void **imag
 	return compiler_failed(device, call, code);
 }
 
-static int compile(struct yk_gpu_device *d, const char *text, const char *options, const char *kernel, void **image,
-		   size_t *bytes)
+static int compile(struct yk_gpu_device *d, const char *text, const char *options,
+		   const char *kernel, void **image, size_t *bytes)
 {
 	const char *words[MAX_OPTIONS];
 	char *copy = strdup(options);
@@ -136,22 +143,23 @@ static int compile(struct yk_gpu_device *d, const char *text, const char *option
 
 	if (!copy || n < 0) {
 		free(copy);
-		return yk_gpu_error(copy ? YOKE_EINVAL : YOKE_ENOMEM, "the options of %s: %s", kernel,
-				    copy ? "too many" : "no memory");
+		return yk_gpu_error(copy ? YOKE_EINVAL : YOKE_ENOMEM, "the options of %s: %s",
+				    kernel, copy ? "too many" : "no memory");
 	}
 	if ((code = yk_native_code(V_PROGRAM_NEW(&program, text)))) {
 		free(copy);
 		return compiler_failed(d, V_PROGRAM_NEW_CALL, code);
 	}
 	code = yk_native_code(V_COMPILE(program, n, words));
-	err = code ? build_error(d, program, code, options, kernel) : image_of(d, program, image, bytes);
+	err = code ? build_error(d, program, code, options, kernel) :
+		     image_of(d, program, image, bytes);
 	yk_native_code(V_PROGRAM_FREE(&program));
 	free(copy);
 	return err;
 }
 
-int yk_native_build(struct yk_gpu_device *d, const char *text, const char *options, const char *kernel,
-		    void **program)
+int yk_native_build(struct yk_gpu_device *d, const char *text, const char *options,
+		    const char *kernel, void **program)
 {
 	struct program *p;
 	void *image;
@@ -166,7 +174,8 @@ int yk_native_build(struct yk_gpu_device *d, const char *text, const char *optio
 	return 0;
 }
 
-int yk_native_load(struct yk_gpu_device *d, const void *binary, size_t bytes, const char *options, void **program)
+int yk_native_load(struct yk_gpu_device *d, const void *binary, size_t bytes, const char *options,
+		   void **program)
 {
 	struct program *p;
 	char *image = bytes <= MAX_IMAGE ? malloc(bytes + 1) : NULL;
@@ -212,12 +221,14 @@ int yk_native_kernel_new(struct yk_gpu_device *d, void *program, const char *nam
 	const struct program *p = program;
 	struct kernel *k = calloc(1, sizeof *k);
 	size_t wants[MAX_PARAMS];
-	int err = k ? yk_native_use(d) : yk_gpu_error(YOKE_ENOMEM, "no memory for a kernel's record");
+	int err =
+		k ? yk_native_use(d) : yk_gpu_error(YOKE_ENOMEM, "no memory for a kernel's record");
 	int code = err ? 0 : yk_native_code(V_FUNCTION(&k->function, p->module, name));
 
 	if (code)
-		err = code == V_NOT_FOUND ? yk_gpu_error(YOKE_EUNSUPPORTED, "the text has no kernel %s", name) :
-					    yk_gpu_fail(d, V_FUNCTION_CALL, code);
+		err = code == V_NOT_FOUND ?
+			      yk_gpu_error(YOKE_EUNSUPPORTED, "the text has no kernel %s", name) :
+			      yk_gpu_fail(d, V_FUNCTION_CALL, code);
 	if (err) {
 		free(k);
 		return err;
@@ -229,6 +240,18 @@ int yk_native_kernel_new(struct yk_gpu_device *d, void *program, const char *nam
 		k->place[i].wants = wants[i];
 	*kernel = k;
 	return 0;
+}
+
+int yk_native_kernel_sized(struct yk_gpu_device *d, void *kernel, size_t bytes)
+{
+	struct kernel *k = kernel;
+	int code = yk_native_code(V_USE(yk_native_of(d)));
+
+	if (!code)
+		code = yk_native_code(V_SIZED(k->function, bytes));
+	if (!code)
+		k->sized = bytes;
+	return code;
 }
 
 void yk_native_kernel_free(void *kernel)
@@ -250,18 +273,21 @@ size_t yk_native_kernel_group(struct yk_gpu_device *d, void *kernel)
 }
 
 // Active warps with groups of `group` items, relative to the device's maximum; negative: unknown.
-static double occupancy(const struct yk_native_device *d, v_function f, size_t group)
+static double occupancy(const struct yk_native_device *d, const struct kernel *k, size_t group)
 {
-	const size_t warp = d->gpu.warp > 0 ? (size_t)d->gpu.warp : 32, whole = (group + warp - 1) / warp * warp;
+	const size_t warp = d->gpu.warp > 0 ? (size_t)d->gpu.warp : 32,
+		     whole = (group + warp - 1) / warp * warp;
 	int groups = 0, max = 0;
 
-	if (!V_HAS_OCCUPANCY || yk_native_code(V_OCCUPANCY(&groups, f, (int)group)) ||
+	if (!V_HAS_OCCUPANCY ||
+	    yk_native_code(V_OCCUPANCY(&groups, k->function, (int)group, k->sized)) ||
 	    yk_native_code(V_ATTRIBUTE(&max, V_UNIT_ITEMS, d->id)) || max <= 0)
 		return -1;
 	return (double)groups * (double)whole / (double)max;
 }
 
-void yk_native_kernel_use(struct yk_gpu_device *d, void *kernel, size_t group, struct yoke_occupancy *to)
+void yk_native_kernel_use(struct yk_gpu_device *d, void *kernel, size_t group,
+			  struct yoke_occupancy *to)
 {
 	const struct kernel *k = kernel;
 	int registers = 0, local = 0;
@@ -270,8 +296,8 @@ void yk_native_kernel_use(struct yk_gpu_device *d, void *kernel, size_t group, s
 	    yk_native_code(V_FUNCTION_LOCAL(&local, k->function)))
 		return;
 	to->registers = registers > 0 ? (uint32_t)registers : 0;
-	to->local_bytes = local > 0 ? (uint64_t)local : 0;
-	to->share = group ? occupancy(yk_native_of(d), k->function, group) : -1;
+	to->local_bytes = (local > 0 ? (uint64_t)local : 0) + k->sized;
+	to->share = group ? occupancy(yk_native_of(d), k, group) : -1;
 }
 
 uint32_t yk_native_kernel_params(void *kernel)
@@ -340,7 +366,8 @@ static bool fold(const struct yk_native_device *d, uint32_t dims, size_t groups[
 	return groups[1] <= (size_t)d->grid[1] && groups[2] <= (size_t)d->grid[2];
 }
 
-int yk_native_launch(struct yk_gpu_queue *q, void *kernel, uint32_t dims, const size_t *items, const size_t *group)
+int yk_native_launch(struct yk_gpu_queue *q, void *kernel, uint32_t dims, const size_t *items,
+		     const size_t *group)
 {
 	const struct yk_native_device *d = yk_native_of(q->device);
 	struct kernel *k = kernel;
@@ -350,7 +377,9 @@ int yk_native_launch(struct yk_gpu_queue *q, void *kernel, uint32_t dims, const 
 	if (k->params != UNKNOWN && k->set != k->params)
 		return V_INVALID_VALUE;
 	for (uint32_t i = 0; i < dims; i++) {
-		const size_t one = group ? group[i] : i ? 1 : group_of(items[0], q->device->max_group);
+		const size_t one = group ? group[i] :
+				   i     ? 1 :
+					   group_of(items[0], q->device->max_group);
 		if (!one || items[i] % one)
 			return V_INVALID_VALUE;
 		block[i] = (unsigned)one;
@@ -361,5 +390,7 @@ int yk_native_launch(struct yk_gpu_queue *q, void *kernel, uint32_t dims, const 
 	for (int i = 0; i < 3; i++)
 		grid[i] = (unsigned)groups[i];
 	const int code = yk_native_code(V_USE(d));
-	return code ? code : yk_native_code(V_LAUNCH(k->function, grid, block, yk_native_stream(q), k->pointer));
+	return code ? code :
+		      yk_native_code(V_LAUNCH(k->function, grid, block, k->sized,
+					      yk_native_stream(q), k->pointer));
 }

@@ -131,12 +131,14 @@ enum {
 #define V_FUNCTION_REGISTERS(to, f) V(hipFuncGetAttribute, to, HIP_FUNC_ATTRIBUTE_NUM_REGS, f)
 #define V_FUNCTION_LOCAL(to, f) V(hipFuncGetAttribute, to, HIP_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, f)
 #define V_HAS_OCCUPANCY (yk_native.hipModuleOccupancyMaxActiveBlocksPerMultiprocessor)
-#define V_OCCUPANCY(to, f, items) V(hipModuleOccupancyMaxActiveBlocksPerMultiprocessor, to, f, items, 0)
+#define V_OCCUPANCY(to, f, items, sized) V(hipModuleOccupancyMaxActiveBlocksPerMultiprocessor, to, f, items, sized)
+#define V_SIZED_CALL "local memory of a launch"
+#define V_SIZED(f, bytes) V_SIZED_CALL, hipErrorInvalidValue // kernels declare all their arrays
 // max work-items of a launch along an axis ("HIP Runtime API", hipModuleLaunchKernel)
 #define V_MAX_ITEMS (int64_t)UINT32_MAX
 #define V_LAUNCH_CALL "hipModuleLaunchKernel"
-#define V_LAUNCH(f, g, b, stream, params) \
-	V(hipModuleLaunchKernel, f, (g)[0], (g)[1], (g)[2], (b)[0], (b)[1], (b)[2], 0, stream, params, NULL)
+#define V_LAUNCH(f, g, b, sized, stream, params) \
+	V(hipModuleLaunchKernel, f, (g)[0], (g)[1], (g)[2], (b)[0], (b)[1], (b)[2], (unsigned)(sized), stream, params, NULL)
 #define V_STREAM_NEW(to) V(hipStreamCreateWithFlags, to, hipStreamNonBlocking)
 #define V_STREAM_FREE(stream) V(hipStreamDestroy, stream)
 #define V_STREAM_WAIT(stream) V(hipStreamSynchronize, stream)

@@ -19,6 +19,7 @@ FAKE_CALLS(FAKE_DECLARE)
 #define GRAPH TWIN(CUgraph, hipGraph_t)
 #define EXEC TWIN(CUgraphExec, hipGraphExec_t)
 
+#define FAKE_SIZED 166912 // max bytes of shared memory that a launch may assign
 extern _Thread_local int fake_current; // the thread's device; -1: none
 bool fake_is_device(int device);
 unsigned fake_grid(int axis); // maximum number of groups along the axis

@@ -11,6 +11,7 @@
 struct function {
 	struct module *module;
 	const struct fake_kernel *kernel;
+	unsigned sized; // max bytes of shared memory of a launch
 };
 
 struct module {
@@ -37,7 +38,7 @@ RESULT TWIN(cuModuleLoadData, hipModuleLoadData)(MODULE *module, const void *ima
 	}
 	*m = (struct module){ MODULE_MAGIC, fake_current, code, functions };
 	for (unsigned i = 0; i < o->count; i++)
-		functions[i] = (struct function){ m, &o->kernels[i] };
+		functions[i] = (struct function){ .module = m, .kernel = &o->kernels[i] };
 	*module = TO_POINTER(m);
 	return OK;
 }
@@ -96,6 +97,17 @@ RESULT TWIN(cuFuncGetAttribute, hipFuncGetAttribute)(int *value, TWIN(CUfunction
 }
 
 #ifndef FAKE_HIP
+CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute what, int value)
+{
+	struct function *f = TO_POINTER(function);
+
+	ENTER_CURRENT(cuFuncSetAttribute, );
+	WANT(f && f->module->magic == MODULE_MAGIC && what == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES &&
+	     value >= 0 && value <= FAKE_SIZED);
+	f->sized = (unsigned)value;
+	return OK;
+}
+
 CUresult cuFuncGetParamInfo(CUfunction function, size_t index, size_t *offset, size_t *bytes)
 {
 	const struct function *f = TO_POINTER(function);
@@ -124,8 +136,10 @@ RESULT TWIN(cuLaunchKernel, hipModuleLaunchKernel)(FUNCTION function, unsigned i
 	ENTER_STREAM(cuLaunchKernel, hipModuleLaunchKernel, stream, s);
 	if (!f || f->module->magic != MODULE_MAGIC || f->module->device != fake_stream_device(s))
 		return INVALID_HANDLE;
-	if (extra || local_bytes)
+	if (extra)
 		return NOT_SUPPORTED;
+	// the host's compiler allocates such arrays itself
+	WANT(local_bytes <= f->sized);
 	const uint64_t items = (uint64_t)block_x * block_y;
 	WANT(grid_x && grid_y && grid_z && block_x && block_y && block_z && grid_x <= fake_grid(0) &&
 	     grid_y <= fake_grid(1) && grid_z <= fake_grid(1) &&

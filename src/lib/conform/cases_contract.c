@@ -13,6 +13,7 @@
 struct form {
 	int rank;
 	int64_t lead[2], batch, m, n, k;
+	bool whole; // lines are whole quads of 16 bytes, and aligned
 };
 
 enum { LARGE = 64 }; // libraries are not called for smaller extents
@@ -39,6 +40,14 @@ static struct form draw_form(struct yk_case *c)
 		f.n = yk_draw_int(c, LARGE, 2 * LARGE);
 		f.k = yk_draw_int(c, LARGE, 2 * LARGE);
 		f.rank = 2;
+		return f;
+	}
+	if (c->number % 12 == 4) {
+		f.m = 16 * yk_draw_int(c, 2, 10);
+		f.n = 16 * yk_draw_int(c, 2, 10);
+		f.k = 16 * yk_draw_int(c, 1, 20);
+		f.rank = 2;
+		f.whole = true;
 		return f;
 	}
 	switch (yk_draw_int(c, 0, 3)) { // which extents may be large
@@ -95,10 +104,13 @@ static uint32_t factor(struct yk_case *c, int dtype, const struct form *f, int64
 
 	dims[lead] = transposed ? cols : rows;
 	dims[lead + 1] = transposed ? rows : cols;
+	const int layout = f->whole ? YK_DENSE : YK_ROWS;
 	uint32_t k = odd && yk_num_real(dtype) && yk_draw_one_in(c, 8) ?
-			     yk_case_in_by(c, dtype, f->rank, dims, YK_ROWS, odd_number) :
-			     yk_case_in(c, dtype, f->rank, dims, YK_ROWS,
+			     yk_case_in_by(c, dtype, f->rank, dims, layout, odd_number) :
+			     yk_case_in(c, dtype, f->rank, dims, layout,
 					dtype == yoke_u8 ? 0 : -max, max);
+	if (f->whole)
+		c->array[k].shift = 0;
 	struct yoke_view *v = &c->view[k];
 	struct yk_num *num = c->array[k].num;
 	if (fixed) // the same first matrix for the whole batch

@@ -147,7 +147,7 @@ static int which(const struct yk_runner *r, const struct yoke_view *v)
 	return v->segment == r->segment[1];
 }
 
-// Sets the alignments that bind() will honor; prepare() needs them first.
+// Sets the alignments that bind() will honor.
 static void promise(const struct yk_runner *r, struct yk_case *c)
 {
 	for (uint32_t k = 0; k < c->views; k++) {
@@ -467,8 +467,9 @@ static bool run_once(struct yk_runner *r, struct yk_case *c, void *handle, void 
 	return true;
 }
 
-uint64_t yk_runner_can(struct yk_runner *r, const struct yk_case *c)
+uint64_t yk_runner_can(struct yk_runner *r, struct yk_case *c)
 {
+	promise(r, c); // some implementations need aligned operands
 	return r->device->ops->can(r->device->index, &c->op);
 }
 
@@ -498,7 +499,6 @@ struct yk_verdict yk_runner_run(struct yk_runner *r, struct yk_case *c, uint32_t
 	void *handle = NULL;
 
 	yoke_error_clear();
-	promise(r, c);
 	int code = prepare(d, c, impl, &handle, &work);
 	if (code) {
 		failed(&v, "prepare", code);

@@ -28,8 +28,9 @@ struct yk_runner {
 
 int yk_runner_init(struct yk_runner *, struct yk_device *); // on failure an error is recorded
 void yk_runner_fini(struct yk_runner *);
-// Bit mask of the implementations that accept the case.
-uint64_t yk_runner_can(struct yk_runner *, const struct yk_case *);
+// Bit mask of the implementations that accept the case. Sets its operands' alignments, which a run
+// requires.
+uint64_t yk_runner_can(struct yk_runner *, struct yk_case *);
 // Runs one implementation.  twice: runs it again, expecting the same bits, and through a graph if
 // the backend supports graphs.
 struct yk_verdict yk_runner_run(struct yk_runner *, struct yk_case *, uint32_t impl,
