@@ -149,7 +149,7 @@ static void test_loss(void)
 				targets++;
 			}
 	}
-	const int e = packed ? yk_model_validate(m.net, packed, NULL, NULL, 3, INT64_MAX, NULL,
+	const int e = packed ? yk_model_validate(m.net, packed, NULL, NULL, 3, INT64_MAX, NULL, NULL,
 						 NULL, &got) :
 			       -1;
 	ok(e == 0 && fabs(got - sum / (double)targets) < 1e-5 * got,

@@ -205,7 +205,7 @@ static struct peaks run(struct yk_config *c)
 		if (e == 0 && i == 3) {
 			p.all = stats().pool_allocated_peak;
 			yoke_stats_reset_peaks();
-			e = yk_model_validate(t->replica.net, t->feed.data, t->replica.group, NULL, t->batch, t->valid_windows, NULL,
+			e = yk_model_validate(t->replica.net, t->feed.data, t->replica.group, NULL, t->batch, t->valid_windows, NULL, NULL,
 					      NULL, &loss);
 			p.validation = stats().pool_allocated_peak;
 		}

@@ -125,7 +125,7 @@ static void test_halves(void)
 
 static int validate(const struct yk_trainer *t, yk_validate_fn *go_on, void *arg, double *loss)
 {
-	return yk_model_validate(t->replica.net, t->feed.data, t->replica.group, NULL, t->batch, t->valid_windows, go_on, arg, loss);
+	return yk_model_validate(t->replica.net, t->feed.data, t->replica.group, NULL, t->batch, t->valid_windows, NULL, go_on, arg, loss);
 }
 
 static void test_learns(const char *keys)

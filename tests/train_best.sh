@@ -91,11 +91,54 @@ refused 1 none.bin train data=train valid=none.bin out=x $keys
 refused 1 valid train data=train valid=- out=x $keys
 printf short >short.txt
 refused 1 short.txt train data=train valid=short.txt out=x $keys
-printf '\300\001' >odd.bin # 448 is no id of 256
-cat odd.bin odd.bin odd.bin odd.bin odd.bin odd.bin odd.bin odd.bin odd.bin odd.bin >odder.bin
-cat odder.bin odder.bin >bad.bin
-"$yoke" train data=train.bin valid=bad.bin format=u16 vocab=256 out=bad $keys steps=2 eval_every=1 >out 2>err
-verdict "an id outside the vocabulary: $(grep '^yoke train' err)" "$([ $? -eq 1 ] || true; grep -q 'bad.bin.*448' err || cat err)"
+
+# ---- validation windows that cannot be read ----
+
+# Window w has tokens 16 w to 16 w + 16. Token 40 of 177 is no id: windows 2 and no other; token 96 is shared by 5 and 6.
+head -c 354 val.bin >good.bin # 11 windows
+{ head -c 80 good.bin; printf '\300\001'; tail -c +83 good.bin | head -c 110; printf '\300\001'; tail -c +195 good.bin; } >bad.bin
+# with 2 replaced by 3, and 5 and 6 by 7
+python3 - <<'END'
+import array
+t = array.array('H', open('good.bin', 'rb').read())
+for name, order in ('subset', [0, 1, 3, 3, 4, 7, 7, 7, 8, 9, 10]), ('each', range(11)):
+    for k, w in enumerate(order):
+        t[16 * w:16 * w + 17].tofile(open(f'{name}.{k}', 'wb'))
+END
+raw="data=train.bin format=u16 vocab=256 $keys steps=2 eval_every=1"
+"$yoke" train $raw valid=bad.bin out=stop >out 2>err
+status=$?
+verdict "on_error=stop: $(grep '^yoke train' err)" "$([ $status -eq 1 ] && grep -q 'bad.bin.*448' err || cat err)"
+verdict "on_error=skip" "$(run skip data=train.bin format=u16 vocab=256 valid=bad.bin steps=2 eval_every=1 on_error=skip)"
+# the mean of evaluations of each window by itself
+mean()
+{
+	for k in 0 1 2 3 4 5 6 7 8 9 10; do
+		"$yoke" eval skip data="subset.$k" format=u16 2>&1
+	done | awk '$1 == "loss" { sum += $2; n++ } END { printf "%.5f\n", sum / n }'
+}
+verdict "the loss is the mean over the next good windows: $(field val_loss skip | tail -n 1)" "$(mean |
+	awk -v got="$(field val_loss skip | tail -n 1)" '{ if (got - $1 > 2e-5 || $1 - got > 2e-5) print "not", $1 }')"
+verdict "its records" "$(equal "$(sed -n 's/.*"data_errors":\([0-9]*\).*"stage":"valid".*/\1/p; s/.*"stage":"valid".*"data_errors":\([0-9]*\).*/\1/p' skip/metrics.jsonl | tr '\n' ' ')" "3 3 "
+	equal "$(sed -n 's/.*"step":\([0-9]*\).*"sample":\([0-9]*\).*/\1:\2/p' skip/data_errors.jsonl | tr '\n' ' ')" "1:2 1:5 1:6 2:2 2:5 2:6 ")"
+verdict "eval on_error=skip" "$("$yoke" eval skip data=bad.bin format=u16 on_error=skip >out 2>&1; awk -v got="$(field val_loss skip | tail -n 1)" '
+	$1 == "loss" { n++; if (got - $2 > 2e-5 || $2 - got > 2e-5) print "not", $2 } $1 == "skipped" && $2 == 3 { n++ }
+	END { if (n != 2) print "no loss, or not three skipped" }' out)"
+refused 1 448 eval skip data=bad.bin format=u16
+refused 1 on_error=2 eval skip data=bad.bin format=u16 on_error=2
+verdict "two ranks, batches of 2" "$(run both data=train.bin format=u16 vocab=256 valid=bad.bin steps=2 eval_every=1 on_error=skip ranks=2 accumulate=1
+	run one data=train.bin format=u16 vocab=256 valid=bad.bin steps=2 eval_every=1 on_error=skip micro_batches=2
+	equal "$(field val_loss one)" "$(field val_loss both)"
+	equal "$(grep -o '"sample":[0-9]*' one/data_errors.jsonl)" "$(grep -o '"sample":[0-9]*' both/data_errors.jsonl)")"
+verdict "on_error=3 suffices, on_error=2 does not" "$(run three data=train.bin format=u16 vocab=256 valid=bad.bin steps=1 on_error=3
+	for ranks in 1 2; do
+		timeout 600 "$yoke" train $raw valid=bad.bin on_error=2 ranks=$ranks out=two$ranks >out 2>err && echo "status 0"
+		grep -q 'on_error=2' err || cat err
+	done)"
+awk 'BEGIN { for (i = 0; i < 200; i++) printf "%c%c", 192, 1 }' >none.bin
+"$yoke" train $raw valid=none.bin on_error=skip out=nothing >out 2>err
+status=$?
+verdict "no window can be read: $(grep '^yoke train' err)" "$([ $status -eq 1 ] && grep -q 'none.bin.*448' err || cat err)"
 
 # ---- keep_best, stop_after ----
 

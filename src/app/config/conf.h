@@ -169,8 +169,9 @@
 	X(shuffle, DATA, ADVANCED, INT, YK_T, "auto", 0, 9e15, "auto", \
 	  "order of an epoch's windows; 1: random; 0: as in the data; N: random within blocks of N; auto: 1, for a " \
 	  "pipe 0") \
-	X(on_error, DATA, ADVANCED, INT, YK_T, "stop", 1, 9e15, "stop skip", \
-	  "windows that cannot be read: stop: end the run; skip: use the next good one; N: skip at most N per epoch") \
+	X(on_error, DATA, ADVANCED, INT, YK_T | YK_E, "stop", 1, 9e15, "stop skip", \
+	  "windows that cannot be read: stop: end the run; skip: use the next good one; N: skip at most N per epoch " \
+	  "and per validation") \
 	X(eval_every, LOGGING, BASIC, EVERY, YK_T, "250", 0, 1e12, NULL, \
 	  "steps between validations, or passes over the text such as 0.25ep; 0: only at the end") \
 	X(eval_tokens, LOGGING, ADVANCED, INT, YK_T, "auto", 0, 1e15, "auto", \

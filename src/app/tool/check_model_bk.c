@@ -501,7 +501,7 @@ static int loop(struct yk_self *s, struct yk_trainer *t)
 	if (e == 0)
 		e = yoke_stats(&stats); // the last plan is that of a step
 	if (e == 0)
-		e = yk_model_validate(t->replica.net, t->feed.data, NULL, NULL, t->batch, t->batch, NULL, NULL, &valid);
+		e = yk_model_validate(t->replica.net, t->feed.data, NULL, NULL, t->batch, t->batch, NULL, NULL, NULL, &valid);
 	if (e < 0)
 		return e;
 	return yk_self_say(s, t->micro == batch && loss[2 * MANY - 1] < loss[0] && isfinite(valid) ? YK_SELF_PASS : YK_SELF_FAIL,

@@ -18,12 +18,13 @@
 struct result {
 	int64_t tokens, bytes; // predicted tokens (all but the first of a window; of conversations, the assistant's) and their bytes
 	int64_t chats;         // conversations; 0: text
+	int64_t skipped;       // windows that could not be read
 	int64_t unknown;       // number of these tokens that are not in the vocabulary
 	double loss;           // mean of -log p(token), in nats
 };
 
 // Counts the bytes of the predicted tokens, and the unknown tokens.
-static int count(const struct yk_opened *o, const struct yk_data *data, struct result *to)
+static int count(const struct yk_opened *o, const struct yk_data *data, struct yk_skips *skips, struct result *to)
 {
 	int64_t width = yk_data_width(data), bytes = 0, unknown = 0, tokens = 0;
 	size_t blank = strlen(yk_tokenizer_separator(o->model.tokenizer));
@@ -33,10 +34,10 @@ static int count(const struct yk_opened *o, const struct yk_data *data, struct r
 	if (!window)
 		return yoke_error_code();
 	for (int64_t i = 0; i < yk_data_valid_windows(data); i++) {
-		const int64_t got = yk_data_valid(data, i, 1, window);
-		if (got < 0) {
+		const int e = yk_validation_read(data, i, yk_data_valid_windows(data), window, skips);
+		if (e < 0) {
 			free(window);
-			return (int)got;
+			return e;
 		}
 		tokens += yk_data_targets(data, window, 1);
 		for (int64_t k = first; k < end; k++) {
@@ -162,6 +163,8 @@ static void print(const struct yk_opened *o, const struct result *r)
 	printf("perplexity     %.6f\n", exp(r->loss));
 	if (yk_tokenizer_unknown(o->model.tokenizer) >= 0)
 		printf("unknown        %" PRId64 "\n", r->unknown);
+	if (r->skipped)
+		printf("skipped        %" PRId64 "\n", r->skipped);
 	// bits per byte are undefined with unknown words, and for bare token ids
 	if (r->unknown == 0 && yk_tokenizer_is_text(o->model.tokenizer))
 		printf("bits_per_byte  %.6f\n",
@@ -177,11 +180,14 @@ static int eval(const struct yk_opened *o, void *arg)
 		return yoke_error_code();
 	struct result r = { .chats = yk_data_chats(data) };
 	int64_t batch = batch_of(o);
-	int e = batch < 0 ? (int)batch : count(o, data, &r);
+	struct yk_skips skips;
+	const bool skip = yk_skips_of(yk_config_str(&o->config, YK_KEY_on_error), &skips);
+	int e = batch < 0 ? (int)batch : count(o, data, skip ? &skips : NULL, &r);
 	if (e == 0)
-		e = yk_model_validate(net, data, yoke_group_world(), NULL, batch, INT64_MAX, NULL, NULL, &r.loss);
+		e = yk_model_validate(net, data, yoke_group_world(), NULL, batch, INT64_MAX, skip ? &skips : NULL, NULL, NULL, &r.loss);
 	if (e == YOKE_ENOMEM)
 		e = yk_validate_advise(net, data, batch);
+	r.skipped = skips.count;
 	if (e == 0)
 		print(o, &r);
 	yk_data_free(data);

@@ -117,6 +117,14 @@ void yk_data_errors_add(struct yk_data_errors *d, int64_t step, const struct yok
 	yk_error_back(aside);
 }
 
+uint64_t yk_data_errors_count(const struct yk_data_errors *d)
+{
+	uint64_t n = 0;
+	for (size_t k = 0; k < sizeof d->count / sizeof *d->count; k++)
+		n += d->count[k].n;
+	return n;
+}
+
 void yk_data_errors_text(const struct yk_data_errors *d, char *to, size_t room)
 {
 	const int max = sizeof d->count / sizeof *d->count;

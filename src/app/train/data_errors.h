@@ -22,6 +22,7 @@ struct yk_data_errors {
 // Removes lines of later steps, which a run left that ended before it saved. ENOMEM, EIO.
 int yk_data_errors_open(struct yk_data_errors *, const char *folder, int64_t step);
 void yk_data_errors_add(struct yk_data_errors *, int64_t step, const struct yoke_data_error *);
+uint64_t yk_data_errors_count(const struct yk_data_errors *);
 // "3 YOKE_EIO, 1 YOKE_EFORMAT"; "" for none.
 void yk_data_errors_text(const struct yk_data_errors *, char *to, size_t room);
 void yk_data_errors_close(struct yk_data_errors *); // may be zero-initialized

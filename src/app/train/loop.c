@@ -250,6 +250,15 @@ static bool validate_on(void *arg, int64_t done, int64_t windows)
 	return true;
 }
 
+// Records a validation window that was skipped after this step.
+static void window_failed(void *arg, const struct yoke_data_error *x)
+{
+	struct yk_run *r = arg;
+	struct yoke_data_error here = *x;
+	here.epoch = r->trainer->feed.position.epoch;
+	yk_data_errors_add(&r->data_errors, r->trainer->replica.step, &here);
+}
+
 // Validates. A signal interrupts it, without a result, unless several ranks take part.
 static int validate(struct yk_run *r)
 {
@@ -257,8 +266,12 @@ static int validate(struct yk_run *r)
 	if (!can_validate(r))
 		return 0;
 	const struct yk_trainer *t = r->trainer;
+	struct yk_skips skips;
+	const bool skip = yk_skips_of(yk_config_str(t->replica.config, YK_KEY_on_error), &skips);
+	skips.heard = r->leads ? window_failed : NULL;
+	skips.arg = r;
 	yoke_range_push("validate");
-	const int e = yk_model_validate(t->replica.net, t->feed.data, t->replica.group, yk_zero_gathered(&t->replica), t->batch, t->valid_windows, validate_on, r,
+	const int e = yk_model_validate(t->replica.net, t->feed.data, t->replica.group, yk_zero_gathered(&t->replica), t->batch, t->valid_windows, skip ? &skips : NULL, validate_on, r,
 					&loss);
 	yoke_range_pop();
 	r->trainer->feed.starved |= e == YOKE_EIO || e == YOKE_EFORMAT;
@@ -267,7 +280,7 @@ static int validate(struct yk_run *r)
 	r->validated = r->trainer->replica.step;
 	r->state.val_loss = loss;
 	if (r->leads)
-		yk_progress_validated(&r->progress, r->trainer->replica.step, loss);
+		yk_progress_validated(&r->progress, r->trainer->replica.step, loss, skips.count);
 	return validated(r, loss);
 }
 

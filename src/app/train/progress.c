@@ -203,14 +203,18 @@ void yk_progress_validating(struct yk_progress *p, int64_t step, int64_t done, i
 	draw(p, done, windows, state);
 }
 
-void yk_progress_validated(struct yk_progress *p, int64_t step, double loss)
+void yk_progress_validated(struct yk_progress *p, int64_t step, double loss, int64_t skipped)
 {
 	double perplexity = exp(loss);
-	yk_progress_say(p, "step %" PRId64 "/%" PRId64 "  val_loss %.4f  perplexity %.4g", step,
-			p->steps, loss, perplexity);
+	char windows[64], without[96] = "";
+	if (skipped)
+		snprintf(without, sizeof without, "  %s skipped", yk_counted(windows, skipped, "window"));
+	yk_progress_say(p, "step %" PRId64 "/%" PRId64 "  val_loss %.4f  perplexity %.4g%s", step, p->steps, loss, perplexity, without);
 	json_t *line = json_pack("{s:I, s:f}", "step", (json_int_t)step, "val_loss", loss);
 	if (line && isfinite(perplexity))
 		json_object_set_new(line, "perplexity", json_real(perplexity));
+	if (line && skipped)
+		json_object_set_new(line, "data_errors", json_integer((json_int_t)skipped));
 	yk_runs_line(p->record, "valid", DIGITS, line);
 }
 

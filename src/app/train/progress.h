@@ -10,7 +10,7 @@
 //         data_send_s (passing copies to the device), data_ready (batches read ahead), data_errors.
 //         With ranks: their number, sent_bytes and ranks_wait_s (sent by rank 0, and its waiting
 //         time, since the run began), slowest_rank (which waited least since the previous line)
-// valid:  a validation: step, val_loss, perplexity
+// valid:  a validation: step, val_loss, perplexity; data_errors, if windows were skipped
 // memory: at the start and after epochs: step, epoch, seconds since the previous epoch,
 //         pool_allocated, pool_peak, pool_reserved and rss (bytes), pool_retries, pending_nodes
 // report: at the end: step, report (observe/report.h)
@@ -58,7 +58,8 @@ void yk_progress_open(struct yk_progress *, yoke_run *record, const char *show, 
 void yk_progress_logged(struct yk_progress *, const struct yk_metrics *);
 // Progress within a validation; redraws the bar at intervals.
 void yk_progress_validating(struct yk_progress *, int64_t step, int64_t done, int64_t windows);
-void yk_progress_validated(struct yk_progress *, int64_t step, double loss);
+// skipped: windows that could not be read.
+void yk_progress_validated(struct yk_progress *, int64_t step, double loss, int64_t skipped);
 // epochs: completed; seconds: of the last one; both 0 before training.
 void yk_progress_memory(struct yk_progress *, int64_t step, int64_t epochs, double seconds,
 			const struct yk_memory *);

@@ -204,15 +204,16 @@ void yk_run_say_end(struct yk_run *r)
 			 data_stats.workers);
 		yk_progress_line(p, line);
 	}
-	if (data_stats.failed) {
+	const uint64_t failed = yk_data_errors_count(&r->data_errors);
+	if (failed) {
 		char kinds[256];
 		yk_data_errors_text(&r->data_errors, kinds, sizeof kinds);
 		char samples[64];
 		yk_progress_say(
 			p, "%s could not be read and %s skipped: %s; %s/data_errors.jsonl lists %s",
-			yk_counted(samples, (long long)data_stats.failed, "sample"),
-			data_stats.failed == 1 ? "was" : "were", kinds, r->out,
-			data_stats.failed == 1 ? "it" : "them");
+			yk_counted(samples, (long long)failed, "sample"),
+			failed == 1 ? "was" : "were", kinds, r->out,
+			failed == 1 ? "it" : "them");
 	}
 	if (yk_run_stopped_early(r)) {
 		yk_run_early_text(r, early, sizeof early);

@@ -5,7 +5,9 @@
 #include "train/validate.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "nn/stage.h"
@@ -49,14 +51,78 @@ static int64_t spread(int64_t k, int64_t windows, int64_t all)
 	return k * (all / windows) + k * (all % windows) / windows;
 }
 
-static int read_rows(const struct yk_data *data, int64_t first, int64_t rows, int64_t windows, int32_t *to,
-		     int64_t width)
+bool yk_skips_of(const char *on_error, struct yk_skips *to)
+{
+	const bool skip = !strcmp(on_error, "skip");
+	*to = (struct yk_skips){ .max = skip ? -1 : strtoll(on_error, NULL, 10) };
+	return skip || strcmp(on_error, "stop") != 0;
+}
+
+static bool unreadable(int64_t code)
+{
+	return code == YOKE_EIO || code == YOKE_EFORMAT;
+}
+
+// The first readable window after number k, which is not readable itself.
+static int read_next_good(const struct yk_data *data, int64_t k, int32_t *to)
 {
 	const int64_t all = yk_data_valid_windows(data);
-	int64_t got = 0;
-	for (int64_t k = 0; k < rows && got >= 0; k++)
-		got = yk_data_valid(data, spread(first + k, windows, all), 1, to + k * width);
-	return got < 0 ? (int)got : 0;
+	int64_t got = YOKE_EIO, i = 1;
+	for (; i < all && unreadable(got); i++) {
+		yoke_error_clear();
+		got = yk_data_valid(data, (k + i) % all, 1, to);
+	}
+	if (!unreadable(got))
+		return got < 0 ? (int)got : 0;
+	if (all == 1) // restore the error
+		got = yk_data_valid(data, k, 1, to);
+	char why[400];
+	snprintf(why, sizeof why, "%s", yoke_error());
+	yoke_error_clear();
+	return yk_fail((int)got, "%s; no other validation window can be read", why);
+}
+
+int yk_validation_read(const struct yk_data *data, int64_t k, int64_t windows, int32_t *to, struct yk_skips *skips)
+{
+	const int64_t at = spread(k, windows, yk_data_valid_windows(data)), got = yk_data_valid(data, at, 1, to);
+	if (!skips || !unreadable(got))
+		return got < 0 ? (int)got : 0;
+	skips->count++;
+	return read_next_good(data, at, to);
+}
+
+static int read_rows(const struct yk_data *data, int64_t first, int64_t rows, int64_t windows, int32_t *to, int64_t width,
+		     struct yk_skips *skips)
+{
+	int e = 0;
+	for (int64_t k = 0; k < rows && e == 0; k++)
+		e = yk_validation_read(data, first + k, windows, to + k * width, skips);
+	return e;
+}
+
+// Reads the windows of a batch again to report those that cannot be read. EIO, EFORMAT: one more than the
+// limit.
+static int report_batch(const struct yk_data *data, int64_t first, int64_t rows, int64_t windows, int32_t *scratch,
+			struct yk_skips *skips)
+{
+	char why[400];
+	for (int64_t k = first; k < first + rows; k++) {
+		const int64_t at = spread(k, windows, yk_data_valid_windows(data)), got = yk_data_valid(data, at, 1, scratch);
+		if (!unreadable(got))
+			continue;
+		snprintf(why, sizeof why, "%s", yoke_error());
+		yoke_error_clear();
+		if (skips->max >= 0 && skips->count == skips->max)
+			return yk_fail((int)got, "%s; this exceeds on_error=%lld", why, (long long)skips->max);
+		skips->count++;
+		if (skips->heard)
+			skips->heard(skips->arg, &(struct yoke_data_error){ .size = sizeof(struct yoke_data_error),
+									      .name = yk_data_valid_name(data),
+									      .number = at,
+									      .code = (int)got,
+									      .why = why });
+	}
+	return 0;
 }
 
 // Distributes the losses to all ranks: batch k is from rank k mod size or, if first is -1, from the
@@ -101,7 +167,8 @@ static double weight_of(const struct yk_data *data, int64_t first, int64_t rows,
 // plan; a smaller last batch has its own. Batches are distributed over ranks, and added in the order of
 // the text.
 int yk_model_validate(const struct yk_network *net, const struct yk_data *data, yoke_group *group,
-		      const struct yk_gathered *gathered, int64_t batch, int64_t max, yk_validate_fn *go_on, void *arg, double *to)
+		      const struct yk_gathered *gathered, int64_t batch, int64_t max, struct yk_skips *skips, yk_validate_fn *go_on,
+		      void *arg, double *to)
 {
 	int64_t all = yk_data_valid_windows(data), width = yk_data_width(data);
 	int64_t windows = max < all ? max : all, done = 0;
@@ -113,12 +180,14 @@ int yk_model_validate(const struct yk_network *net, const struct yk_data *data, 
 		batch = windows;
 	const int64_t batches = (windows + batch - 1) / batch;
 	int32_t *host = yk_data_windows(data, batch);
-	double *loss = calloc((size_t)batches, sizeof *loss), sum = 0, weights = 0;
-	int e = !host ? yoke_error_code() : loss ? 0 : yk_fail(YOKE_ENOMEM, "validation: out of memory");
+	double *loss = calloc((size_t)batches, sizeof *loss), *bad = calloc((size_t)batches, sizeof *bad), sum = 0, weights = 0;
+	int e = !host ? yoke_error_code() : loss && bad ? 0 : yk_fail(YOKE_ENOMEM, "validation: out of memory");
 	for (int64_t k = 0; k < batches && e == 0 && (!go_on || go_on(arg, done, windows)); k++) {
 		const int64_t left = windows - done, rows = left < batch ? left : batch;
 		if (takes_part(gathered, k, batches, windows % batch == 0, rank, size)) {
-			e = read_rows(data, done, rows, windows, host, width);
+			struct yk_skips here = { .count = 0 };
+			e = read_rows(data, done, rows, windows, host, width, skips ? &here : NULL);
+			bad[k] = (double)here.count;
 			if (e == 0)
 				e = yk_windows_judge(net, gathered, rows, width, host, &loss[k]);
 		}
@@ -128,12 +197,20 @@ int yk_model_validate(const struct yk_network *net, const struct yk_data *data, 
 		e = gather(group, 0, loss, batches);
 	if (net->stage.of > 1 && e == 0)
 		e = gather(net->stage.group, -1, loss, batches);
+	if (skips && size > 1 && e == 0)
+		e = gather(group, 0, bad, batches);
+	if (skips)
+		skips->count = 0;
+	for (int64_t k = 0; skips && k < batches && e == 0; k++)
+		if (bad[k] > 0)
+			e = report_batch(data, k * batch, k < batches - 1 ? batch : windows - k * batch, windows, host, skips);
 	for (int64_t k = 0; k < batches; k++) {
 		const double weight = weight_of(data, k * batch, k < batches - 1 ? batch : windows - k * batch, windows);
 		sum += loss[k] * weight;
 		weights += weight;
 	}
 	free(loss);
+	free(bad);
 	free(host);
 	if (e == 0 && done == windows)
 		*to = sum / weights;
@@ -153,7 +230,7 @@ static int rehearse(void *arg, int64_t batch)
 	double loss;
 	int e = yk_network_new(v->net->model, &v->net->shape, &net);
 	if (e == 0)
-		e = yk_model_validate(net, v->data, NULL, NULL, batch, batch, NULL, NULL, &loss);
+		e = yk_model_validate(net, v->data, NULL, NULL, batch, batch, NULL, NULL, NULL, &loss);
 	yk_network_free(net);
 	return e;
 }

@@ -467,6 +467,13 @@ int64_t yk_data_valid_windows(const struct yk_data *d)
 	return d->valid ? d->valid->count : 0;
 }
 
+const char *yk_data_valid_name(const struct yk_data *d)
+{
+	if (d->other)
+		return yk_data_valid_name(d->other);
+	return d->valid ? d->valid->name : "";
+}
+
 uint64_t yk_data_fingerprint(const struct yk_data *d)
 {
 	return d->fingerprint;

@@ -104,6 +104,8 @@ yoke_dataset *yk_data_set(struct yk_data *);
 // Reads validation windows first .. first + batch - 1 in text order; returns how
 // many exist (the other rows stay unchanged).  EIO, EFORMAT.
 int64_t yk_data_valid(const struct yk_data *, int64_t first, int64_t batch, int32_t *to);
+// Name of the dataset that has them, for messages; "" if there are none.
+const char *yk_data_valid_name(const struct yk_data *);
 
 // ---- internal ----
 
