@@ -427,6 +427,15 @@ run env YOKE_BACKEND=cpu "$yoke" train $small data="in here/a book.v2.txt,text.t
 	'out=runs/{data}-l{layers}-h{heads}-e{embed}-{device}{x'
 [ $status -eq 0 ] && [ -f 'runs/a book.v2+text-l1-h1-e8-cpu-0{x/manifest.json' ]
 result $? "out= with words: $(ls runs)"
+run env YOKE_BACKEND=cpu "$yoke" train $small data=text.txt valid='in here/a book.v2.txt' seed=7 \
+	'out=keys/{lr}-{batch}-{seed}-{beta2}-{optimizer}-{steps}-{valid}-{tokenizer}-{precision}'
+[ $status -eq 0 ] && [ -f "keys/0.001-2-7-0.99-adamw-2-a book.v2-byte-fp32/manifest.json" ]
+result $? "out= with keys, also those of the optimizer that are auto: $(ls keys)"
+run env YOKE_BACKEND=cpu "$yoke" train $small data=text.txt optimizer=sgd 'out=keys/{lr}-{momentum}-{valid}'
+[ $status -eq 0 ] && grep -q '"lr"' keys/*-0.9-0.1/manifest.json
+result $? "and of another optimizer: $(ls keys)"
+refuses 'a key without a value' 1 '{field} .*field=' "$yoke" train $small data=text.txt 'out=l{field}'
+refuses 'a name that contains itself' 1 '{out}' "$yoke" train $small data=text.txt 'out=l{out}'
 refuses 'a word that out= has not' 1 '{layer}, did you mean {layers}?' \
 	"$yoke" train $small data=text.txt 'out=l{layer}'
 refuses '{data} without data' 1 '{data} .*data=,' "$yoke" train $small 'out={data}'

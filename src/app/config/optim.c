@@ -114,6 +114,20 @@ int yk_optim_states_each(const struct yk_config *c)
 	return yk_optim_part_states(yk_optim_kind_find(kind_of(c)), option) + yk_optim_window(option);
 }
 
+bool yk_optim_option(const struct yk_config *c, enum yk_config_key key, char *to, size_t room)
+{
+	const struct yk_optim_kind *kind = yk_optim_kind_find(kind_of(c));
+	double option[YK_OPTIM_OPTION_COUNT];
+	const int i = (int)key - (int)key_of(0);
+	if (i < 0 || i >= KEYS || is_set(c, key) || !yk_optim_has(kind, i))
+		return false;
+	if (options_of(c, option) < 0) { // reported when the keys are checked
+		yoke_error_clear();
+		return false;
+	}
+	return yk_optim_value_text(i, option[i], to, room) > 0;
+}
+
 void yk_optim_text(const char *name, char *to, size_t room)
 {
 	const struct yk_optim_kind *kind = yk_optim_kind_find(name);

@@ -10,16 +10,8 @@
 
 #include "base/error.h"
 #include "base/param.h"
+#include "config/optim.h"
 #include "device/device.h"
-
-// The model sizes, and two placeholders that are not keys or not their values.
-static const char *const words[] = {
-#define S(key, ...) #key,
-	YK_SIZES(S)
-#undef S
-	"device", "data"
-};
-enum { WORDS = sizeof words / sizeof *words };
 
 static int add_device(const struct yk_config *c, FILE *to)
 {
@@ -50,7 +42,8 @@ static size_t add_name(const char *path, size_t n, FILE *to)
 }
 
 // A path without a usable name is resolved to the directory it refers to.
-static int add_text(const struct yk_config *c, const char *path, size_t n, FILE *to)
+static int add_text(const struct yk_config *c, enum yk_config_key key, const char *path, size_t n,
+		    FILE *to)
 {
 	if (add_name(path, n, to) > 0)
 		return 0;
@@ -59,27 +52,26 @@ static int add_text(const struct yk_config *c, const char *path, size_t n, FILE 
 	int e = 0;
 	if (added == 0)
 		e = yk_fail(YOKE_EINVAL,
-			    "out=%s: data=%s has no file name that can replace {data}; write a "
+			    "out=%s: %s=%s has no file name that can replace {%s}; write a "
 			    "name instead",
-			    yk_config_str(c, YK_KEY_out), given ? given : "");
+			    yk_config_str(c, YK_KEY_out), yk_config_rows[key].name,
+			    given ? given : "", yk_config_rows[key].name);
 	free(real);
 	free(given);
 	return e;
 }
 
-static int add_data(const struct yk_config *c, FILE *to)
+// A list of paths as their names, joined by '+'.
+static int add_paths(const struct yk_config *c, enum yk_config_key key, FILE *to)
 {
-	const char *at = yk_config_str(c, YK_KEY_data);
+	const char *at = yk_config_str(c, key);
 	int e = 0;
-	if (!*at)
-		return yk_fail(YOKE_EINVAL, "out=%s: {data} needs data=, which is missing",
-			       yk_config_str(c, YK_KEY_out));
 	for (;; at++) {
 		size_t n = strcspn(at, ",");
 		if (n == 1 && *at == '-')
 			fputs("stdin", to);
 		else
-			e = add_text(c, at, n, to);
+			e = add_text(c, key, at, n, to);
 		at += n;
 		if (e < 0 || !*at)
 			return e;
@@ -87,24 +79,52 @@ static int add_data(const struct yk_config *c, FILE *to)
 	}
 }
 
+static bool has_paths(const struct yk_config *c, enum yk_config_key key)
+{
+	switch (yk_config_rows[key].type) {
+	case YK_KEY_PATHS: return true;
+	case YK_KEY_CHOICE_OR_PATH:
+	case YK_KEY_REAL_OR_PATHS: return yk_config_is_path(c, key);
+	default: return key == YK_KEY_init || key == YK_KEY_adapter;
+	}
+}
+
+// The key's value; of an option of the optimizer that is auto, the number it stands for.
+static int add_value(const struct yk_config *c, enum yk_config_key key, FILE *to)
+{
+	const char *value = yk_config_str(c, key), *name = yk_config_rows[key].name;
+	char number[64];
+	if (!*value)
+		return yk_fail(YOKE_EINVAL, "out=%s: {%s} needs %s=, which is missing",
+			       yk_config_str(c, YK_KEY_out), name, name);
+	if (has_paths(c, key))
+		return add_paths(c, key, to);
+	if (yk_optim_option(c, key, number, sizeof number))
+		value = number;
+	for (const char *s = value; *s; s++)
+		fputc(strchr("/:\n", *s) ? '-' : *s, to);
+	return 0;
+}
+
 static int add_word(const struct yk_config *c, const char *word, FILE *to)
 {
-	const char *near;
+	const char *names[YK_KEYS + 1] = { "device" }, *near;
+	int n = 1;
 	if (!strcmp(word, "device"))
 		return add_device(c, to);
-	if (!strcmp(word, "data"))
-		return add_data(c, to);
-	for (int k = 0; k < YK_SIZE_COUNT; k++)
-		if (!strcmp(word, words[k])) {
-			fputs(yk_config_str(c, yk_config_sizes[k]), to);
-			return 0;
-		}
-	near = yk_nearest(word, words, WORDS);
-#define S(key, ...) "{" #key "}, "
-	return yk_fail(YOKE_EINVAL, "out=%s: unknown {%s}%s%s%s; the names are " YK_SIZES(S)
-		       "{device} and {data}", yk_config_str(c, YK_KEY_out), word,
-		       near ? ", did you mean {" : "", near ? near : "", near ? "}?" : "");
-#undef S
+	for (int k = 0; k < YK_KEYS; k++) {
+		if (!(yk_config_rows[k].commands & YK_T) || k == YK_KEY_out || k == YK_KEY_resume)
+			continue;
+		if (!strcmp(word, yk_config_rows[k].name))
+			return add_value(c, (enum yk_config_key)k, to);
+		names[n++] = yk_config_rows[k].name;
+	}
+	near = yk_nearest(word, names, n);
+	return yk_fail(YOKE_EINVAL,
+		       "out=%s: unknown {%s}%s%s%s; the names are {device} and the keys of `yoke "
+		       "train` but out and resume",
+		       yk_config_str(c, YK_KEY_out), word, near ? ", did you mean {" : "",
+		       near ? near : "", near ? "}?" : "");
 }
 
 int yk_out_name(const struct yk_config *c, char **to)
@@ -117,7 +137,7 @@ int yk_out_name(const struct yk_config *c, char **to)
 		return yk_fail(YOKE_ENOMEM, "train: out of memory for a name");
 	for (const char *at = yk_config_str(c, YK_KEY_out); *at && e == 0;) {
 		char word[32];
-		size_t n = *at == '{' ? strspn(at + 1, "abcdefghijklmnopqrstuvwxyz_") : 0;
+		size_t n = *at == '{' ? strspn(at + 1, "abcdefghijklmnopqrstuvwxyz_0123456789") : 0;
 		if (n == 0 || n >= sizeof word || at[n + 1] != '}') { // any other brace is literal
 			fputc(*at++, f);
 			continue;
