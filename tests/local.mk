@@ -223,6 +223,7 @@ test_scripts = \
 	tests/fault.sh \
 	tests/fit_clients.sh \
 	tests/fake_gpu.sh \
+	tests/generate.sh \
 	tests/gpu_script.sh \
 	tests/icd.sh \
 	tests/install.sh \

@@ -152,7 +152,7 @@
 	  "fraction of the text, at its end, for validation; 0: none; a token file has its own split; or files to " \
 	  "validate on, read like data, all of which is then for training") \
 	X(out, RUN, BASIC, STRING, YK_T, "model", 0, 0, NULL, \
-	  "directory of the model; {device}, {layers}, {embed}, {heads} and {data} are replaced by their values") \
+	  "directory of the model; {device}, and any key such as {data}, {layers} or {lr}, are replaced by their values") \
 	X(resume, RUN, BASIC, CHOICE, YK_T, "0", 0, 0, "0 1 auto best", \
 	  "continue from the checkpoint in out; auto: if there is one; best: from that of keep_best=1") \
 	X(save_every, RUN, ADVANCED, EVERY, YK_T, "500", 0, 1e12, NULL, \
@@ -203,6 +203,10 @@
 	  "text to continue; -: standard input") \
 	X(prompts, GENERATION, ADVANCED, STRING, YK_G, "", 0, 0, NULL, \
 	  "file with one prompt per line, continued in one batch; -: standard input") \
+	X(samples, GENERATION, ADVANCED, INT, YK_G, "1", 1, 1e6, NULL, \
+	  "texts for each prompt; sample k is drawn with the seed seed + k - 1") \
+	X(stop, GENERATION, ADVANCED, STRING, YK_G, "", 0, 0, NULL, \
+	  "texts that end a text, and are not written; comma-separated, with \\n, \\t, \\\\ and \\, as escapes") \
 	X(dtype, MODEL, ADVANCED, CHOICE, YK_T | YK_G | YK_C | YK_E, "file", 0, 0, "file f32 f16 bf16", \
 	  "convert the matrices of a pretrained model; file: keep its format; in training only with lora") \
 	X(quant, MODEL, ADVANCED, CHOICE, YK_T | YK_G | YK_C | YK_E, "none", 0, 0, "none q8_0 q4_0 q4_1 q5_0 q5_1", \

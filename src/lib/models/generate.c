@@ -125,8 +125,11 @@ static int draw(struct yk_generation *g, int m, struct text *const *t, int32_t *
 	int e = predict(g, m, t);
 	for (int i = 0; i < m && e == 0; i++) {
 		const int64_t vocab = g->net->shape.vocab;
+		struct yk_sampling s = g->sampling;
 		int32_t id;
-		e = yk_sample(g->logits + i * vocab, (int32_t)vocab, &g->sampling, t[i]->ids, t[i]->n, (uint64_t)t[i]->drawn, &id);
+		if (s.seeds)
+			s.seed = s.seeds[t[i] - g->text];
+		e = yk_sample(g->logits + i * vocab, (int32_t)vocab, &s, t[i]->ids, t[i]->n, (uint64_t)t[i]->drawn, &id);
 		if (e < 0)
 			break;
 		t[i]->ids[t[i]->n++] = ids[t[i] - g->text] = id;

@@ -14,7 +14,7 @@
 // network computes by row, otherwise up to rounding of the logits.
 struct yk_generation;
 // Begins with n prompts, 1 .. YK_SEQUENCES (at least one token each), each to be continued by
-// `tokens` tokens. The network must remain until yk_generation_free.
+// `tokens` tokens. The network and the sampling's seeds must remain until yk_generation_free.
 int yk_generation_new(const struct yk_network *, const struct yk_sampling *, int n, const struct yk_tokens *prompt,
 		      int64_t tokens, struct yk_generation **to);
 // Begins again with other prompts for the same texts, to be continued by `tokens` tokens.  Tokens at

@@ -11,6 +11,7 @@ struct yk_sampling {
 	// sampling, Holtzman et al. 2020), after top_k; before min_p.
 	double top_p;
 	uint64_t seed;
+	const uint64_t *seeds; // of each of several texts instead of `seed`; NULL: all have `seed`
 	int64_t top_k;      // sample from that many of the most likely tokens; 0: from all
 	double min_p;       // only tokens with at least this share of the largest probability
 	// For tokens that occur in the text so far: a positive logit is divided by `repetition`, a
