@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Writes runs, serves them with yoke dashboard, and compares its answers and its page with them: dashboard_page.py YOKE
-import fcntl, http.client, json, math, os, shutil, subprocess, sys, urllib.parse
+import fcntl, http.client, json, math, os, shutil, subprocess, sys, time, urllib.parse
 import browser, layout
 
 yoke = sys.argv[1]
@@ -237,6 +237,24 @@ else:
     print('ok pages in a browser # SKIP costs seconds (YOKE_TEST_CLIENTS=1)')
 s.close()
 os.close(lock)
+
+# ---- time to go ----
+
+# Started again at step 40, 30 s ago; each step takes 1 s since then, and took 50 s before.
+write('resumed', 5, 5)
+now = time.time()
+json.dump({'started': now - 30, 'steps': 1000040, 'device': 'cpu:0'}, open('resumed/run.json', 'w'))
+with open('resumed/metrics.jsonl', 'w') as f:
+    for i in range(1, 71):
+        f.write('{"step":%d,"loss":2.5,"stage":"train","time":%.3f}\n' % (i, now - 70 + i if i > 40 else now - 30 - 50 * (41 - i)))
+lock = os.open('resumed', os.O_RDONLY)
+fcntl.flock(lock, fcntl.LOCK_EX)
+s = Server('resumed')
+r = s.json('/run.json')['runs'][0]
+s.close()
+os.close(lock)
+verdict('time to go follows the steps since the last start: %s s' % r['to_go'], '' if r['state'] == 'running' and 29 < r['elapsed'] < 3600 and
+        abs(r['to_go'] - 999970) < 3600 else r)
 if LONG:
     write('million', 3, 1000000)
     s = Server('million')

@@ -26,12 +26,14 @@ static int walk(char path[PATH_MAX], size_t root, int depth, yk_find_fn *found, 
 	struct stat st;
 	const size_t n = strlen(path);
 	int e = yk_view_is_run(path) ? found(arg, path, path + root) : 0;
-	const int entries = e == 0 && depth < DEPTH ? scandir(path, &entry, is_shown, alphasort) : -1;
+	const int entries =
+		e == 0 && depth < DEPTH ? scandir(path, &entry, is_shown, alphasort) : -1;
 	for (int i = 0; i < entries; i++) {
 		const int more = snprintf(path + n, PATH_MAX - n, "/%s", entry[i]->d_name);
 		// a folder of many files costs no stat for each of them
 		const bool maybe = entry[i]->d_type == DT_DIR || entry[i]->d_type == DT_UNKNOWN;
-		if (e == 0 && maybe && more < (int)(PATH_MAX - n) && lstat(path, &st) == 0 && S_ISDIR(st.st_mode))
+		if (e == 0 && maybe && more < (int)(PATH_MAX - n) && lstat(path, &st) == 0 &&
+		    S_ISDIR(st.st_mode))
 			e = walk(path, root, depth + 1, found, arg);
 		free(entry[i]);
 	}

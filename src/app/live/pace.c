@@ -65,5 +65,6 @@ double yk_pace_to_go(const struct yk_view *v, double now)
 	const double done = (double)(yk_view_step(t, last) - yk_view_step(t, first)),
 		     took = yk_view_time(t, last) - yk_view_time(t, first),
 		     rest = (double)(json_integer_value(steps) - yk_view_step(t, last));
-	return done > 0 && rest >= 0 ? fmax(0, rest * took / done - (now - yk_view_time(t, last))) : NAN;
+	return done > 0 && rest >= 0 ? fmax(0, rest * took / done - (now - yk_view_time(t, last))) :
+				       NAN;
 }

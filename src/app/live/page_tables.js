@@ -112,7 +112,7 @@ const headline = r => {
 	if (n.lr !== undefined) dl.append(tile('Learning rate', unit.number(n.lr)));
 	if (n.tokens !== undefined) dl.append(tile('Tokens', unit.number(n.tokens)));
 	box.append(top, progress(r), line, dl, health(r));
-	if (r.error) box.append(make('p', r.error, 'bad'));
+	if (r.error && !r.findings?.length) box.append(make('p', r.error, 'bad'));
 	return box;
 };
 

@@ -49,7 +49,10 @@ static int add(void *arg, const char *folder, const char *name)
 		v->name = copy;
 	}
 	l->view[l->n] = v;
-	l->run[l->n++] = (struct yk_live_run){ .state = v->state, .generation = v->generation, .lines = v->lines, .found = -INFINITY };
+	l->run[l->n++] = (struct yk_live_run){ .state = v->state,
+					       .generation = v->generation,
+					       .lines = v->lines,
+					       .found = -INFINITY };
 	return 0;
 }
 
@@ -86,7 +89,8 @@ int yk_live_open(struct yk_live *l, int n, const char *const *folder)
 		e = yk_find_runs(folder[i], add, l);
 		if (e == 0 && l->n == before && !l->hidden)
 			e = yk_fail(YOKE_ENOENT,
-				    "'%s' is not a run and contains none: a run has a run.json or a metrics.jsonl; "
+				    "'%s' is not a run and contains none: a run has a run.json or "
+				    "a metrics.jsonl; "
 				    "give the folder that was named by `out`, or one above it",
 				    folder[i]);
 		l->folder[l->folders++] = folder[i];
@@ -173,7 +177,8 @@ static struct yk_live_choice usual(const struct yk_live *l)
 	for (int i = 0; i < l->n; i++) {
 		int before = 0;
 		for (int k = 0; k < l->n && there > YK_LIVE_DRAWN; k++)
-			before += !l->run[k].gone && (is_first(l, k, i) || (!is_first(l, i, k) && k < i));
+			before += !l->run[k].gone &&
+				  (is_first(l, k, i) || (!is_first(l, i, k) && k < i));
 		if (before < YK_LIVE_DRAWN)
 			put(l, &c, i, c.n);
 	}
