@@ -72,7 +72,7 @@ verdict "five samples of each" $?
 	! grep -q 'warn' bench.out && grep -q '^ *16 x 256  .* [0-9.e-]*$' bench.out && grep -q '^parts / f32 .* >= 5: ' bench.out
 verdict "resolvent: rows by lengths, ratios beside their targets, nothing to warn about" $?
 grep -q '"ratios": *\[' bench.json && grep -q '"target": *">= 5"' bench.json && [ "$(grep -c '>parts / f32</td>' bench.html)" -eq 1 ] &&
-	grep -q '<th class="n">of copy</th>' bench.html && ! grep -q tokens bench.html &&
+	grep -q '<th scope="col" class="n">of copy</th>' bench.html && ! grep -q tokens bench.html &&
 	[ "$(grep -o '<g class="legend".*' bench.html | grep -o '>bf16 +grad<' | wc -l)" -eq 2 ]
 verdict "the same as JSON and as a page, on which all curves are named" $?
 

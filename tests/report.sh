@@ -28,19 +28,19 @@ verdict "no scripts, and nothing from elsewhere, in the page" "$(grep -n '<scrip
 report a '<script>alert(1)'
 verdict "of two" "$([ $? -eq 0 ] || cat out)"
 verdict "names are text" "$(grep -n '<script' r.html; grep -q '&lt;script&gt;alert(1)' r.html || echo no name)"
-verdict "the key that differs" "$(grep -q '^| lr | auto | 1e-2 |' r.md || cat r.md)"
+verdict "the key that differs" "$(grep -qE '^\| lr +\| auto +\| +1e-2 \|' r.md || cat r.md)"
 if python3 -c '' 2>/dev/null; then
 	cat >forms.py <<'END'
 import csv, json, re, sys
 from xml.dom import minidom
 def numbers(x, skip=()):
     if isinstance(x, dict):
-        return [n for k, v in x.items() if k not in skip for n in numbers(v)]
+        return [n for k, v in x.items() if k not in skip for n in numbers(v, skip)]
     if isinstance(x, list):
-        return [n for v in x for n in numbers(v)]
+        return [n for v in x for n in numbers(v, skip)]
     return [x] if isinstance(x, (int, float)) and not isinstance(x, bool) else []
 o = json.load(open('r.json'))
-want = sorted(numbers([r for r in o['runs']], ('limits',)) + numbers(o['ratios']) + numbers(o['differences']))
+want = sorted(numbers([r for r in o['runs']], ('limits', 'findings')) + numbers(o['ratios']) + numbers(o['differences']))
 def number(t):
     try:
         return float(t)
@@ -48,7 +48,8 @@ def number(t):
         return None
 text = open('r.html').read()
 # a text that looks like a number is no number of the report, and of class t
-html = sorted(float(t) for t in re.findall(r'<td class="n">([^<]*)</td>', text) if number(t) is not None)
+cells = re.findall(r'<td class="n"><data value="([^"]*)">([^<]*)</data></td>', text)
+html = sorted(float(v) for v, t in cells)
 strings = set()
 def texts(x):
     if isinstance(x, dict):
@@ -60,16 +61,31 @@ def texts(x):
 texts(o)
 counted = lambda list: {n: list.count(n) for n in list}
 wrong = []
+unit = {'': 1, 'B': 1, 'KiB': 2**10, 'MiB': 2**20, 'GiB': 2**30, 'TiB': 2**40, 'k': 1e3, 'M': 1e6, 'G': 1e9, 'T': 1e12, 's': 1, 'ms': 1e-3,
+        'µs': 1e-6, 'ns': 1e-9, 'min': 60, 'h': 3600, 'd': 86400, '%': 0.01, '/s': 1, 'k/s': 1e3, 'M/s': 1e6, 'G/s': 1e9, 'W': 1, '°C': 1,
+        'Hz': 1, 'MHz': 1e6, 'GHz': 1e9}
+# the value of "7.2 MiB" or "4 min 5 s"
+def readable(t):
+    words = t.split(' ')
+    return sum(float(words[i]) * unit[words[i + 1] if i + 1 < len(words) else ''] for i in range(0, len(words), 2))
+for exact, t in cells:
+    x, y = float(exact), readable(t)
+    # half of the last digit that is shown; columns in GB/s and GFLOP/s have their unit in the title
+    last = t.split(' ')[-1 if len(t.split(' ')) % 2 else -2]
+    digit = 10.0 ** -len(last.split('.')[1]) if '.' in last and 'e' not in last else 1
+    half = 0.51 * digit * unit[t.split(' ')[-1]] if ' ' in t else 0.51 * digit
+    if not any(abs(y * g - x) <= max(half * g, 0.0006 * abs(x)) for g in ((1, 1e9) if ' ' not in t else (1,))) or len(t) > 16:
+        wrong.append('%s is shown as %s' % (exact, t))
 if html != [float(n) for n in want]:
     a, b = counted(html), counted([float(n) for n in want])
     wrong.append('html: %s' % [(n, a.get(n), b.get(n)) for n in set(a) | set(b) if a.get(n) != b.get(n)][:5])
-cells = [c.strip() for l in open('r.md') if l.startswith('|') for c in l.strip().strip('|').split('|')]
-md = counted([float(c) for c in cells if number(c) is not None])
+md = counted([c.strip() for l in open('r.md') if l.startswith('|') for c in l.strip().strip('|').split('|')])
+for t, k in counted([t for v, t in cells]).items():
+    if md.get(t, 0) < k:
+        wrong.append('md lacks %s' % t)
 rows = list(csv.reader(open('r.csv', newline='')))
 values = counted([float(r[4]) for r in rows[1:] if number(r[4]) is not None and r[1] not in [p['name'] for p in o['plots']]])
 for n, k in counted([float(n) for n in want]).items():
-    if md.get(n, 0) < k:
-        wrong.append('md lacks %r' % n)
     if values.get(n, 0) < k:
         wrong.append('csv lacks %r' % n)
 svgs = re.findall(r'<svg.*?</svg>', text, re.S)
@@ -119,5 +135,5 @@ refuses "an option" 2 a --pdf
 refuses "nothing" 2
 mkdir torn && printf '{"step":1,"loss":2,"stage":"train"}\n\377\377\n{"step":2,"loss"' >torn/metrics.jsonl
 "$yoke" report torn >out 2>&1
-verdict "torn and foreign lines" "$(grep -q '^| train | loss | 1 | 2 |' out && grep -q '^| foreign\\_lines | 1 |' out || cat out)"
+verdict "torn and foreign lines" "$(grep -qE '^\| train +\| loss +\| +1 +\| +2 +\|' out && grep -qE '^\| foreign\\_lines +\| +1 +\|' out || cat out)"
 echo "1..$count"

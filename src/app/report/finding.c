@@ -11,7 +11,7 @@
 
 #include "base/number.h"
 #include "observe/report.h"
-#include "report/summary.h"
+#include "report/quantity.h"
 
 void yk_advise(struct yk_advice *a, bool applies, const char *fmt, ...)
 {

@@ -5,75 +5,74 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/error.h"
+#include "base/number.h"
 #include "report/html.h"
 #include "report/summary.h"
 
 static const char style[] =
-	":root{color-scheme:light dark;--line:#d5dae0;--soft:#5b6673;--head:#f3f5f8;--page:#fff;--ink:#1b222b}\n"
-	"@media(prefers-color-scheme:dark){:root{--line:#343c46;--soft:#98a4b3;--head:#1d232b;--page:#12161b;--ink:#e4e9ef}}\n"
-	"body{font:14px/1.45 system-ui,sans-serif;background:var(--page);color:var(--ink);margin:0 auto;max-width:1100px;"
-	"padding:24px}\n"
-	"h1{font-size:22px;margin:0 0 4px}h2{font-size:17px;margin:32px 0 8px;border-bottom:1px solid var(--line);"
-	"padding-bottom:4px}h3{font-size:14px;margin:18px 0 6px}\n"
-	".soft{color:var(--soft)}.wide{overflow-x:auto}.plots{display:grid;grid-template-columns:repeat(auto-fit,"
-	"minmax(min(460px,100%),1fr));gap:14px}\n"
-	"svg{width:100%;height:auto;border:1px solid var(--line);border-radius:6px}\n"
-	"table{border-collapse:collapse;font-variant-numeric:tabular-nums;margin:4px 0 12px}\n"
-	"th,td{padding:3px 10px 3px 0;text-align:left;border-bottom:1px solid var(--line);vertical-align:top}\n"
-	"th{background:var(--head);font-weight:600;padding-left:6px}td:first-child{padding-left:6px}\n"
-	"td.n,th.n{text-align:right;padding-left:14px;white-space:nowrap}.of td.n{text-align:left;padding-left:0}td.t{overflow-wrap:break-word}\n";
+	":root{color-scheme:light "
+	"dark;--line:#d5dae0;--soft:#57616d;--head:#f3f5f8;--page:#fff;--ink:#1b222b;--good:#"
+	"17703c;"
+	"--bad:#b3261e;--note:#8a5300;--box:#f7f9fb}\n"
+	"@media(prefers-color-scheme:dark){:root{--line:#343c46;--soft:#a3aebb;--head:#1d232b;--"
+	"page:#12161b;--ink:#e4e9ef;"
+	"--good:#5fce8b;--bad:#ff8a80;--note:#f0b45a;--box:#181d24}}\n"
+	"*{box-sizing:border-box}body{font:15px/1.5 "
+	"system-ui,sans-serif;background:var(--page);color:var(--ink);margin:0 auto;"
+	"max-width:1140px;padding:24px 20px 48px}\n"
+	"h1{font-size:26px;line-height:1.25;margin:0;overflow-wrap:anywhere}h2{font-size:19px;"
+	"margin:36px 0 10px;"
+	"border-bottom:1px solid "
+	"var(--line);padding-bottom:4px;overflow-wrap:anywhere}h3{font-size:15px;margin:22px 0 6px}"
+	"p{margin:4px 0}\n"
+	".soft{color:var(--soft)}.pill{display:inline-block;font-size:13px;font-weight:600;"
+	"vertical-align:middle;padding:1px 10px;"
+	"border-radius:12px;border:1px solid "
+	"currentColor;white-space:nowrap}.finished,.running,.good{color:var(--good)}"
+	".failed,.killed,.bad{color:var(--bad)}.stopped,.unknown{color:var(--note)}\n"
+	".tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(140px,1fr));gap:10px;"
+	"margin:16px 0}"
+	".tiles>div{background:var(--box);border:1px solid "
+	"var(--line);border-radius:8px;padding:8px 12px}"
+	"dt{font-size:13px;color:var(--soft)}dd{margin:0;font-size:13px;color:var(--soft)}"
+	"dd.big{font-size:20px;font-weight:600;color:var(--ink);font-variant-numeric:tabular-nums}"
+	"\n"
+	".health{border:1px solid var(--line);border-left:5px solid "
+	"currentColor;border-radius:8px;padding:10px 16px;margin:12px 0}"
+	".health>*{color:var(--ink)}.health h2,.health "
+	"h3{border:0;margin:0;padding:0;font-size:17px;color:inherit}"
+	"a{color:inherit}.health>:first-child::first-letter{text-transform:uppercase}.health "
+	"ol{margin:6px 0;padding-left:22px}.health li{margin:8px 0}.gain{font-weight:600}\n"
+	"details{margin:10px 0}summary{cursor:pointer;font-weight:600;padding:4px 0}"
+	"summary:focus-visible,.scroll:focus-visible{outline:2px solid "
+	"currentColor}.scroll{overflow-x:auto}\n"
+	".plots{display:grid;align-items:start;grid-template-columns:repeat(auto-fill,minmax(min("
+	"330px,100%),1fr));"
+	"gap:12px;margin:12px 0}"
+	"svg{display:block;width:100%;height:auto;border:1px solid "
+	"var(--line);border-radius:8px}.narrow-only{display:none}\n"
+	"@media(max-width:820px){.wide-only.pair{display:none}.narrow-only{display:block}body{"
+	"padding:16px 12px 32px}"
+	".wide-only:not(.pair){overflow-x:auto}.wide-only:not(.pair) svg{min-width:640px}}\n"
+	"table{border-collapse:collapse;font-variant-numeric:tabular-nums;margin:4px 0 "
+	"12px;font-size:14px}caption{position:absolute;"
+	"width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}\n"
+	"th,td{padding:4px 10px;text-align:left;border-bottom:1px solid "
+	"var(--line);vertical-align:top}thead th{background:var(--head);"
+	"font-weight:600;white-space:nowrap}tbody "
+	"th{font-weight:400}td.n,th.n{text-align:right;white-space:nowrap}"
+	".of td.n{text-align:left}td.t{overflow-wrap:break-word;min-width:3em}td.k,.of "
+	"th{white-space:nowrap}\n"
+	".bar{display:flex;height:26px;border-radius:6px;overflow:hidden;margin:8px "
+	"0;background:var(--head)}.bar>i{min-width:1px}"
+	".key{display:inline-block;width:11px;height:11px;border-radius:3px;margin-right:7px}\n"
+	"code{font-family:ui-monospace,monospace;font-size:.93em;background:var(--head);border-"
+	"radius:4px;padding:1px 5px;"
+	"overflow-wrap:anywhere}@media print{body{max-width:none}}\n";
 
-void yk_html_begin(FILE *to, const char *title)
-{
-	fprintf(to, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
-		"<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n<title>");
-	yk_xml_text(to, title);
-	fprintf(to, "</title>\n<style>\n%s</style></head>\n<body>\n<h1>", style);
-	yk_xml_text(to, title);
-	fprintf(to, "</h1>\n");
-}
-
-void yk_html_end(FILE *to)
-{
-	fprintf(to, "</body></html>\n");
-}
-
-static void cell(FILE *to, const char *tag, const json_t *v)
-{
-	char number[32];
-	bool is_text = json_is_string(v);
-	fprintf(to, "<%s class=\"%s\">", tag, is_text ? "t" : "n");
-	if (is_text)
-		yk_xml_text(to, json_string_value(v));
-	else if (json_is_object(v) || json_is_array(v))
-		fputs("..", to);
-	else
-		fputs(json_is_boolean(v) ? (json_is_true(v) ? "true" : "false") : yk_summary_number(v, number), to);
-	fprintf(to, "</%s>", tag);
-}
-
-void yk_html_table(FILE *to, const json_t *list, int columns, const char *const *keys, const char *const *titles)
-{
-	const json_t *o, *first = json_array_get(list, 0);
-	size_t i;
-	fprintf(to, "<div class=\"wide\"><table><tr>");
-	for (int k = 0; k < columns; k++)
-		fprintf(to, "<th class=\"%s\">%s</th>", json_is_string(json_object_get(first, keys[k])) ? "t" : "n",
-			titles[k]);
-	fprintf(to, "</tr>\n");
-	json_array_foreach (list, i, o) {
-		fprintf(to, "<tr>");
-		for (int k = 0; k < columns; k++)
-			cell(to, "td", json_object_get(o, keys[k]));
-		fprintf(to, "</tr>\n");
-	}
-	fprintf(to, "</table></div>\n");
-}
-
-// ---- plots ----
+enum { WIDE = 1090, HIGH = 340, NARROW = 380, LOW = 250 };
 
 static const char *string_of(const json_t *o, const char *key)
 {
@@ -81,7 +80,144 @@ static const char *string_of(const json_t *o, const char *key)
 	return s ? s : "";
 }
 
-static void plot(FILE *to, const json_t *p)
+static void text_of(FILE *to, const json_t *o, const char *key)
+{
+	yk_xml_text(to, string_of(o, key));
+}
+
+void yk_html_begin(FILE *to, const char *title)
+{
+	fprintf(to,
+		"<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
+		"<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n<title>");
+	yk_xml_text(to, title);
+	fprintf(to,
+		"</title>\n<link rel=\"icon\" "
+		"href=\"data:,\">\n<style>\n%s</style></head>\n<body><main>\n",
+		style);
+}
+
+void yk_html_end(FILE *to)
+{
+	fprintf(to, "</main></body></html>\n");
+}
+
+void yk_html_fold(FILE *to, const char *title)
+{
+	fprintf(to, "<details><summary>%s</summary>\n", title);
+}
+
+void yk_html_fold_end(FILE *to)
+{
+	fprintf(to, "</details>\n");
+}
+
+// ---- tables ----
+
+static bool has_text(const json_t *v)
+{
+	return json_is_string(v) || json_is_boolean(v);
+}
+
+static void value(FILE *to, const json_t *v, enum yk_quantity q)
+{
+	char exact[32], text[YK_QUANTITY_TEXT];
+	if (json_is_string(v))
+		yk_xml_text(to, json_string_value(v));
+	else if (json_is_boolean(v))
+		fputs(json_is_true(v) ? "true" : "false", to);
+	else if (json_is_number(v))
+		fprintf(to, "<data value=\"%s\">%s</data>", yk_summary_number(v, exact),
+			yk_quantity_text(q, json_number_value(v), text));
+	else
+		fputs(json_is_object(v) || json_is_array(v) ? ".." : "&ndash;", to);
+}
+
+static void cell(FILE *to, const json_t *v, enum yk_quantity q)
+{
+	fprintf(to, "<td class=\"%s\">", has_text(v) ? "t" : "n");
+	value(to, v, q);
+	fprintf(to, "</td>");
+}
+
+static void table_begin(FILE *to, const char *caption, const char *class)
+{
+	fprintf(to,
+		"<div class=\"scroll\" tabindex=\"0\" role=\"region\" "
+		"aria-label=\"%s\"><table%s><caption>%s</caption>",
+		caption, class, caption);
+}
+
+static void table_end(FILE *to)
+{
+	fprintf(to, "</tbody></table></div>\n");
+}
+
+void yk_html_table(FILE *to, const char *caption, const json_t *list, int columns,
+		   const struct yk_column *column)
+{
+	const json_t *o, *first = json_array_get(list, 0);
+	size_t i;
+	table_begin(to, caption, "");
+	fprintf(to, "<thead><tr>");
+	for (int k = 0; k < columns; k++)
+		fprintf(to, "<th scope=\"col\" class=\"%s\">%s</th>",
+			has_text(json_object_get(first, column[k].key)) ? "t" : "n",
+			column[k].title);
+	fprintf(to, "</tr></thead>\n<tbody>");
+	json_array_foreach (list, i, o) {
+		fprintf(to, "<tr>");
+		for (int k = 0; k < columns; k++)
+			cell(to, json_object_get(o, column[k].key),
+			     column[k].quantity == YK_BY_NAME ?
+				     yk_quantity_of(string_of(o, "name")) :
+				     column[k].quantity);
+		fprintf(to, "</tr>\n");
+	}
+	table_end(to);
+}
+
+// Prints the members of an object, one per row.
+static void members(FILE *to, const char *caption, const json_t *o)
+{
+	const char *key;
+	json_t *v;
+	table_begin(to, caption, " class=\"of\"");
+	fprintf(to, "<thead><tr><th scope=\"col\">name</th><th "
+		    "scope=\"col\">value</th></tr></thead>\n<tbody>");
+	json_object_foreach ((json_t *)(uintptr_t)o, key, v) {
+		if (json_is_object(v) || json_is_array(v))
+			continue;
+		fprintf(to, "<tr><th scope=\"row\">");
+		yk_xml_text(to, key);
+		fprintf(to, "</th>");
+		cell(to, v, yk_quantity_of(key));
+		fprintf(to, "</tr>\n");
+	}
+	table_end(to);
+}
+
+static void listed(FILE *to, const json_t *list, const struct yk_columns *c)
+{
+	if (json_array_size(list))
+		yk_html_table(to, c->title, list, c->n, c->column);
+	else
+		fprintf(to, "<p class=\"soft\">none recorded</p>\n");
+}
+
+// The elements from .. until of a list, which the caller releases.
+static json_t *part_of(const json_t *list, size_t from, size_t until)
+{
+	json_t *part = json_array();
+	for (size_t i = from; i < until && i < json_array_size(list); i++)
+		json_array_append(part, json_array_get(list, i));
+	return part;
+}
+
+// ---- plots ----
+
+// width: in pixels, the size at which its labels are meant to be read.
+static void plot(FILE *to, const json_t *p, int width, int height)
 {
 	const json_t *list = json_object_get(p, "curves"), *c;
 	struct yk_curve curve[YK_PLOT_CURVES];
@@ -99,20 +235,67 @@ static void plot(FILE *to, const json_t *p)
 			x[k] = json_number_value(json_array_get(xs, k));
 			x[points + k] = json_number_value(json_array_get(ys, k));
 		}
-		curve[n++] = (struct yk_curve){ .name = string_of(c, "name"), .n = points, .x = x, .y = x + points,
-						.color = (int)json_integer_value(json_object_get(c, "color")),
-						.dash = (int)json_integer_value(json_object_get(c, "dash")),
-						.legend = string_of(c, "legend"), .unlisted = !*string_of(c, "legend") };
+		curve[n++] = (struct yk_curve){
+			.name = string_of(c, "name"),
+			.n = points,
+			.x = x,
+			.y = x + points,
+			.color = (int)json_integer_value(json_object_get(c, "color")),
+			.dash = (int)json_integer_value(json_object_get(c, "dash")),
+			.legend = string_of(c, "legend"),
+			.unlisted = !*string_of(c, "legend")
+		};
 	}
-	struct yk_plot q = { .name = string_of(p, "name"), .title = string_of(p, "title"), .x_label = string_of(p, "x"),
-			     .x_unit = yk_unit_named(string_of(p, "x")), .y_label = string_of(p, "y"),
-			     .y_unit = yk_unit_named(string_of(p, "unit")), .curves = n, .curve = curve, .target = NAN };
+	struct yk_plot q = { .name = string_of(p, "name"),
+			     .title = string_of(p, "title"),
+			     .x_label = string_of(p, "x"),
+			     .x_unit = yk_unit_named(string_of(p, "x")),
+			     .y_label = string_of(p, "y"),
+			     .y_unit = yk_unit_named(string_of(p, "unit")),
+			     .curves = n,
+			     .curve = curve,
+			     .target = NAN,
+			     .width = width,
+			     .height = height };
 	json_array_foreach (json_object_get(p, "dashes"), i, c)
 		if (i < YK_SVG_DASHES)
 			q.dash_name[i] = json_string_value(c);
 	yk_svg_plot(to, &q);
 	for (int k = 0; k < n; k++)
 		free((void *)(uintptr_t)curve[k].x);
+}
+
+// Explains kernels that are faster than the measured limits of their device.
+static void above_roof(FILE *to, const json_t *run)
+{
+	const json_t *r, *l;
+	size_t i, k;
+	int memory = 0, peak = 0;
+	json_array_foreach (json_object_get(run, "kernels"), i, r)
+		json_array_foreach (json_object_get(run, "limits"), k, l) {
+			const double at = json_number_value(json_object_get(r, "intensity")),
+				     rate = json_number_value(json_object_get(r, "flops_per_s")),
+				     p = json_number_value(json_object_get(l, "flops_per_s")),
+				     w = json_number_value(json_object_get(l, "copy_bytes_per_s"));
+			if (strcmp(string_of(r, "device"), string_of(l, "device")) || !(at > 0) ||
+			    !(w > 0))
+				continue;
+			peak += p > 0 && rate > p;
+			memory += rate > at * w && !(p > 0 && rate > p);
+		}
+	char n[64];
+	if (memory)
+		fprintf(to,
+			"<p class=\"soft\">%s above the sloped line: their data came from caches, "
+			"which are faster than "
+			"the copy in memory that the line shows.</p>\n",
+			yk_counted(n, memory, "kernel"));
+	if (peak)
+		fprintf(to,
+			"<p class=\"soft\">%s above the flat line: the peak was measured at a "
+			"lower clock rate, or while "
+			"other programs used the device.</p>\n",
+			yk_counted(n, peak, "kernel"));
 }
 
 enum { ROOF_POINTS = 64 };
@@ -123,13 +306,15 @@ static void roofline(FILE *to, const json_t *run)
 {
 	const json_t *rows = json_object_get(run, "kernels"), *r, *l;
 	size_t max = json_array_size(rows), i, n = 0;
-	double *x = malloc((2 * max + 1) * sizeof *x), *y = x ? x + max : NULL, low = INFINITY, high = 0;
+	double *x = malloc((2 * max + 1) * sizeof *x), *y = x ? x + max : NULL, low = INFINITY,
+	       high = 0;
 	const char **label = malloc((max + 1) * sizeof *label);
 	struct yk_curve curve[4];
 	double roof[3][2][ROOF_POINTS];
 	int curves = 1;
 	json_array_foreach (rows, i, r) {
-		const json_t *at = json_object_get(r, "intensity"), *rate = json_object_get(r, "flops_per_s");
+		const json_t *at = json_object_get(r, "intensity"),
+			     *rate = json_object_get(r, "flops_per_s");
 		if (!x || !label || !json_is_number(at) || !json_is_number(rate))
 			continue;
 		x[n] = json_number_value(at);
@@ -138,20 +323,25 @@ static void roofline(FILE *to, const json_t *run)
 		high = fmax(high, x[n]);
 		label[n++] = string_of(r, "scope");
 	}
-	curve[0] = (struct yk_curve){ .name = "kernels", .mark = YK_MARK_POINTS, .n = n, .x = x, .y = y, .label = label };
+	curve[0] = (struct yk_curve){
+		.name = "kernels", .mark = YK_MARK_POINTS, .n = n, .x = x, .y = y, .label = label
+	};
 	json_array_foreach (json_object_get(run, "limits"), i, l) {
 		double p = json_number_value(json_object_get(l, "flops_per_s")),
 		       w = json_number_value(json_object_get(l, "copy_bytes_per_s"));
 		if (curves == 4 || !(p > 0) || !(w > 0) || !n)
 			continue;
 		double from = fmin(low, p / w) / 2, until = fmax(high, p / w) * 2;
-		double (*line)[ROOF_POINTS] = roof[curves - 1];
+		double(*line)[ROOF_POINTS] = roof[curves - 1];
 		for (int k = 0; k < ROOF_POINTS; k++) {
 			line[0][k] = from * pow(until / from, k / (ROOF_POINTS - 1.));
 			line[1][k] = fmin(p, line[0][k] * w);
 		}
-		curve[curves] = (struct yk_curve){ .name = string_of(l, "device"), .n = ROOF_POINTS, .x = line[0],
-						   .y = line[1], .color = curves };
+		curve[curves] = (struct yk_curve){ .name = string_of(l, "device"),
+						   .n = ROOF_POINTS,
+						   .x = line[0],
+						   .y = line[1],
+						   .color = curves };
 		curves++;
 	}
 	const struct yk_plot q = { .name = "roofline",
@@ -162,134 +352,427 @@ static void roofline(FILE *to, const json_t *run)
 				   .y = YK_SCALE_LOG10,
 				   .curves = curves,
 				   .curve = curve,
-				   .target = NAN };
-	if (n)
+				   .target = NAN,
+				   .width = WIDE,
+				   .height = HIGH };
+	if (n) {
+		fprintf(to, "<div class=\"wide-only\">");
 		yk_svg_plot(to, &q);
+		fprintf(to, "</div>");
+		above_roof(to, run);
+	}
 	free(x);
 	free(label);
 }
 
 // ---- sections ----
 
-// Prints the members of an object, one per row.
-static void members(FILE *to, const json_t *o)
+static void heading(FILE *to, int level, const char *title)
 {
-	const char *key;
-	json_t *v;
-	fprintf(to, "<div class=\"wide\"><table class=\"of\">");
-	json_object_foreach ((json_t *)(uintptr_t)o, key, v) {
-		if (json_is_object(v) || json_is_array(v))
-			continue;
-		fprintf(to, "<tr><td>");
-		yk_xml_text(to, key);
-		fprintf(to, "</td>");
-		cell(to, "td", v);
-		fprintf(to, "</tr>");
+	fprintf(to, "<h%d>%s</h%d>\n", level, title, level);
+}
+
+static const char *health_class(const json_t *summary, const json_t *findings)
+{
+	if (!json_is_true(json_object_get(summary, "healthy")))
+		return "bad";
+	return json_array_size(findings) ? "stopped" : "good";
+}
+
+// Writes text in which commands are between backquotes.
+static void with_commands(FILE *to, const char *text)
+{
+	char *copy = strdup(text), *rest = copy, *word;
+	for (bool command = false; copy && (word = strsep(&rest, "`")); command = !command) {
+		fputs(command ? "<code>" : "", to);
+		yk_xml_text(to, word);
+		fputs(command ? "</code>" : "", to);
 	}
-	fprintf(to, "</table></div>\n");
+	free(copy);
 }
 
-#define TABLE(to, list, ...) \
-	do { \
-		static const char *const cells[][2] = { __VA_ARGS__ }; \
-		const char *keys_[16], *titles_[16]; \
-		int n_ = (int)(sizeof cells / sizeof *cells); \
-		for (int k_ = 0; k_ < n_; k_++) \
-			keys_[k_] = cells[k_][0], titles_[k_] = cells[k_][1]; \
-		if (json_array_size(list)) \
-			yk_html_table(to, list, n_, keys_, titles_); \
-		else \
-			fprintf(to, "<p class=\"soft\">n/a</p>\n"); \
-	} while (0)
-
-static void run(FILE *to, const json_t *r)
+static void findings(FILE *to, const json_t *r, int level)
 {
-	fprintf(to, "<h2>");
-	yk_xml_text(to, string_of(r, "name"));
-	fprintf(to, "</h2>\n<h3>Environment</h3>\n");
-	members(to, r);
-	fprintf(to, "<h3>Numbers</h3>\n");
-	TABLE(to, json_object_get(r, "numbers"), { "stage", "stage" }, { "name", "number" }, { "count", "lines" },
-	      { "first", "first" }, { "last", "last" }, { "min", "min" }, { "max", "max" },
-	      { "min_step", "min at step" });
-	fprintf(to, "<h3>Where the time went</h3>\n");
-	TABLE(to, json_object_get(r, "phases"), { "device", "device" }, { "phase", "phase" },
-	      { "seconds", "seconds" }, { "share", "share" }, { "intervals", "intervals" },
-	      { "bytes", "bytes" }, { "bytes_per_s", "bytes/s" }, { "flops", "FLOP" },
-	      { "flops_per_s", "FLOP/s" });
-	fprintf(to, "<h3>Maximum speedup if a phase took no time (Amdahl)</h3>\n");
-	TABLE(to, json_object_get(r, "bounds"), { "phase", "phase" }, { "at_best", "speedup" });
-	fprintf(to, "<h3>Counts</h3>\n");
-	members(to, json_object_get(r, "counts"));
-	fprintf(to, "<h3>Kernels</h3>\n");
-	if (!json_array_size(json_object_get(r, "kernels")))
-		fprintf(to, "<p class=\"soft\">n/a: the run had no profile=1</p>\n");
-	else
-		TABLE(to, json_object_get(r, "kernels"), { "op", "op" }, { "implementation", "implementation" },
-		      { "device", "device" }, { "scope", "scope" }, { "calls", "calls" }, { "seconds", "seconds" },
-		      { "share", "share" }, { "bytes", "bytes" }, { "bytes_per_s", "bytes/s" }, { "flops", "FLOP" },
-		      { "flops_per_s", "FLOP/s" }, { "intensity", "FLOP/byte" });
-	roofline(to, r);
-	fprintf(to, "<h3>Events</h3>\n");
-	TABLE(to, json_object_get(r, "events"), { "time", "time" }, { "step", "step" }, { "event", "event" },
-	      { "text", "text" });
-	fprintf(to, "<h3>Settings</h3>\n");
-	members(to, json_object_get(r, "settings"));
-	fprintf(to, "<h3>Configuration</h3>\n");
-	members(to, json_object_get(r, "config"));
+	const json_t *list = json_object_get(r, "findings"),
+		     *summary = json_object_get(r, "summary"), *o, *e;
+	size_t i, k;
+	fprintf(to, "<section class=\"health %s\" data-findings=\"%zu\"><h%d>",
+		health_class(summary, list), json_array_size(list), level);
+	text_of(to, summary, "verdict");
+	fprintf(to, "</h%d>\n", level);
+	if (json_array_size(list))
+		fprintf(to, "<ol>");
+	json_array_foreach (list, i, o) {
+		const json_t *gain = json_object_get(o, "gain");
+		fprintf(to, "<li><p><strong>");
+		text_of(to, o, "condition");
+		fprintf(to, ":</strong> ");
+		text_of(to, o, "what");
+		fprintf(to, "</p>");
+		if (*string_of(o, "change")) {
+			fprintf(to, "<p>What would help: ");
+			with_commands(to, string_of(o, "change"));
+			if (json_is_number(gain))
+				yk_fprintf(to,
+					   ". <span class=\"gain\">Up to %.3g times as fast</span>",
+					   json_number_value(gain));
+			fprintf(to, ".</p>");
+		}
+		if (*string_of(o, "needs")) {
+			fprintf(to, "<p class=\"soft\">Needs ");
+			with_commands(to, string_of(o, "needs"));
+			fprintf(to, "</p>");
+		}
+		fprintf(to, "<details><summary class=\"soft\">Evidence</summary><ul>");
+		json_array_foreach (json_object_get(o, "evidence"), k, e) {
+			const long long from = json_integer_value(json_object_get(e, "from")),
+					until = json_integer_value(json_object_get(e, "to"));
+			fprintf(to, "<li>");
+			text_of(to, e, "file");
+			if (from > 0 && until > from)
+				fprintf(to, ", lines %lld to %lld", from, until);
+			else if (from > 0)
+				fprintf(to, ", line %lld", from);
+			fprintf(to, ": ");
+			text_of(to, e, "text");
+			fprintf(to, "</li>");
+		}
+		fprintf(to, "</ul></details></li>\n");
+	}
+	fprintf(to, "%s</section>\n", json_array_size(list) ? "</ol>" : "");
 }
+
+// What ran, for how long, with which result, and what would help.
+static void head(FILE *to, const json_t *r, int level)
+{
+	const json_t *summary = json_object_get(r, "summary"), *f;
+	size_t i;
+	fprintf(to, "<header><h%d id=\"", level);
+	text_of(to, r, "name");
+	fprintf(to, "\">");
+	text_of(to, r, "name");
+	fprintf(to, " <span class=\"pill %s\">%s</span></h%d>\n<p class=\"soft\">",
+		string_of(summary, "state"), string_of(summary, "state"), level);
+	text_of(to, summary, "what");
+	fprintf(to, "</p>\n</header>\n<dl class=\"tiles\">");
+	json_array_foreach (json_object_get(summary, "figures"), i, f) {
+		fprintf(to, "<div><dt>");
+		text_of(to, f, "label");
+		fprintf(to, "</dt><dd class=\"big\">");
+		text_of(to, f, "text");
+		fprintf(to, "</dd><dd>");
+		text_of(to, f, "note");
+		fprintf(to, "</dd></div>\n");
+	}
+	fprintf(to, "</dl>\n");
+	findings(to, r, level + 1);
+}
+
+// Whether a plot has at most one point in each curve, or only zeros.
+static bool is_flat(const json_t *p)
+{
+	const json_t *c, *y;
+	size_t i, k, most = 0;
+	bool zeros = true;
+	json_array_foreach (json_object_get(p, "curves"), i, c) {
+		const json_t *ys = json_object_get(c, "y");
+		most = json_array_size(ys) > most ? json_array_size(ys) : most;
+		json_array_foreach (ys, k, y)
+			zeros &= json_number_value(y) == 0;
+	}
+	return most < 2 || zeros;
+}
+
+// Stages of loading and of the allocator are details.
+static bool is_detail(const json_t *p)
+{
+	const char *name = string_of(p, "name");
+	return is_flat(p) || !strncmp(name, "train.data_", 11) || !strncmp(name, "memory.", 7);
+}
+
+static void curves(FILE *to, const json_t *plots)
+{
+	const json_t *p, *loss = NULL;
+	char title[80];
+	size_t i, details = 0;
+	json_array_foreach (plots, i, p)
+		if (!strcmp(string_of(p, "name"), "loss") && !is_flat(p))
+			loss = p;
+	if (loss) {
+		fprintf(to, "<div class=\"wide-only pair\">");
+		plot(to, loss, WIDE, HIGH);
+		fprintf(to, "</div><div class=\"narrow-only\">");
+		plot(to, loss, NARROW, LOW);
+		fprintf(to, "</div>\n");
+	}
+	fprintf(to, "<div class=\"plots\">\n");
+	json_array_foreach (plots, i, p) {
+		details += is_detail(p);
+		if (!is_detail(p) && p != loss)
+			plot(to, p, NARROW, LOW);
+	}
+	fprintf(to, "</div>\n");
+	if (!details)
+		return;
+	snprintf(title, sizeof title, "Details of loading and memory, and constant curves (%zu)",
+		 details);
+	yk_html_fold(to, title);
+	fprintf(to, "<div class=\"plots\">\n");
+	json_array_foreach (plots, i, p)
+		if (is_detail(p))
+			plot(to, p, NARROW, LOW);
+	fprintf(to, "</div>\n");
+	yk_html_fold_end(to);
+}
+
+// Where the time went: a bar of shares, and the same as a table.
+static void phases(FILE *to, const json_t *r)
+{
+	static const char *const colors[] = {
+		"#3b82c4", "#d9822b", "#3f9f5f", "#8a63b8", "#c060a0",
+		"#8c6d46", "#c4453b", "#6b7785", "#2a9d9d", "#a3a53b"
+	};
+	enum { COLORS = sizeof colors / sizeof *colors };
+	const struct yk_columns *c = &yk_columns_phases;
+	const json_t *list = json_object_get(r, "phases"), *p;
+	size_t i;
+	if (!json_array_size(list)) {
+		fprintf(to, "<p class=\"soft\">The run recorded no report: it did not end, or had "
+			    "fewer than 10 steps.</p>\n");
+		return;
+	}
+	fprintf(to, "<div class=\"bar\" aria-hidden=\"true\">");
+	json_array_foreach (list, i, p) {
+		const double share = json_number_value(json_object_get(p, "share"));
+		if (share > 0 && strcmp(string_of(p, "phase"), "wall"))
+			yk_fprintf(to, "<i style=\"flex:0 0 %.3g%%;background:%s\"></i>",
+				   100 * share, colors[i % COLORS]);
+	}
+	fprintf(to, "</div>\n");
+	table_begin(to, "Where the time went", "");
+	fprintf(to, "<thead><tr>");
+	for (int k = 0; k < c->n; k++)
+		fprintf(to, "<th scope=\"col\" class=\"%s\">%s</th>", k < 2 ? "t" : "n",
+			c->column[k].title);
+	fprintf(to, "</tr></thead>\n<tbody>");
+	json_array_foreach (list, i, p) {
+		fprintf(to,
+			"<tr><td class=\"t k\"><span class=\"key\" style=\"background:%s\"></span>",
+			strcmp(string_of(p, "phase"), "wall") ? colors[i % COLORS] : "transparent");
+		text_of(to, p, "phase");
+		fprintf(to, "</td>");
+		for (int k = 1; k < c->n; k++)
+			cell(to, json_object_get(p, c->column[k].key), c->column[k].quantity);
+		fprintf(to, "</tr>\n");
+	}
+	table_end(to);
+	yk_html_fold(to, "Maximum speedup if a phase took no time (Amdahl)");
+	listed(to, json_object_get(r, "bounds"), &yk_columns_bounds);
+	yk_html_fold_end(to);
+}
+
+enum { KERNELS_SHOWN = 10, EVENTS_SHOWN = 12 };
+
+static void kernels(FILE *to, const json_t *r)
+{
+	const json_t *list = json_object_get(r, "kernels");
+	const size_t n = json_array_size(list);
+	char title[64];
+	if (!n) {
+		fprintf(to, "<p class=\"soft\">The run had no profile=1.</p>\n");
+		return;
+	}
+	json_t *first = part_of(list, 0, KERNELS_SHOWN), *rest = part_of(list, KERNELS_SHOWN, n);
+	listed(to, first, &yk_columns_kernels);
+	if (json_array_size(rest)) {
+		snprintf(title, sizeof title, "Further kernels (%zu)", json_array_size(rest));
+		yk_html_fold(to, title);
+		listed(to, rest, &yk_columns_kernels);
+		yk_html_fold_end(to);
+	}
+	json_decref(first);
+	json_decref(rest);
+	roofline(to, r);
+}
+
+// The last events; those before them are folded.
+static void events(FILE *to, const json_t *r)
+{
+	const json_t *list = json_object_get(r, "events");
+	const size_t n = json_array_size(list), from = n > EVENTS_SHOWN ? n - EVENTS_SHOWN : 0;
+	json_t *before = part_of(list, 0, from), *last = part_of(list, from, n);
+	char title[64];
+	if (from) {
+		snprintf(title, sizeof title, "Earlier events (%zu)", from);
+		yk_html_fold(to, title);
+		listed(to, before, &yk_columns_events);
+		yk_html_fold_end(to);
+	}
+	listed(to, last, &yk_columns_events);
+	json_decref(before);
+	json_decref(last);
+}
+
+// Training and validation; the others are folded.
+static void numbers(FILE *to, const json_t *r)
+{
+	const json_t *list = json_object_get(r, "numbers"), *o;
+	json_t *shown = json_array(), *others = json_array();
+	char title[64];
+	size_t i;
+	json_array_foreach (list, i, o) {
+		const char *stage = string_of(o, "stage"), *name = string_of(o, "name");
+		const bool main = (!strcmp(stage, "train") || !strcmp(stage, "valid")) &&
+				  strncmp(name, "data_", 5);
+		json_array_append(main ? shown : others, (json_t *)(uintptr_t)o);
+	}
+	listed(to, shown, &yk_columns_numbers);
+	snprintf(title, sizeof title, "Data, memory, telemetry and other numbers (%zu)",
+		 json_array_size(others));
+	yk_html_fold(to, title);
+	listed(to, others, &yk_columns_numbers);
+	yk_html_fold_end(to);
+	json_decref(shown);
+	json_decref(others);
+}
+
+static void configuration(FILE *to, const json_t *r)
+{
+	const json_t *changed = json_object_get(r, "changed");
+	char title[64];
+	if (json_array_size(changed))
+		listed(to, changed, &yk_columns_changed);
+	else
+		fprintf(to, "<p class=\"soft\">All keys have their default values.</p>\n");
+	snprintf(title, sizeof title, "All keys (%zu)",
+		 json_object_size(json_object_get(r, "config")));
+	yk_html_fold(to, title);
+	members(to, "All keys", json_object_get(r, "config"));
+	yk_html_fold_end(to);
+	yk_html_fold(to, "Settings (YOKE_ variables)");
+	members(to, "Settings", json_object_get(r, "settings"));
+	yk_html_fold_end(to);
+	yk_html_fold(to, "Environment");
+	members(to, "Environment", r);
+	yk_html_fold_end(to);
+	yk_html_fold(to, "Counters");
+	members(to, "Counters", json_object_get(r, "counts"));
+	yk_html_fold_end(to);
+}
+
+// Everything about a run but its head and its curves.
+static void run(FILE *to, const json_t *r, int level)
+{
+	heading(to, level, "Where the time went");
+	phases(to, r);
+	heading(to, level, "Kernels");
+	kernels(to, r);
+	heading(to, level, "Configuration");
+	configuration(to, r);
+	heading(to, level, "Numbers");
+	numbers(to, r);
+	heading(to, level, "Events");
+	events(to, r);
+}
+
+// ---- several runs ----
 
 // Prints one row per key or quantity, one column per run.
-static void beside(FILE *to, const json_t *o, const json_t *list, const char *key, const char *second)
+static void beside(FILE *to, const char *caption, const json_t *o, const json_t *list,
+		   const char *key, const char *second)
 {
 	const json_t *r, *d, *v;
 	size_t i, k;
-	fprintf(to, "<div class=\"wide\"><table><tr><th>%s</th>", key);
+	table_begin(to, caption, "");
+	fprintf(to, "<thead><tr><th scope=\"col\">%s</th>", key);
 	json_array_foreach (json_object_get(o, "runs"), i, r) {
-		fprintf(to, "<th class=\"n\">");
-		yk_xml_text(to, string_of(r, "name"));
+		fprintf(to, "<th scope=\"col\" class=\"n\">");
+		text_of(to, r, "name");
 		fprintf(to, "</th>");
 		if (second)
-			fprintf(to, "<th class=\"n\">%s</th>", "vs the first");
+			fprintf(to, "<th scope=\"col\" class=\"n\">vs the first</th>");
 	}
-	fprintf(to, "</tr>\n");
+	fprintf(to, "</tr></thead>\n<tbody>");
 	json_array_foreach (list, i, d) {
+		const enum yk_quantity q = yk_quantity_of(string_of(d, "column"));
 		fprintf(to, "<tr>");
-		cell(to, "td", json_object_get(d, key));
+		cell(to, json_object_get(d, key), YK_PLAIN);
 		json_array_foreach (json_object_get(d, "values"), k, v) {
-			cell(to, "td", v);
+			fprintf(to, "<td class=\"n\">");
+			value(to, v, q);
+			fprintf(to, "</td>");
 			if (second)
-				cell(to, "td", json_array_get(json_object_get(d, second), k));
+				cell(to, json_array_get(json_object_get(d, second), k), YK_PLAIN);
 		}
 		fprintf(to, "</tr>\n");
 	}
-	fprintf(to, "</table></div>\n");
+	table_end(to);
+}
+
+// A line for each run: its state, its result and what was found.
+static void overview(FILE *to, const json_t *runs)
+{
+	const json_t *r, *f;
+	size_t i, k;
+	table_begin(to, "Runs", "");
+	fprintf(to, "<thead><tr><th scope=\"col\">run</th><th scope=\"col\">state</th><th "
+		    "scope=\"col\">findings</th>"
+		    "<th scope=\"col\">result</th></tr></thead>\n<tbody>");
+	json_array_foreach (runs, i, r) {
+		const json_t *summary = json_object_get(r, "summary");
+		fprintf(to, "<tr><th scope=\"row\"><a href=\"#");
+		text_of(to, r, "name");
+		fprintf(to, "\">");
+		text_of(to, r, "name");
+		fprintf(to,
+			"</a></th><td class=\"t\"><span class=\"pill %s\">%s</span></td><td "
+			"class=\"t %s\">",
+			string_of(summary, "state"), string_of(summary, "state"),
+			health_class(summary, json_object_get(r, "findings")));
+		text_of(to, summary, "verdict");
+		fprintf(to, "</td><td class=\"t\">");
+		json_array_foreach (json_object_get(summary, "figures"), k, f) {
+			fputs(k ? ", " : "", to);
+			text_of(to, f, "label");
+			fputc(' ', to);
+			text_of(to, f, "text");
+		}
+		fprintf(to, "</td></tr>\n");
+	}
+	table_end(to);
 }
 
 int yk_summary_html(FILE *to, const json_t *o)
 {
 	const json_t *runs = json_object_get(o, "runs"), *r;
+	const bool one = json_array_size(runs) == 1;
 	size_t i;
 	char title[256] = "Report of ";
-	if (json_array_size(runs) == 1)
+	if (one)
 		snprintf(title + strlen(title), sizeof title - strlen(title), "%.200s",
 			 string_of(json_array_get(runs, 0), "name"));
 	else
-		snprintf(title + strlen(title), sizeof title - strlen(title), "%zu runs", json_array_size(runs));
+		snprintf(title + strlen(title), sizeof title - strlen(title), "%zu runs",
+			 json_array_size(runs));
 	yk_html_begin(to, title);
-	fprintf(to, "<p class=\"soft\">yoke %s</p>\n", string_of(o, "yoke"));
-	if (json_array_size(runs) > 1) {
-		fprintf(to, "<h2>Side by side</h2>\n");
-		beside(to, o, json_object_get(o, "ratios"), "quantity", "ratios");
-		fprintf(to, "<h3>Keys that differ</h3>\n");
-		beside(to, o, json_object_get(o, "differences"), "key", NULL);
+	if (one) {
+		head(to, json_array_get(runs, 0), 1);
+	} else {
+		heading(to, 1, title);
+		overview(to, runs);
+		heading(to, 2, "Side by side");
+		beside(to, "Side by side", o, json_object_get(o, "ratios"), "quantity", "ratios");
+		heading(to, 3, "Keys that differ");
+		beside(to, "Keys that differ", o, json_object_get(o, "differences"), "key", NULL);
 	}
-	fprintf(to, "<h2>Curves</h2>\n<div class=\"plots\">\n");
-	json_array_foreach (json_object_get(o, "plots"), i, r)
-		plot(to, r);
-	fprintf(to, "</div>\n");
-	json_array_foreach (runs, i, r)
-		run(to, r);
+	heading(to, 2, "Curves");
+	curves(to, json_object_get(o, "plots"));
+	json_array_foreach (runs, i, r) {
+		if (!one)
+			head(to, r, 2);
+		run(to, r, one ? 2 : 3);
+	}
+	fprintf(to, "<p class=\"soft\">yoke %s</p>\n", string_of(o, "yoke"));
 	yk_html_end(to);
 	return ferror(to) ? yk_fail(YOKE_EIO, "cannot write the report") : 0;
 }

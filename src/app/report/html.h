@@ -6,9 +6,16 @@
 #include <jansson.h>
 #include <stdio.h>
 
-void yk_html_begin(FILE *, const char *title);
+#include "report/columns.h"
+
+void yk_html_begin(FILE *, const char *title); // up to and without the first heading
 void yk_html_end(FILE *);
-// One row per object, one column per key. The titles are HTML.
-void yk_html_table(FILE *, const json_t *list, int columns, const char *const *keys, const char *const *titles);
+// One row per object. Numbers are <data value="exact">for people</data>. caption: for screen
+// readers.
+void yk_html_table(FILE *, const char *caption, const json_t *list, int columns,
+		   const struct yk_column *);
+// A part of the page that is folded; the title is HTML.
+void yk_html_fold(FILE *, const char *title);
+void yk_html_fold_end(FILE *);
 
 #endif

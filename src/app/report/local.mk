@@ -1,15 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 # report: summaries, plots and diagnoses of runs.
 libyokecore_la_SOURCES += \
+	src/app/report/columns.c \
+	src/app/report/columns.h \
 	src/app/report/conditions.c \
 	src/app/report/conditions.h \
 	src/app/report/ended.c \
 	src/app/report/finding.c \
 	src/app/report/finding.h \
+	src/app/report/headline.c \
+	src/app/report/headline.h \
 	src/app/report/html.c \
 	src/app/report/html.h \
 	src/app/report/plots.c \
 	src/app/report/plots.h \
+	src/app/report/quantity.c \
+	src/app/report/quantity.h \
 	src/app/report/speed.c \
 	src/app/report/summary.c \
 	src/app/report/summary.h \

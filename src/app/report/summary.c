@@ -9,31 +9,14 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/number.h"
 #include "observe/report.h"
+#include "report/conditions.h"
+#include "report/headline.h"
 #include "runs/write.h"
 
 enum { POINTS = 960, MIN_POINTS = 160, KERNELS = 60 };
-
-json_t *yk_summary_real(double x)
-{
-	char text[32];
-	if (!isfinite(x))
-		return json_null();
-	yk_snprintf(text, sizeof text, "%.6g", x);
-	return json_real(yk_strtod(text, NULL));
-}
-
-const char *yk_summary_number(const json_t *j, char to[32])
-{
-	if (json_is_integer(j))
-		snprintf(to, 32, "%lld", (long long)json_integer_value(j));
-	else if (json_is_real(j))
-		yk_snprintf(to, 32, "%.9g", json_real_value(j));
-	else
-		snprintf(to, 32, "n/a");
-	return to;
-}
 
 // Converts a count that was stored as a double back to an integer.
 static json_t *number(double x)
@@ -209,8 +192,9 @@ static double seconds_of(const struct yk_view *v)
 	return last >= first ? last - first : NAN;
 }
 
-static json_t *run(const struct yk_view *v)
+static json_t *run(struct yk_view *v)
 {
+	json_t *findings = yk_conditions(v, NULL, yk_unix_seconds());
 	const json_t *ended = json_object_get(v->about, "ended");
 	const char *how = json_string_value(json_object_get(ended, "how"));
 	const char *error = json_string_value(json_object_get(ended, "error"));
@@ -224,6 +208,9 @@ static json_t *run(const struct yk_view *v)
 		number(real_of(v->about, "steps")), "parameters", number(real_of(v->about, "parameters")),
 		"foreign_lines", (json_int_t)v->foreign, "settings", copy_of(v->about, "settings", json_object()),
 		"config", copy_of(v->about, "config", json_object()));
+	json_object_set_new(o, "summary", yk_headline(v, findings));
+	json_object_set_new(o, "findings", findings);
+	json_object_set_new(o, "changed", yk_changed_keys(v));
 	json_object_set_new(o, "numbers", numbers(v));
 	json_object_set_new(o, "phases", phases(v));
 	json_object_set_new(o, "bounds", bounds(v));
@@ -308,9 +295,9 @@ static json_t *ratios(int n, struct yk_view *const *v)
 		{ "last loss", "train", "loss", 'l' },           { "min loss", "train", "loss", '<' },
 		{ "last validation loss", "valid", "val_loss", 'l' },
 		{ "min validation loss", "valid", "val_loss", '<' },
-		{ "tokens a second, last", "train", "tokens_per_s", 'l' },
-		{ "peak bytes", "train", "peak_bytes", '>' },    { "waiting for data, seconds", "train", "data_wait_s", 'l' },
-		{ "steps a second", NULL, "steps", 0 },          { "seconds", NULL, "seconds", 0 },
+		{ "tokens per second at the end", "train", "tokens_per_s", 'l' },
+		{ "peak device memory", "train", "peak_bytes", '>' },    { "waiting for data", "train", "data_wait_s", 'l' },
+		{ "steps per second", NULL, "steps", 0 },          { "duration", NULL, "seconds", 0 },
 	};
 	json_t *list = json_array();
 	for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
@@ -326,7 +313,7 @@ static json_t *ratios(int n, struct yk_view *const *v)
 			json_array_append_new(values, number(x));
 			json_array_append_new(quotients, yk_summary_real(x / first));
 		}
-		json_t *o = json_pack("{s:s, s:o, s:o}", "quantity", rows[k].quantity, "values", values, "ratios",
+		json_t *o = json_pack("{s:s, s:s, s:o, s:o}", "quantity", rows[k].quantity, "column", rows[k].column, "values", values, "ratios",
 				      quotients);
 		if (any)
 			json_array_append_new(list, o);

@@ -5,6 +5,8 @@
 //   { format, yoke,
 //     runs: [ { name, folder, state, how, error, host, device, driver, version, started, seconds,
 //               step, steps, parameters, foreign_lines, settings {}, config {},
+//               summary { state, what, verdict, healthy, figures: [ { label, text, note } ] },
+//               findings: [ see conditions.h ], changed: [ { key, value, default } ],
 //               numbers: [ { stage, name, count, first, last, least, greatest, min_step } ],
 //               phases: [ { device, phase, seconds, share, intervals, bytes, flops, bytes_per_s,
 //                           flops_per_s } ],
@@ -13,7 +15,7 @@
 //                            bytes_per_s, flops, flops_per_s, intensity } ], limits [],
 //               events: [ { time, step, event, text } ] } ],
 //     differences: [ { key, values [] } ],             for several runs: keys whose values differ
-//     ratios: [ { quantity, values [], ratios [] } ],  relative to the first run
+//     ratios: [ { quantity, column, values [], ratios [] } ],  relative to the first run
 //     plots: [ { name, title, x, y, unit, dashes [], curves: [ { name, color, dash, legend, x [], y [] } ] } ] }
 //
 // An unknown value is null, or its key is missing.
@@ -21,12 +23,9 @@
 #define YK_SUMMARY_H
 
 #include "report/plots.h"
+#include "report/quantity.h"
 
 json_t *yk_summary_make(int n, struct yk_view *const *); // NULL: out of memory
-// Formats a number of the summary, equally for all formats; "n/a" for other values.
-const char *yk_summary_number(const json_t *, char to[32]);
-// Rounds to six digits, like all numbers of the summary; null if not finite.
-json_t *yk_summary_real(double);
 
 int yk_summary_html(FILE *, const json_t *);
 void yk_summary_markdown(FILE *, const json_t *);

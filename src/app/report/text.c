@@ -3,8 +3,12 @@
 #include "config.h"
 
 #include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
+#include "report/columns.h"
 #include "report/summary.h"
 
 static const char *string_of(const json_t *o, const char *key)
@@ -14,6 +18,15 @@ static const char *string_of(const json_t *o, const char *key)
 }
 
 // ---- Markdown ----
+
+// A table that is collected before it is printed, so that its columns are aligned as plain text,
+// too.
+struct md {
+	int columns;
+	size_t cells, room;
+	char **cell; // row by row; the first row has the titles
+	bool failed;
+};
 
 // Escapes characters that would be markup or end the table cell.
 static void md_text(FILE *to, const char *s)
@@ -25,15 +38,101 @@ static void md_text(FILE *to, const char *s)
 			fputc(iscntrl((unsigned char)*s) ? '?' : *s, to);
 }
 
-static void md_cell(FILE *to, const json_t *v)
+static void md_add(struct md *t, const json_t *v, enum yk_quantity q)
 {
-	char number[32];
-	fputs(" ", to);
+	char number[YK_QUANTITY_TEXT], *text = NULL;
+	size_t bytes;
+	if (t->cells == t->room) {
+		const size_t room = 2 * t->room + 64;
+		char **more = realloc(t->cell, room * sizeof *more);
+		if (!more) {
+			t->failed = true;
+			return;
+		}
+		t->cell = more;
+		t->room = room;
+	}
+	FILE *to = open_memstream(&text, &bytes);
+	if (!to) {
+		t->failed = true;
+		return;
+	}
 	if (json_is_string(v))
 		md_text(to, json_string_value(v));
+	else if (json_is_boolean(v))
+		fputs(json_is_true(v) ? "true" : "false", to);
 	else
-		fputs(json_is_boolean(v) ? (json_is_true(v) ? "true" : "false") : yk_summary_number(v, number), to);
-	fputs(" |", to);
+		fputs(yk_quantity_text(q, json_is_number(v) ? json_number_value(v) : NAN, number),
+		      to);
+	if (fclose(to) < 0 || !text) {
+		t->failed = true;
+		return;
+	}
+	t->cell[t->cells++] = text;
+}
+
+static void md_title(struct md *t, const char *title)
+{
+	json_t *j = json_string(title);
+	md_add(t, j, YK_PLAIN);
+	json_decref(j);
+}
+
+// Columns that a string takes on a terminal, if each character takes one.
+static size_t width_of(const char *s)
+{
+	size_t n = 0;
+	for (; *s; s++)
+		n += ((unsigned char)*s & 0xc0) != 0x80;
+	return n;
+}
+
+static void md_pad(FILE *to, int n, char c)
+{
+	while (n-- > 0)
+		fputc(c, to);
+}
+
+// Whether all values of a column below the title begin like a number.
+static bool md_is_number(const struct md *t, int column)
+{
+	for (size_t i = (size_t)(t->columns + column); i < t->cells; i += (size_t)t->columns)
+		if (!strchr("0123456789-", *t->cell[i]) && strcmp(t->cell[i], "n/a"))
+			return false;
+	return true;
+}
+
+static void md_print(FILE *to, struct md *t)
+{
+	int width[64];
+	const size_t columns = (size_t)t->columns;
+	for (size_t k = 0; k < columns && k < 64; k++) {
+		width[k] = 4;
+		for (size_t i = k; i < t->cells; i += columns)
+			if ((int)width_of(t->cell[i]) > width[k])
+				width[k] = (int)width_of(t->cell[i]);
+	}
+	for (size_t i = 0; i < t->cells && !t->failed; i++) {
+		const size_t k = i % columns;
+		const bool right = md_is_number(t, (int)k);
+		const int blank = width[k] - (int)width_of(t->cell[i]);
+		fputs("| ", to);
+		md_pad(to, right ? blank : 0, ' ');
+		fputs(t->cell[i], to);
+		md_pad(to, right ? 0 : blank, ' ');
+		fputs(k + 1 == columns ? " |\n" : " ", to);
+		for (size_t c = 0; i + 1 == columns && c < columns; c++) {
+			const bool colon = md_is_number(t, (int)c);
+			fputs("| ", to);
+			md_pad(to, width[c] - colon, '-');
+			fputs(colon ? ": " : " ", to);
+		}
+		if (i + 1 == columns)
+			fputs("|\n", to);
+	}
+	for (size_t i = 0; i < t->cells; i++)
+		free(t->cell[i]);
+	free(t->cell);
 }
 
 static bool is_plain(const json_t *v)
@@ -41,80 +140,108 @@ static bool is_plain(const json_t *v)
 	return !json_is_object(v) && !json_is_array(v);
 }
 
-// The keys vs the first object are the columns.
-static void md_table(FILE *to, const char *title, const json_t *list)
+static void md_table(FILE *to, const struct yk_columns *c, const json_t *list)
 {
-	const json_t *first = json_array_get(list, 0), *o;
-	const char *key;
-	json_t *v;
+	struct md t = { .columns = c->n };
+	const json_t *o;
 	size_t i;
-	fprintf(to, "\n### %s\n\n", title);
-	if (!first) {
-		fputs("n/a\n", to);
+	fprintf(to, "\n### %s\n\n", c->title);
+	if (!json_array_size(list)) {
+		fputs("none recorded\n", to);
 		return;
 	}
-	fputs("|", to);
-	json_object_foreach ((json_t *)(uintptr_t)first, key, v)
-		fprintf(to, " %s |", key);
-	fputs("\n|", to);
-	json_object_foreach ((json_t *)(uintptr_t)first, key, v)
-		fputs(json_is_string(v) ? " --- |" : " ---: |", to);
-	json_array_foreach (list, i, o) {
-		fputs("\n|", to);
-		json_object_foreach ((json_t *)(uintptr_t)first, key, v)
-			md_cell(to, json_object_get(o, key));
-	}
-	fputs("\n", to);
+	for (int k = 0; k < c->n; k++)
+		md_title(&t, c->column[k].title);
+	json_array_foreach (list, i, o)
+		for (int k = 0; k < c->n; k++)
+			md_add(&t, json_object_get(o, c->column[k].key),
+			       c->column[k].quantity == YK_BY_NAME ?
+				       yk_quantity_of(string_of(o, "name")) :
+				       c->column[k].quantity);
+	md_print(to, &t);
 }
 
 static void md_members(FILE *to, const char *title, const json_t *o)
 {
+	struct md t = { .columns = 2 };
 	const char *key;
 	json_t *v;
-	fprintf(to, "\n### %s\n\n| | |\n| --- | --- |\n", title);
+	fprintf(to, "\n<details><summary>%s</summary>\n\n", title);
+	md_title(&t, "name");
+	md_title(&t, "value");
 	json_object_foreach ((json_t *)(uintptr_t)o, key, v)
 		if (is_plain(v)) {
-			fputs("| ", to);
-			md_text(to, key);
-			fputs(" |", to);
-			md_cell(to, v);
-			fputs("\n", to);
+			md_title(&t, key);
+			md_add(&t, v, yk_quantity_of(key));
 		}
+	md_print(to, &t);
+	fputs("\n</details>\n", to);
 }
 
-static void md_beside(FILE *to, const json_t *o, const json_t *list, const char *key, const char *second)
+static void md_beside(FILE *to, const json_t *o, const json_t *list, const char *key,
+		      const char *second)
 {
+	const size_t runs = json_array_size(json_object_get(o, "runs"));
+	struct md t = { .columns = (int)(1 + runs * (second ? 2 : 1)) };
 	const json_t *r, *d, *v;
 	size_t i, k;
-	fprintf(to, "\n| %s |", key);
+	md_title(&t, key);
 	json_array_foreach (json_object_get(o, "runs"), i, r) {
-		fputs(" ", to);
-		md_text(to, string_of(r, "name"));
-		fputs(second ? " | vs the first |" : " |", to);
+		md_title(&t, string_of(r, "name"));
+		if (second)
+			md_title(&t, "vs the first");
 	}
-	fputs("\n| --- |", to);
-	json_array_foreach (json_object_get(o, "runs"), i, r)
-		fputs(second ? " ---: | ---: |" : " ---: |", to);
 	json_array_foreach (list, i, d) {
-		fputs("\n|", to);
-		md_cell(to, json_object_get(d, key));
+		md_add(&t, json_object_get(d, key), YK_PLAIN);
 		json_array_foreach (json_object_get(d, "values"), k, v) {
-			md_cell(to, v);
+			md_add(&t, v, yk_quantity_of(string_of(d, "column")));
 			if (second)
-				md_cell(to, json_array_get(json_object_get(d, second), k));
+				md_add(&t, json_array_get(json_object_get(d, second), k), YK_PLAIN);
 		}
 	}
 	fputs("\n", to);
+	md_print(to, &t);
+}
+
+// What ran, for how long, with which result, and what would help.
+static void md_head(FILE *to, const json_t *run)
+{
+	const json_t *summary = json_object_get(run, "summary"), *o;
+	size_t i;
+	fprintf(to, "\n%s: ", string_of(summary, "state"));
+	md_text(to, string_of(summary, "what"));
+	fputs("\n\n", to);
+	json_array_foreach (json_object_get(summary, "figures"), i, o) {
+		fprintf(to, "- %s: %s", string_of(o, "label"), string_of(o, "text"));
+		fprintf(to, *string_of(o, "note") ? " (%s)\n" : "%s\n", string_of(o, "note"));
+	}
+	fprintf(to, "\n**%s**\n", string_of(summary, "verdict"));
+	json_array_foreach (json_object_get(run, "findings"), i, o) {
+		const json_t *gain = json_object_get(o, "gain");
+		fprintf(to, "\n%zu. %s: ", i + 1, string_of(o, "condition"));
+		md_text(to, string_of(o, "what"));
+		if (*string_of(o, "change"))
+			fprintf(to, "\n   What would help: %s", string_of(o, "change"));
+		if (json_is_number(gain))
+			yk_fprintf(to, " (up to %.3g times as fast)", json_number_value(gain));
+		fputs("\n", to);
+	}
 }
 
 static const struct {
-	const char *key, *title;
+	const char *key;
+	const struct yk_columns *columns;
 } lists[] = {
-	{ "numbers", "Numbers" }, { "phases", "Where the time went" },
-	{ "bounds", "Maximum speedup if a phase took no time (Amdahl)" },
-	{ "kernels", "Kernels" }, { "events", "Events" },
-}, objects[] = {
-	{ "counts", "Counts" }, { "settings", "Settings" }, { "config", "Configuration" },
+	{ "phases", &yk_columns_phases },   { "bounds", &yk_columns_bounds },
+	{ "kernels", &yk_columns_kernels }, { "changed", &yk_columns_changed },
+	{ "numbers", &yk_columns_numbers }, { "events", &yk_columns_events },
+};
+static const struct {
+	const char *key, *title;
+} objects[] = {
+	{ "counts", "Counters" },
+	{ "settings", "Settings (YOKE_ variables)" },
+	{ "config", "All keys" },
 };
 
 void yk_summary_markdown(FILE *to, const json_t *o)
@@ -131,9 +258,10 @@ void yk_summary_markdown(FILE *to, const json_t *o)
 		fputs("\n## ", to);
 		md_text(to, string_of(r, "name"));
 		fputs("\n", to);
-		md_members(to, "Environment", r);
+		md_head(to, r);
 		for (size_t k = 0; k < sizeof lists / sizeof *lists; k++)
-			md_table(to, lists[k].title, json_object_get(r, lists[k].key));
+			md_table(to, lists[k].columns, json_object_get(r, lists[k].key));
+		md_members(to, "Environment", r);
 		for (size_t k = 0; k < sizeof objects / sizeof *objects; k++)
 			md_members(to, objects[k].title, json_object_get(r, objects[k].key));
 	}
@@ -153,7 +281,8 @@ static void csv_text(FILE *to, const char *s)
 	fputc('"', to);
 }
 
-static void csv_line(FILE *to, const char *run, const char *section, size_t row, const char *name, const json_t *v)
+static void csv_line(FILE *to, const char *run, const char *section, size_t row, const char *name,
+		     const json_t *v)
 {
 	char number[32];
 	csv_text(to, run);
@@ -163,7 +292,9 @@ static void csv_line(FILE *to, const char *run, const char *section, size_t row,
 	if (json_is_string(v))
 		csv_text(to, json_string_value(v));
 	else
-		fputs(json_is_boolean(v) ? (json_is_true(v) ? "true" : "false") : yk_summary_number(v, number), to);
+		fputs(json_is_boolean(v) ? (json_is_true(v) ? "true" : "false") :
+					   yk_summary_number(v, number),
+		      to);
 	fputs("\r\n", to);
 }
 
@@ -186,7 +317,8 @@ static void csv_beside(FILE *to, const json_t *o, const char *section, const cha
 				 json_array_get(json_object_get(d, "values"), k));
 			const json_t *q = json_array_get(json_object_get(d, "ratios"), k);
 			if (q)
-				csv_line(to, string_of(r, "name"), "ratios to the first", i, string_of(d, key), q);
+				csv_line(to, string_of(r, "name"), "ratios to the first", i,
+					 string_of(d, key), q);
 		}
 }
 
@@ -199,10 +331,14 @@ void yk_summary_csv(FILE *to, const json_t *o)
 		const char *name = string_of(r, "name");
 		csv_members(to, name, "run", 0, r);
 		for (size_t s = 0; s < sizeof objects / sizeof *objects; s++)
-			csv_members(to, name, objects[s].key, 0, json_object_get(r, objects[s].key));
+			csv_members(to, name, objects[s].key, 0,
+				    json_object_get(r, objects[s].key));
 		for (size_t s = 0; s < sizeof lists / sizeof *lists; s++)
 			json_array_foreach (json_object_get(r, lists[s].key), k, p)
 				csv_members(to, name, lists[s].key, k, p);
+		csv_members(to, name, "summary", 0, json_object_get(r, "summary"));
+		json_array_foreach (json_object_get(r, "findings"), k, p)
+			csv_members(to, name, "findings", k, p);
 	}
 	csv_beside(to, o, "ratios", "quantity");
 	csv_beside(to, o, "differences", "key");
@@ -211,11 +347,15 @@ void yk_summary_csv(FILE *to, const json_t *o)
 			for (j = 0; j < json_array_size(json_object_get(c, "x")); j++) {
 				char where[64], number[32];
 				snprintf(where, sizeof where, "%s",
-					 yk_summary_number(json_array_get(json_object_get(c, "x"), j), number));
+					 yk_summary_number(
+						 json_array_get(json_object_get(c, "x"), j),
+						 number));
 				csv_text(to, string_of(c, "name"));
 				fputs(",", to);
 				csv_text(to, string_of(p, "name"));
 				fprintf(to, ",%zu,%s,%s\r\n", j, where,
-					yk_summary_number(json_array_get(json_object_get(c, "y"), j), number));
+					yk_summary_number(
+						json_array_get(json_object_get(c, "y"), j),
+						number));
 			}
 }

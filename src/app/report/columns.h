@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// The columns of a report's tables, in the order of HTML and Markdown.
+#ifndef YK_COLUMNS_H
+#define YK_COLUMNS_H
+
+#include "report/quantity.h"
+
+struct yk_column {
+	const char *key, *title; // title: HTML
+	enum yk_quantity quantity;
+};
+
+struct yk_columns {
+	const char *title; // of the table
+	int n;
+	const struct yk_column *column;
+};
+
+extern const struct yk_columns yk_columns_numbers, yk_columns_phases, yk_columns_bounds,
+	yk_columns_kernels, yk_columns_events, yk_columns_changed;
+
+#endif
