@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Tests signals: SIGINT and SIGTERM finish the step, save and exit 0, and the resumed run has the
-# losses of an unbroken one; a second signal ends at once; SIGKILL loses only the steps after the
+# Tests signals: SIGINT, SIGTERM and SIGHUP finish the step, save and exit 0, and the resumed run has
+# the losses of an unbroken one; nohup's SIGHUP is ignored; a second signal ends at once; SIGKILL loses only the steps after the
 # last checkpoint. Two runs cannot write into one directory.
 set -u
 . "${srcdir:-.}/tests/yoke.sh"
@@ -63,6 +63,38 @@ n=$(wc -l <a)
 [ "$(wc -l <b)" -lt "$n" ] && n=$(wc -l <b)
 head -n "$n" a >a.head && head -n "$n" b | cmp -s - a.head
 verdict "stopped at $stopped and at $other: the same $n losses to the last digit" $?
+
+# A terminal that closes sends SIGHUP, and its reader of the messages may have ended. env starts the
+# run with the signal's default action, which may be another one here.
+mkfifo messages
+if env --default-signal=HUP true 2>err; then
+	head -n 1 <messages >first &
+	env --default-signal=HUP "$yoke" train out=hup $keys training_log=hup.tsv 2>messages &
+	pid=$!
+	await has hup/metrics.jsonl 5 ''
+	await test -s first
+	kill -HUP $pid
+	wait $pid
+	got=$?
+	[ $got -eq 0 ] && [ -f hup/manifest.json ] && [ "$(cut -f3 hup.tsv | tail -n 1)" = SIGHUP ] &&
+		grep -q '"how": *"SIGHUP"' hup/run.json
+	verdict "SIGHUP saves, also when nobody reads the messages: exit status $got" $?
+else
+	skip SIGHUP 'env has no --default-signal'
+fi
+nohup "$yoke" train out=nohup $keys training_log=nohup.tsv >nohup.out 2>&1 &
+pid=$!
+await has nohup/metrics.jsonl 5 ''
+kill -HUP $pid
+n=$(wc -l <nohup/metrics.jsonl)
+await has nohup/metrics.jsonl $((n + 3)) ''
+! grep -q 'finishing the step' nohup.out
+verdict 'nohup: SIGHUP changes nothing' $?
+kill -TERM $pid
+wait $pid
+got=$?
+[ $got -eq 0 ] && [ -f nohup/manifest.json ]
+verdict "nohup: SIGTERM saves: exit status $got" $?
 
 # Signals that arrive together count as one: those of a process that was stopped, and those of
 # `timeout`, which signals its child and then the process group.

@@ -16,6 +16,7 @@ struct child {
 	sem_t first;
 	int said;           // a descriptor: one byte for each signal that counts
 	int more[5], n;     // signals that the process gets while the first one is handled
+	int only;           // the signal that has to count; 0: any
 };
 
 static void told(void *arg, int signal, bool again)
@@ -39,7 +40,7 @@ static int child_main(struct child *c)
 	while (sem_wait(&c->first) != 0)
 		continue;
 	yk_stop_end(&stop);
-	return atomic_load(&stop.signal) ? 0 : 97;
+	return atomic_load(&stop.signal) == c->only || (!c->only && atomic_load(&stop.signal)) ? 0 : 97;
 }
 
 static pid_t start(struct child *c, int *heard)
@@ -156,8 +157,31 @@ static void test_window(void)
 	ok(good && yk_stop_counts(&w), "a window stays open until pending signals are read");
 }
 
+// SIGHUP is one of the signals unless the process ignores it, as under nohup.
+static void test_hangup(void)
+{
+	int heard = -1, status = -1;
+	struct child c = { .only = SIGTERM };
+	sigset_t set;
+	signal(SIGHUP, SIG_IGN);
+	yk_stop_signals(&set);
+	bool good = !sigismember(&set, SIGHUP) && sigismember(&set, SIGINT) && sigismember(&set, SIGTERM);
+	const pid_t pid = start(&c, &heard);
+	if (pid < 0) {
+		ok(false, "an ignored SIGHUP: the child did not begin");
+		return;
+	}
+	kill(pid, SIGHUP); // would count as the first one
+	kill(pid, SIGTERM);
+	const int counted = finish(pid, heard, &status);
+	good = good && counted == 1 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+	signal(SIGHUP, SIG_DFL);
+	ok(good, "an ignored SIGHUP: wait status %#x", (unsigned)status);
+}
+
 int main(void)
 {
+	signal(SIGHUP, SIG_DFL); // it may be ignored where tests are started
 	const int many[] = { SIGTERM, SIGINT, SIGTERM, SIGINT, SIGTERM };
 	test_together(SIGTERM, 0, NULL, "SIGTERM");
 	test_together(SIGINT, 0, NULL, "SIGINT");
@@ -166,9 +190,14 @@ int main(void)
 	test_together(SIGINT, 1, many, "SIGINT, SIGTERM");
 	test_together(SIGTERM, 1, many + 1, "SIGTERM, SIGINT");
 	test_together(SIGINT, 5, many, "six signals");
+	test_together(SIGHUP, 0, NULL, "SIGHUP");
+	test_together(SIGHUP, 5, many, "SIGHUP, then five others");
+	test_together(SIGTERM, 1, (const int[]){ SIGHUP }, "SIGTERM, SIGHUP");
 	test_stopped();
 	test_again(SIGTERM);
 	test_again(SIGINT);
+	test_again(SIGHUP);
+	test_hangup();
 	test_window();
 	return done();
 }

@@ -23,6 +23,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/stop.h"
 #include "live/answers.h"
 #include "live/guard.h"
 #include "live/page.h"
@@ -483,10 +484,7 @@ int yk_dashboard_serve(const struct yk_dashboard *d)
 			"traffic sees the token and the pages",
 			d->bind);
 	}
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
+	yk_stop_signals(&set);
 	pthread_sigmask(SIG_BLOCK, &set, NULL); // before any other thread is created
 	for (int i = 0; i < CONNECTIONS; i++)
 		s.client[i].server = &s;

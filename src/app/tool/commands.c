@@ -110,8 +110,8 @@ static const struct yk_command dashboard_subjects[] = {
 
 const struct yk_command yk_commands[] = {
 	{ "train", "[config.env] [key=value ..]", "train a model on text", yk_cmd_train, YK_T,
-	  "A file of lines KEY=value sets the same keys; arguments override it. SIGINT and SIGTERM finish the step,\n"
-	  "save the model and exit with status 0; a second signal exits at once.\n", NULL },
+	  "A file of lines KEY=value sets the same keys; arguments override it. SIGINT, SIGTERM and SIGHUP finish\n"
+	  "the step, save the model and exit with status 0; a second signal exits at once.\n", NULL },
 	{ "plan", "[device|scaling] [config.env] [key=value ..]", "predict the memory of a training without running it",
 	  yk_cmd_plan, 0,
 	  "Takes the arguments of `yoke train`; data= is needed only if the vocabulary depends on it. Computes and\n"
@@ -199,7 +199,7 @@ const struct yk_command yk_commands[] = {
 	  "momentum=, weight_decay=, batch=, workers=, seed=. ${VAR} in strings is replaced by the\n"
 	  "environment variable. Writes pipeline.json (the effective configuration), pipeline.safetensors and records\n"
 	  "of the run to out. A folder that holds a run is refused without resume=1, which continues a run\n"
-	  "trained with trainer.enable_checkpointing=true or ended by SIGINT or SIGTERM, or overwrite=1, which\n"
+	  "trained with trainer.enable_checkpointing=true or ended by a signal, or overwrite=1, which\n"
 	  "replaces it.\n", NULL },
 	{ "apply", "RUN out=FOLDER [key=value ..]", "apply a fitted pipeline to cubes", yk_cmd_apply, 0,
 	  "RUN is the folder that yoke fit wrote. Results of nodes=NAME,.. (by default the last node) are written to\n"

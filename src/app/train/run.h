@@ -46,7 +46,7 @@ struct yk_run {
 
 // ---- run.c ----
 
-// Trains to the last step, or to the end of the step during which SIGINT or SIGTERM arrives; then
+// Trains to the last step, or to the end of the step during which SIGINT, SIGTERM or SIGHUP arrives; then
 // saves and returns 0. When resuming, keys that were not given are taken from the checkpoint. lost:
 // NULL, or receives the number of ranks (threads of this process) whose devices failed; these
 // devices are excluded from now on.

@@ -4,7 +4,7 @@
 //
 // start              UTC, as 2026-01-31T12:00:00Z
 // seconds            duration of the run
-// ended              done, SIGINT, SIGTERM, SIGINT twice, failed
+// ended              done, SIGINT, SIGTERM, SIGHUP, SIGINT twice, failed
 // device data tokenizer parameters
 // step steps         completed, including earlier runs, and requested
 // epochs             passes over the training data in this run

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waits for SIGINT and SIGTERM, and decides which signals belong to one request to stop.
+// Waits for SIGINT, SIGTERM and SIGHUP, and decides which signals belong to one request to stop.
 #include "config.h"
 
 #include "base/stop.h"
@@ -16,10 +16,15 @@ void yk_stop_signals(sigset_t *set)
 	sigemptyset(set);
 	sigaddset(set, SIGINT);
 	sigaddset(set, SIGTERM);
+	struct sigaction hangup;
+	if (sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler != SIG_IGN)
+		sigaddset(set, SIGHUP);
 }
 
 const char *yk_stop_name(int signal)
 {
+	if (signal == SIGHUP)
+		return "SIGHUP";
 	return signal == SIGINT ? "SIGINT" : "SIGTERM";
 }
 
@@ -43,7 +48,8 @@ void yk_stop_swallow(struct yk_stop_window *w, const sigset_t *set)
 {
 	while (w->end) {
 		const uint64_t now = yk_nanoseconds(), left = now < w->end ? w->end - now : 0;
-		const struct timespec wait = { (time_t)(left / 1000000000), (long)(left % 1000000000) };
+		const struct timespec wait = { (time_t)(left / 1000000000),
+					       (long)(left % 1000000000) };
 		if (sigtimedwait(set, NULL, &wait) < 0 && errno == EAGAIN)
 			yk_stop_drained(w);
 	}

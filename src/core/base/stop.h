@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Handles SIGINT and SIGTERM: the first signal requests an orderly end, the second ends the process
-// at once.  A dedicated thread waits for them, so no handler runs, and a long step or a hanging
+// Handles SIGINT, SIGTERM and SIGHUP: the first signal requests an orderly end, the second ends the
+// process at once.  A dedicated thread waits for them, so no handler runs, and a long step or a hanging
 // disk does not delay the second.
 //
 // GNU timeout, batch schedulers and some launchers signal a process and then its process group, so
-// one request arrives twice.  Either signal that arrives within the window below after a counted
-// one is treated as part of it.
+// one request arrives twice.  A signal that arrives within the window below after a counted one is
+// treated as part of it.
 #ifndef YK_STOP_H
 #define YK_STOP_H
 
@@ -25,7 +25,7 @@ struct yk_stop {
 	void *arg;
 };
 
-// Blocks both signals in this thread and in all threads that it creates later, so call it before
+// Blocks the signals in this thread and in all threads that it creates later, so call it before
 // creating any.  The waiting thread calls `notify` at the first signal, and with `again` at the
 // second, after which the process ends with status 128 + signal.  `notify` may be NULL.  ENOMEM.
 int yk_stop_begin(struct yk_stop *, void (*notify)(void *arg, int signal, bool again), void *arg);
@@ -33,9 +33,10 @@ int yk_stop_begin(struct yk_stop *, void (*notify)(void *arg, int signal, bool a
 // the process.
 void yk_stop_end(struct yk_stop *);
 
-// The set of the two signals.
+// The set of the signals.  SIGHUP, which a closing terminal sends, belongs to it unless the process
+// ignores it, as under nohup.
 void yk_stop_signals(sigset_t *);
-// "SIGINT" or "SIGTERM"
+// "SIGINT", "SIGTERM" or "SIGHUP"
 const char *yk_stop_name(int signal);
 
 // The state of the window, for a caller that reads signals itself and forwards them.
