@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Trains custom networks with the loop of `yoke train`: gradient accumulation, clipping, schedules,
 // mixed precision, validation, checkpoints, bitwise-exact resumption, and a clean end at Ctrl-C.
+// A run with a directory keeps the records of a run (yoke-run.h), which `yoke dashboard`, `yoke top`,
+// `yoke report` and `yoke doctor` read.
 //
 //	static int next(void *arg, int64_t part, int max, yoke_tensor **in) // a batch: two tensors
 //	{
@@ -41,6 +43,7 @@
 #include <yoke-data.h>
 #include <yoke-nn.h>
 #include <yoke-optim.h>
+#include <yoke-run.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -60,6 +63,8 @@ struct yoke_fit_step {
 	double valid;            // the validation loss, in a separate call for a validation after
 				 // this step; else NaN
 	double seconds;          // since the last call, without validation and saving
+	yoke_run *run;           // the run's records, to which `log` may add values with
+				 // yoke_run_log; NULL: there is no `out`, or this is not rank 0
 };
 
 struct yoke_fit { // 0 or NULL means "not used" unless stated otherwise
@@ -91,15 +96,19 @@ struct yoke_fit { // 0 or NULL means "not used" unless stated otherwise
 			       // first and last step
 	int64_t valid_every;   // interval in steps; also validates after the last step
 	int64_t save_every;    // interval in steps; also saves after the last step
-	const char *out;       // checkpoint directory: parameters, buffers, optimizer states, loss
-			       // scale, positions
+	const char *out;       // directory of checkpoints (parameters, buffers, optimizer states,
+			       // loss scale, positions) and records: run.json, metrics.jsonl with a
+			       // line for each step that `log` receives and each validation,
+			       // events.jsonl and telemetry.jsonl.  run.json ends with how the run
+			       // ended: done, stopped (by `log`), the name of a signal, or failed
 	int resume;            // 1: resumes from the checkpoint in out, if there is one
 	const char *precision; // "fp32", "bf16-mixed", "fp16-mixed" with loss scaling; NULL: fp32
 	const char *keep_f32;  // patterns of scopes, as in yoke_autocast
 	int allow_emulated;    // 1: allows half precision where it is not faster
 	uint64_t seed;         // of random numbers
-	int signals;           // 1: SIGINT and SIGTERM save and end the run after the current step;
-			       // a second one ends the process.  Signals within half a second count
+	int signals;           // 1: SIGINT, SIGTERM and, unless the process ignores it, SIGHUP save
+			       // and end the run after the current step; a second one ends the
+			       // process.  Signals within half a second count
 			       // as one.  They are blocked in this thread and in threads it creates
 			       // meanwhile; a program whose ranks are threads blocks them before
 			       // yoke_group_run
@@ -115,6 +124,17 @@ struct yoke_fit { // 0 or NULL means "not used" unless stated otherwise
 	const char *accumulate_order; // "tree" or NULL: sums as a binary tree, with
 				      // log2(accumulate) copies of the gradients; "fast": one batch
 				      // after the other into one copy, with other bits
+	const char *config;    // settings of the program for run.json, a JSON object.  yoke_fit adds
+			       // its own and those of the optimizer and of `data`, unless the
+			       // program has given other values
+	int64_t steps_expected; // steps for the display of progress if `steps` is 0 and the number
+			       // is known
+	double telemetry;      // seconds between samples of host and device in telemetry.jsonl; 0: 1;
+			       // below 0: none
+	int tensorboard;       // 1: also writes the records as TensorBoard's events
+	const volatile int *stop; // a variable in which the program's own signal handler stores the
+			       // number of a signal: it then ends the run as with signals=1.  0
+			       // until then
 };
 
 struct yoke_fit_end {
@@ -126,7 +146,7 @@ struct yoke_fit_end {
 
 // Trains a network.  end: NULL, or filled, also after an error.  EINVAL names missing or
 // incompatible members, before anything is done, or means that out has a checkpoint and resume is
-// 0; ERANGE: loss or gradients are not finite; EBUSY: another run trains into out; otherwise the
+// 0, or config is not a JSON object; ERANGE: loss or gradients are not finite; EBUSY: another run trains into out; otherwise the
 // error of a function or file.  Completed steps remain in effect.
 YOKE_API int yoke_fit(const struct yoke_fit *, struct yoke_fit_end *end);
 

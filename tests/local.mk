@@ -72,6 +72,7 @@ test_programs = \
 	tests/fit.t \
 	tests/fit_net.t \
 	tests/fit_ranks.t \
+	tests/fit_records.t \
 	tests/formula.t \
 	tests/grad.t \
 	tests/history.t \
@@ -222,6 +223,7 @@ test_scripts = \
 	tests/doctor_run.sh \
 	tests/fault.sh \
 	tests/fit_clients.sh \
+	tests/fit_records.sh \
 	tests/fake_gpu.sh \
 	tests/generate.sh \
 	tests/gpu_script.sh \
@@ -379,6 +381,7 @@ tests_files_t_SOURCES = tests/files.c
 tests_fit_t_SOURCES = tests/fit.c
 tests_fit_net_t_SOURCES = tests/fit_net.c
 tests_fit_ranks_t_SOURCES = tests/fit_ranks.c
+tests_fit_records_t_SOURCES = tests/fit_records.c
 tests_stop_t_SOURCES = tests/stop.c
 tests_formula_t_SOURCES = tests/formula.c
 tests_grad_t_SOURCES = tests/grad.c

@@ -240,7 +240,10 @@ static void run(struct lines *l, const struct yk_top *t, int i)
 	row(l, v, "val_loss", number(yk_view_last(v, "valid", "val_loss"), n), NULL, false);
 	row(l, v, "learning rate", number(yk_view_last(v, "train", "lr"), n), "lr", t->plain);
 	row(l, v, "gradient norm", number(yk_view_last(v, "train", "grad_norm"), n), "grad_norm", t->plain);
-	row(l, v, "tokens/s", number(yk_view_last(v, "train", "tokens_per_s"), n), "tokens_per_s", t->plain);
+	if (yk_view_column(yk_view_table(v, "train"), "samples_per_s") >= 0) // of yoke_fit
+		row(l, v, "samples/s", number(yk_view_last(v, "train", "samples_per_s"), n), "samples_per_s", t->plain);
+	else
+		row(l, v, "tokens/s", number(yk_view_last(v, "train", "tokens_per_s"), n), "tokens_per_s", t->plain);
 	row(l, v, "peak memory", bytes(yk_view_last(v, "train", "peak_bytes"), n), NULL, false);
 	devices(l, v);
 	process(l, &t->process[i]);

@@ -22,6 +22,8 @@ static const struct yk_plot_kind kinds[] = {
 	  .column = { { "train", "grad_norm" } } },
 	{ .name = "tokens_per_s", .title = "Tokens per second", .y_label = "tokens/s", .why = STEP,
 	  .column = { { "train", "tokens_per_s" } } },
+	{ .name = "samples_per_s", .title = "Samples per second", .y_label = "samples/s", .why = "a run of yoke_fit",
+	  .column = { { "train", "samples_per_s" } } },
 	{ .name = "memory", .title = "Memory", .y_label = "bytes", .unit = YK_UNIT_BYTES, .why = STEP, .exact = true,
 	  .column = { { "train", "peak_bytes" }, { "memory", "pool_reserved" }, { "memory", "rss" } } },
 	{ .name = "data_wait", .title = "Total wait for data", .y_label = "time", .unit = YK_UNIT_SECONDS, .why = STEP,

@@ -276,7 +276,8 @@ static double median_of(const struct yk_found *f, int column, size_t from, size_
 
 static void slower(struct yk_found *f, bool others)
 {
-	int c = yk_view_column(f->train, "tokens_per_s");
+	const char *rate = yk_view_column(f->train, "samples_per_s") >= 0 ? "samples_per_s" : "tokens_per_s";
+	int c = yk_view_column(f->train, rate);
 	if (c < 0 || f->train->rows - f->first < 4 * YK_FOUND_QUARTER)
 		return;
 	const size_t rows = f->train->rows, quarter = (rows - f->first) / 4;
@@ -293,9 +294,8 @@ static void slower(struct yk_found *f, bool others)
 					early / late),
 				yk_advice_text(&a), "", early / late),
 			yk_evidence_train(
-				f, yk_finding_text(
-					   "tokens_per_s, medians of quarters: %.4g, then %.4g",
-					   early, late)));
+				f, yk_finding_text("%s, medians of quarters: %.4g, then %.4g", rate,
+						   early, late)));
 }
 
 static void throttled(struct yk_found *f)

@@ -296,6 +296,7 @@ static json_t *ratios(int n, struct yk_view *const *v)
 		{ "last validation loss", "valid", "val_loss", 'l' },
 		{ "min validation loss", "valid", "val_loss", '<' },
 		{ "tokens per second at the end", "train", "tokens_per_s", 'l' },
+		{ "samples per second at the end", "train", "samples_per_s", 'l' },
 		{ "peak device memory", "train", "peak_bytes", '>' },    { "waiting for data", "train", "data_wait_s", 'l' },
 		{ "steps per second", NULL, "steps", 0 },          { "duration", NULL, "seconds", 0 },
 	};

@@ -9,12 +9,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/shared.h"
 #include "base/sized.h"
 #include "base/stop.h"
 #include "data/loader.h"
@@ -22,6 +22,7 @@
 #include "nn/module.h"
 #include "parallel/consistency.h"
 #include "parallel/ranks.h"
+#include "train/fit_record.h"
 #include "train/resume.h"
 #include "train/snapshot.h"
 #include "train/steps.h"
@@ -45,6 +46,8 @@ struct fit {
 	int64_t first, saved, validated, logged;
 	// busy: seconds of steps since the last log; since: when that clock was last started
 	double busy, since;
+	struct yk_fit_record record;
+	int64_t rows; // of the batches of this step
 	struct yoke_fit_end end;
 };
 
@@ -147,7 +150,10 @@ static int ask(struct fit *f, int (*next)(void *, int64_t, int, yoke_tensor **),
 	       yoke_tensor *in[YOKE_FIT_MAX])
 {
 	memset(in, 0, YOKE_FIT_MAX * sizeof *in);
+	const double began = yk_seconds();
 	int n = next(f->o.arg, number, YOKE_FIT_MAX, in);
+	if (next == f->o.next)
+		f->record.waited += yk_seconds() - began;
 	if (n > YOKE_FIT_MAX)
 		n = yk_fail(YOKE_ERANGE, "fit: %s returned %d tensors; at most %d are allowed",
 			    what, n, YOKE_FIT_MAX);
@@ -187,6 +193,8 @@ static yoke_tensor *losses(struct fit *f, int64_t own, int64_t end)
 			yk_fail(YOKE_EINVAL, "fit: next returned no tensor for micro-batch %lld",
 				(long long)number);
 		}
+		const yoke_tensor *first = part == own ? f->in[0] : others[0];
+		f->rows += n > 0 && first && yoke_rank(first) ? yoke_dim(first, 0) : n > 0;
 		if (part == own && n > 0)
 			loss = loss_of(f);
 	}
@@ -210,6 +218,8 @@ static yoke_tensor *train_loss(void *arg, int64_t k, bool again)
 static int stepped(void *arg)
 {
 	struct fit *f = arg;
+	f->record.rows += f->rows;
+	f->rows = 0;
 	return f->o.data ? yoke_loader_position(f->o.data, &f->t.feed.position) : 0;
 }
 
@@ -218,7 +228,9 @@ static int stepped(void *arg)
 // The signal received; -1: `log` requested a stop; 0: neither.
 static int wants(const struct fit *f)
 {
-	const int signal = f->o.signals ? atomic_load(&f->stop.signal) : 0;
+	int signal = f->o.signals ? atomic_load(&f->stop.signal) : 0;
+	if (!signal && f->o.stop && *f->o.stop > 0)
+		signal = *f->o.stop;
 	return signal ? signal : f->enough ? -1 : 0;
 }
 
@@ -243,20 +255,28 @@ static void clock_stop(struct fit *f)
 {
 	const double now = yk_seconds();
 	f->busy += now - f->since;
+	f->record.busy += now - f->since;
 	f->since = now;
 }
 
-static int tell(struct fit *f, double valid)
+// Reports the last step, or a validation after it with its loss.
+static int tell(struct fit *f, bool validated, double valid)
 {
-	struct yk_record record;
+	struct yk_record last;
 	// waits for the step, so the clock stops after it
-	int err = yk_trainer_record(&f->t, &record);
+	int err = yk_trainer_record(&f->t, &last);
 	if (err)
 		return err;
 	clock_stop(f);
-	f->end.loss = record.loss;
-	struct yoke_fit_step s = { .size = sizeof s, .step = f->t.replica.step, .skipped = f->t.skipped, .loss = record.loss,
-				   .grad_norm = record.grad_norm, .lr = f->t.lr, .scale = 1, .valid = valid,
+	f->end.loss = last.loss;
+	struct yoke_fit_step s = { .size = sizeof s,
+				   .step = f->t.replica.step,
+				   .skipped = f->t.skipped,
+				   .loss = last.loss,
+				   .grad_norm = last.grad_norm,
+				   .lr = f->t.lr,
+				   .scale = 1,
+				   .valid = valid,
 				   .seconds = f->busy };
 	if (f->t.replica.scaler) {
 		struct yoke_scaler_stats now = { .size = sizeof now };
@@ -265,6 +285,11 @@ static int tell(struct fit *f, double valid)
 	}
 	f->busy = 0;
 	f->logged = f->t.replica.step;
+	s.run = f->record.run;
+	err = validated ? yk_fit_record_validated(&f->record, &f->t, valid) :
+			  yk_fit_record_logged(&f->record, &f->t, &f->o, &s);
+	if (err < 0)
+		return err;
 	const int got = f->o.log ? f->o.log(f->o.arg, &s) : 0;
 	f->since = yk_seconds();
 	f->enough |= got > 0;
@@ -275,7 +300,7 @@ static int tell(struct fit *f, double valid)
 
 static int on_log(void *arg)
 {
-	return tell(arg, NAN);
+	return tell(arg, false, NAN);
 }
 
 // Loss and number of rows of the next validation batch. Returns 1, 0: no more batches, or an error.
@@ -319,7 +344,7 @@ static int on_validate(void *arg)
 		return got;
 	f->validated = f->t.replica.step;
 	f->end.valid = sum / all;
-	return tell(f, f->end.valid);
+	return tell(f, true, f->end.valid);
 }
 
 static bool leads(const struct fit *f)
@@ -337,6 +362,7 @@ static int on_save(void *arg)
 		return 0;
 	}
 	clock_stop(f);
+	yk_fit_record_saving(&f->record);
 	yoke_range_push("save");
 	int err = f->t.replica.grid.all ? yk_ranks_alike(&f->t.replica, true) : 0;
 	if (!err)
@@ -351,9 +377,16 @@ static int on_save(void *arg)
 	yk_checkpoint_gather_end(&f->t.replica);
 	yoke_range_pop();
 	f->since = yk_seconds();
-	if (!err)
-		f->saved = f->t.replica.step;
-	return err;
+	if (err)
+		return err;
+	f->saved = f->t.replica.step;
+	return yk_fit_record_saved(&f->record, &f->t);
+}
+
+static int on_after(void *arg, bool good)
+{
+	struct fit *f = arg;
+	return good ? yk_fit_record_step(&f->record, &f->t) : 0;
 }
 
 // ---- beginning and end ----
@@ -457,9 +490,10 @@ static int begin(struct fit *f)
 	const char *what = !o->net ? "net" : !o->optim ? "optim" : !o->next ? "next" : !o->loss ? "loss" : NULL;
 	if (what)
 		return yk_fail(YOKE_EINVAL, "fit: %s is missing", what);
-	if (o->steps < 0 || o->accumulate < 0 || o->log_every < 0 || o->valid_every < 0 || o->save_every < 0)
-		return yk_fail(YOKE_EINVAL, "fit: steps, accumulate, log_every, valid_every and "
-					    "save_every must be at least 0");
+	if (o->steps < 0 || o->steps_expected < 0 || o->accumulate < 0 || o->log_every < 0 ||
+	    o->valid_every < 0 || o->save_every < 0)
+		return yk_fail(YOKE_EINVAL, "fit: steps, steps_expected, accumulate, log_every, "
+					    "valid_every and save_every must be at least 0");
 	if (o->ranks < 0 || o->zero < 0 || o->zero > 2)
 		return yk_fail(
 			YOKE_EINVAL,
@@ -469,7 +503,11 @@ static int begin(struct fit *f)
 				"; only `yoke train` shards the parameters themselves (zero=3)" :
 				"");
 	if (o->accumulate > 1 << 20)
-		return yk_fail(YOKE_ERANGE, "fit: accumulate=%lld is more than %d", (long long)o->accumulate, 1 << 20);
+		return yk_fail(YOKE_ERANGE, "fit: accumulate=%lld is more than %d",
+			       (long long)o->accumulate, 1 << 20);
+	const int bad = yk_fit_record_check(o);
+	if (bad)
+		return bad;
 	f->trains = (struct yk_trains){ .loss = train_loss, .stepped = stepped, .arg = f };
 	t->batch = t->micro = 1;
 	t->replica.batches.count = t->replica.batches.accumulate = o->accumulate ? o->accumulate : 1;
@@ -498,14 +536,22 @@ static int begin(struct fit *f)
 		err = lock(f);
 	if (!err)
 		err = go_on(f);
-	return err ? err : unite(f);
+	if (!err)
+		err = unite(f);
+	return err ? err : yk_fit_record_begin(&f->record, o, t, leads(f));
 }
 
 static int train(struct fit *f)
 {
 	const struct yk_between between = {
-		.before = on_before, .asked = asked, .log = on_log, .validate = on_validate, .save = on_save,
-		.log_every = f->o.log_every ? f->o.log_every : 10, .eval_every = f->o.valid_every,
+		.before = on_before,
+		.asked = asked,
+		.log = on_log,
+		.validate = on_validate,
+		.save = on_save,
+		.after = on_after,
+		.log_every = f->o.log_every ? f->o.log_every : 10,
+		.eval_every = f->o.valid_every,
 		.save_every = f->o.save_every,
 	};
 	int signal = 0;
@@ -517,13 +563,23 @@ static int train(struct fit *f)
 		err = 0;
 	}
 	if (!err && (signal || f->over) && f->logged < f->t.replica.step)
-		err = tell(f, NAN);
+		err = tell(f, false, NAN);
 	if (!err && !signal && f->t.replica.step > f->first)
 		err = on_validate(f);
 	if (!err && f->t.replica.step > f->first)
 		err = on_save(f);
 	f->end.signal = signal > 0 ? signal : 0;
 	return err;
+}
+
+// How the run ended, for its records.
+static const char *ended(const struct fit *f)
+{
+	const int signal = f->end.signal;
+	if (f->over || f->t.replica.step == f->t.steps)
+		return "done";
+	return signal == SIGINT || signal == SIGTERM || signal == SIGHUP ? yk_stop_name(signal) :
+									   "stopped";
 }
 
 int yoke_fit(const struct yoke_fit *given, struct yoke_fit_end *end)
@@ -550,8 +606,8 @@ int yoke_fit(const struct yoke_fit *given, struct yoke_fit_end *end)
 	// report the error to the other ranks before they wait for this one
 	if (err < 0 && f->t.replica.grid.all)
 		yk_ranks_failed(&f->t.replica);
-	if (f->lock >= 0)
-		close(f->lock);
+	yk_fit_record_end(&f->record, &f->t, &f->o, err < 0 ? "failed" : ended(f), err);
+	yk_dir_unlock(f->lock);
 	yk_trainer_unmake(&f->t);
 	yk_config_fini(&f->config);
 	unlist(&f->params);

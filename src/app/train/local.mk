@@ -23,6 +23,8 @@ libyokecore_la_SOURCES += \
 	src/app/train/data_errors.h \
 	src/app/train/failover.c \
 	src/app/train/fit.c \
+	src/app/train/fit_record.c \
+	src/app/train/fit_record.h \
 	src/app/train/launch_ranks.c \
 	src/app/train/launch_ranks.h \
 	src/app/train/loop.c \
@@ -33,6 +35,8 @@ libyokecore_la_SOURCES += \
 	src/app/train/plot.c \
 	src/app/train/progress.c \
 	src/app/train/progress.h \
+	src/app/train/records.c \
+	src/app/train/records.h \
 	src/app/train/resume.c \
 	src/app/train/resume.h \
 	src/app/train/run.c \

@@ -176,7 +176,7 @@ static int save(struct yk_run *r)
 		return e;
 	r->saved = r->trainer->replica.step;
 	if (r->leads)
-		yk_run_record_saved(r, took);
+		yk_records_saved(r->record, r->trainer->replica.step, took);
 	return e;
 }
 

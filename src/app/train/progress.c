@@ -18,8 +18,8 @@
 #include "base/number.h"
 #include "device/warmup.h"
 
-#define REDRAW 0.2 // seconds between redraws of the bar
-enum { DIGITS = 9 }; // significant digits in the records: all of a float
+#define REDRAW 0.2   // seconds between redraws of the bar
+enum { DIGITS = 9 }; // significant digits of losses in the records: all of a float
 
 // ---- failed writes ----
 
@@ -143,19 +143,6 @@ static void met(struct yk_progress *p, int64_t step)
 	p->warmed = yk_warmup_seconds();
 }
 
-// One list per layer.
-static json_t *shares_json(const struct yk_metrics *m)
-{
-	json_t *all = json_array();
-	for (int64_t i = 0; i < m->layers; i++) {
-		json_t *layer = json_array();
-		for (int64_t k = 0; k < m->experts; k++)
-			json_array_append_new(layer, json_real((double)m->shares[i * m->experts + k]));
-		json_array_append_new(all, layer);
-	}
-	return all;
-}
-
 void yk_progress_logged(struct yk_progress *p, const struct yk_metrics *m)
 {
 	met(p, m->step);
@@ -169,29 +156,7 @@ void yk_progress_logged(struct yk_progress *p, const struct yk_metrics *m)
 		fprintf(stderr, "step %" PRId64 "/%" PRId64 "  %s\n", m->step, p->steps,
 			state);
 	}
-	json_t *line = json_pack("{s:I, s:o*, s:f, s:o*, s:f, s:I, s:I, s:f, s:f, s:f, s:f, s:I, s:I}", "step",
-				 (json_int_t)m->step, "loss", json_real(m->loss), "lr",
-				 m->lr, "grad_norm", json_real(m->grad_norm), "tokens_per_s",
-				 m->tokens_per_s, "peak_bytes",
-				 (json_int_t)m->peak_bytes, "tokens", (json_int_t)m->tokens,
-				 "data_wait_s", m->data.waited, "data_read_s", m->data.reading, "data_pad_s",
-				 m->data.padding, "data_send_s", m->data.sending, "data_ready",
-				 (json_int_t)m->data.ready, "data_errors", (json_int_t)m->data.failed);
-	if (line && m->scale > 0) {
-		json_object_set_new(line, "scale", json_real(m->scale));
-		json_object_set_new(line, "skipped", json_integer((json_int_t)m->skipped));
-	}
-	if (line && m->ranks) {
-		json_object_set_new(line, "ranks", json_integer((json_int_t)m->ranks));
-		json_object_set_new(line, "sent_bytes", json_integer((json_int_t)m->sent));
-		json_object_set_new(line, "ranks_wait_s", json_real(m->waited));
-		json_object_set_new(line, "slowest_rank", json_integer(m->slowest));
-	}
-	if (line && m->leaks)
-		json_object_set_new(line, "leaks", json_true());
-	if (line && m->shares)
-		json_object_set_new(line, "experts", shares_json(m));
-	yk_runs_line(p->record, "train", DIGITS, line);
+	yk_records_train(p->record, DIGITS, m);
 }
 
 void yk_progress_validating(struct yk_progress *p, int64_t step, int64_t done, int64_t windows)
@@ -210,12 +175,7 @@ void yk_progress_validated(struct yk_progress *p, int64_t step, double loss, int
 	if (skipped)
 		snprintf(without, sizeof without, "  %s skipped", yk_counted(windows, skipped, "window"));
 	yk_progress_say(p, "step %" PRId64 "/%" PRId64 "  val_loss %.4f  perplexity %.4g%s", step, p->steps, loss, perplexity, without);
-	json_t *line = json_pack("{s:I, s:f}", "step", (json_int_t)step, "val_loss", loss);
-	if (line && isfinite(perplexity))
-		json_object_set_new(line, "perplexity", json_real(perplexity));
-	if (line && skipped)
-		json_object_set_new(line, "data_errors", json_integer((json_int_t)skipped));
-	yk_runs_line(p->record, "valid", DIGITS, line);
+	yk_records_valid(p->record, DIGITS, step, loss, perplexity, skipped);
 }
 
 void yk_progress_memory(struct yk_progress *p, int64_t step, int64_t epochs,
@@ -224,18 +184,10 @@ void yk_progress_memory(struct yk_progress *p, int64_t step, int64_t epochs,
 	char b[4][32], head[64] = "before training";
 	if (seconds > 0)
 		yk_snprintf(head, sizeof head, "epoch %" PRId64 ", %.1f s", epochs, seconds);
-	yk_progress_say(p, "%s: memory %s in use, peak %s, %s reserved; resident %s",
-			head, yk_bytes_text(b[0], m->allocated),
-			yk_bytes_text(b[1], m->peak), yk_bytes_text(b[2], m->reserved),
-			yk_bytes_text(b[3], m->resident));
-	yk_runs_line(
-		p->record, "memory", DIGITS,
-		json_pack("{s:I, s:I, s:f, s:I, s:I, s:I, s:I, s:I, s:I}", "step",
-			     (json_int_t)step, "epoch", (json_int_t)epochs, "seconds",
-			     seconds, "pool_allocated", (json_int_t)m->allocated,
-			     "pool_peak", (json_int_t)m->peak, "pool_reserved",
-			     (json_int_t)m->reserved, "rss", (json_int_t)m->resident,
-			     "pool_retries", (json_int_t)m->retries, "pending_nodes", (json_int_t)m->pending));
+	yk_progress_say(p, "%s: memory %s in use, peak %s, %s reserved; resident %s", head,
+			yk_bytes_text(b[0], m->allocated), yk_bytes_text(b[1], m->peak),
+			yk_bytes_text(b[2], m->reserved), yk_bytes_text(b[3], m->resident));
+	yk_records_memory(p->record, step, epochs, seconds, m);
 }
 
 void yk_progress_line(void *p, const char *line)
@@ -263,8 +215,7 @@ void yk_progress_report(struct yk_progress *p, int64_t step, bool show, const st
 {
 	if (show)
 		yk_report_print(r, yk_progress_line, p);
-	yk_runs_line(p->record, "report", DIGITS,
-		     json_pack("{s:I, s:o}", "step", (json_int_t)step, "report", yk_report_json(r)));
+	yk_records_report(p->record, step, r);
 }
 
 void yk_progress_tick(struct yk_progress *p, int64_t step)

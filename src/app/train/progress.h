@@ -1,46 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Progress output: metrics.jsonl in the model's directory, and on the screen a progress bar or one
-// line per logged step.
-//
-// A line of metrics.jsonl is an object with `time`, in seconds since 1970, and `stage`. Numbers
-// that are not finite are omitted.
-// train:  a logged step: step, loss, lr, grad_norm, tokens_per_s, peak_bytes, tokens (total); with
-//         loss scaling the scale and the number of skipped steps. About the data, since the run
-//         began: data_wait_s (steps waiting for data), data_read_s and data_pad_s (all threads),
-//         data_send_s (passing copies to the device), data_ready (batches read ahead), data_errors.
-//         With ranks: their number, sent_bytes and ranks_wait_s (sent by rank 0, and its waiting
-//         time, since the run began), slowest_rank (which waited least since the previous line)
-// valid:  a validation: step, val_loss, perplexity; data_errors, if windows were skipped
-// memory: at the start and after epochs: step, epoch, seconds since the previous epoch,
-//         pool_allocated, pool_peak, pool_reserved and rss (bytes), pool_retries, pending_nodes
-// report: at the end: step, report (observe/report.h)
+// Progress output: the run's records (records.h), and on the screen a progress bar or one line per
+// logged step.
 #ifndef YK_PROGRESS_H
 #define YK_PROGRESS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "observe/memory.h"
-#include "observe/report.h"
-#include "runs/write.h"
-#include "yoke-data.h"
-
-struct yk_metrics {
-	int64_t step, tokens;
-	double loss, lr, grad_norm, tokens_per_s;
-	uint64_t peak_bytes;
-	struct yoke_loader_stats data;
-	double scale;    // loss scale of the next step; 0: none
-	int64_t skipped; // steps skipped because of overflow
-	bool leaks;           // the model can see the tokens it predicts
-	const float *shares;  // fraction of tokens per layer and expert; NULL: no experts
-	int64_t layers, experts;
-	int64_t ranks;        // 0: no other ranks
-	uint64_t sent;        // bytes of tensors that this rank sent since the run began
-	double waited;        // seconds that it waited for other ranks
-	int slowest;          // the rank that waited least since the last line
-	const char *overflow; // the tensor whose gradient was not finite in this step; NULL: none
-};
+#include "train/records.h"
 
 struct yk_progress {
 	yoke_run *record;

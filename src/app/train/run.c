@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/shared.h"
 #include "data/loader.h"
 #include "comm/process.h"
 #include "comm/ranks.h"
@@ -322,8 +323,7 @@ static int run(struct yk_run *r, struct yk_config *c, atomic_int *lost)
 		yk_checkpoint_fini(&ck);
 	free(r->from);
 	r->from = NULL;
-	if (lock >= 0)
-		close(lock);
+	yk_dir_unlock(lock);
 	return e;
 }
 

@@ -96,7 +96,6 @@ void yk_run_say_end(struct yk_run *);
 int yk_run_record_begin(struct yk_run *, const struct yk_config *);
 // Records that another device continues at the trainer's step, and why.
 void yk_run_record_device(struct yk_run *, const char *why);
-void yk_run_record_saved(struct yk_run *, double seconds);
 // A checkpoint in out/best.
 void yk_run_record_best(struct yk_run *, double seconds);
 // Records why the run ended before its last step.

@@ -90,6 +90,14 @@ int yk_dir_lock(const char *path, int *to)
 	return 0;
 }
 
+void yk_dir_unlock(int fd)
+{
+	if (fd < 0)
+		return;
+	lock(fd, LOCK_UN);
+	close(fd);
+}
+
 bool yk_dir_locked(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -269,8 +269,7 @@ static void run_free(yoke_run *r)
 	lines_close(&r->metrics);
 	lines_close(&r->events);
 	json_decref(r->about);
-	if (r->lock >= 0)
-		close(r->lock);
+	yk_dir_unlock(r->lock);
 	pthread_mutex_destroy(&r->mutex);
 	free(r->folder);
 	free(r);
