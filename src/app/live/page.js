@@ -4,6 +4,7 @@ history.replaceState(null, '', location.pathname); // the token is a cookie now
 let runs = [], absentPlots = [], noKernels = true;
 let custom = false; // the reader has chosen the runs that are drawn
 let loaded = 0;     // time of the last load, ms
+let hidden = 0;     // number of runs that the server leaves out
 const shown = () => chosen.flatMap(i => runs.filter(r => r.run === i && r.numbers));
 
 // ---- the list of runs ----
@@ -34,7 +35,7 @@ const list = () => {
 	}
 	const drawn = chosen.filter(i => i !== null).length;
 	$('drawn').textContent = `${found === runs.length ? `${found} runs` : `${found} of ${runs.length} runs`}, ${drawn} drawn${
-		drawn >= colors && runs.length > colors ? ` (${colors} at most)` : ''}`;
+		drawn >= colors && runs.length > colors ? ` (${colors} at most)` : ''}${hidden ? `; ${hidden} more are not listed` : ''}`;
 	$('first').hidden = !$('search').value;
 	$('search').hidden = runs.length < 3;
 };
@@ -55,8 +56,8 @@ const findings = () => {
 		const box = make('details'), head = make('summary'), name = make('h3', r.name), ul = make('ul'), [first, ...rest] = r.findings;
 		box.dataset.run = r.run;
 		box.open = open.has(box.dataset.run);
-		head.append(make('span', undefined, `chip c${colorOf(r.run)}`), name, ` ${first.what}${first.change ? ` → ${first.change}` : ''}`,
-			make('span', rest.length ? ` (and ${rest.length} more)` : '', 'soft'));
+		head.append(make('span', undefined, `chip c${colorOf(r.run)}`), name, ' ', ...withCode(first.what),
+			...first.change ? [' → ', ...withCode(first.change)] : [], make('span', rest.length ? ` (and ${rest.length} more)` : '', 'soft'));
 		ul.append(...r.findings.map(finding));
 		box.append(head, ul);
 		return box;
@@ -112,14 +113,21 @@ const facts = () => {
 	$('events').replaceChildren(events.length ? eventTable(events.slice(0, newest)) : make('span', 'none yet', 'soft'),
 		...events.length > newest ? [older] : []);
 };
+const slowest = 12; // kernels shown at once, of all runs
 const kernels = async () => {
 	const answer = await fetch(`/kernels.json?${chosenQuery()}`);
 	if (!answer.ok) return;
-	const list = (await answer.json()).flatMap(r => r.rows.slice(0, 40).map(k => [k.op ?? '', k.implementation ?? '', r.name, k.device ?? '',
-		k.scope ?? '', k.calls ?? null, numberCell('seconds', k.seconds ?? null)]));
+	const all = await answer.json(), many = all.length > 1;
+	const list = all.flatMap(r => r.rows.slice(0, 40).map(k => ({ ...k, run: r.name }))).sort((a, b) => (b.seconds ?? 0) - (a.seconds ?? 0))
+		.map(k => [k.op ?? '', ...many ? [k.run] : [], k.implementation ?? '', k.device ?? '', k.scope ?? '', k.calls ?? null,
+			numberCell('seconds', k.seconds ?? null)]);
+	const kernelTable = some => table('Kernels', ['op', ...many ? ['run'] : [], 'implementation', 'device', 'scope', 'calls', 'time'], some);
+	const more = make('details'), open = $('kernels').querySelector('details')?.open;
 	noKernels = !list.length;
 	$('kernels-card').hidden = noKernels;
-	$('kernels').replaceChildren(table('Kernels', ['op', 'implementation', 'run', 'device', 'scope', 'calls', 'time'], list));
+	if (list.length > slowest) more.append(make('summary', `${list.length - slowest} more`), kernelTable(list.slice(slowest)));
+	more.open = open;
+	$('kernels').replaceChildren(kernelTable(list.slice(0, slowest)), ...list.length > slowest ? [more] : []);
 	absent();
 };
 // What these runs did not record, in one line.
@@ -137,6 +145,7 @@ const load = async query => {
 	const now = performance.now();
 	loaded = now;
 	chosen = all.chosen;
+	hidden = all.hidden;
 	const were = new Map(runs.map(r => [r.run, r]));
 	runs = all.runs.map(r => ({ findings: were.get(r.run)?.findings, ...r, at: now }));
 	absentPlots = placeCharts(all.plots);

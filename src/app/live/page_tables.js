@@ -59,10 +59,13 @@ const tile = (name, value, note) => {
 	return t;
 };
 
+// Text with commands in backticks.
+const withCode = text => text.split('`').map((x, i) => make(i % 2 ? 'code' : 'span', x));
 const finding = f => {
-	const e = make('li');
-	e.append(make('strong', f.what));
-	if (f.change) e.append(make('span', ` → ${f.change}`));
+	const e = make('li'), what = make('strong');
+	what.append(...withCode(f.what));
+	e.append(what);
+	if (f.change) e.append(' → ', ...withCode(f.change));
 	if (f.gain) e.append(make('span', ` (up to ${f.gain.toFixed(2)} times as fast)`, 'soft'));
 	return e;
 };

@@ -53,8 +53,8 @@ int yk_cmd_dashboard(int argc, char **argv)
 					"token_file= and --until-eof",
 					argv[i]);
 		} else if (d.n == YK_LIVE_RUNS) {
-			return yk_usage("dashboard", "'%s': more than %d runs", argv[i],
-					YK_LIVE_RUNS);
+			return yk_usage("dashboard", "'%s': more than %d runs; give the folder above them",
+					argv[i], YK_LIVE_RUNS);
 		} else {
 			d.folder[d.n++] = argv[i];
 		}
