@@ -236,7 +236,7 @@ static void axes(struct plot *x)
 	yk_xml_text(to, p->title);
 	fprintf(to, "</text>\n<g class=\"labels\" fill=\"currentColor\" fill-opacity=\"0.75\" font-size=\"11\">"
 		"<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">", (LEFT + x->width - RIGHT) / 2, x->bottom + BOTTOM - 10);
-	yk_xml_text(to, p->x_label);
+	yk_xml_text(to, p->x_unit == YK_UNIT_SECONDS ? "time since the start" : p->x_label);
 	fprintf(to, "</text><text transform=\"translate(14 %d) rotate(-90)\" text-anchor=\"middle\">",
 		(TOP + x->bottom) / 2);
 	yk_xml_text(to, p->y_label);
