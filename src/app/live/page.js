@@ -134,7 +134,7 @@ const kernels = async () => {
 const absent = () => {
 	const list = absentPlots.map(p => `${p.title.toLowerCase()} (needs ${p.why})`);
 	if (noKernels) list.push('kernels (needs profile=1, after the end)');
-	$('absent').hidden = !list.length;
+	$('absent').hidden = !list.length || !shown().length;
 	$('absent').textContent = `Not recorded: ${list.join(', ')}.`;
 };
 

@@ -29,7 +29,7 @@ const curvesOf = svg => [...svg.querySelectorAll('[data-points]')].map(e => ({
 	points: e.dataset.points ? e.dataset.points.split(' ').map(p => p.split(',').map(Number)) : [],
 }));
 const unitOfPlot = { loss: 'loss', memory: 'bytes', resident: 'bytes', data_wait: 'seconds', utilisation: 'share', temperature: 'celsius',
-	power: 'watts', tokens_per_s: 'rate' };
+	power: 'watts', tokens_per_s: 'rate', samples_per_s: 'rate' };
 const bySeconds = ['utilisation', 'resident', 'temperature', 'power'];
 
 class Card {

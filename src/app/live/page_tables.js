@@ -110,6 +110,8 @@ const headline = r => {
 		dl.append(tile('Validation loss', unit.loss(r.val_loss), n.perplexity ? `perplexity ${unit.number(+n.perplexity.toPrecision(4))}` : ''));
 	if (r.tokens_per_s !== null)
 		dl.append(tile('Speed', `${unit.rate(r.tokens_per_s)}tokens/s`.replace(/([kMG])tokens/, '$1 tokens')));
+	else if (typeof n.samples_per_s === 'number')
+		dl.append(tile('Speed', `${unit.rate(n.samples_per_s)}samples/s`.replace(/([kMG])samples/, '$1 samples')));
 	dl.append(tile('Memory', memoryText(r), memoryNote(r)));
 	if (r.utilisation !== null) dl.append(tile('Utilisation', unit.share(r.utilisation), /^cpu/.test(r.device) ? 'of the processors' : 'of the device'));
 	if (n.lr !== undefined) dl.append(tile('Learning rate', unit.number(n.lr)));
@@ -175,7 +177,8 @@ const listRow = (r, choose) => {
 	cell(4, make('span', toGoText(r) || '–', 'to-go'));
 	cell(5, r.loss === null ? '–' : unit.loss(r.loss));
 	cell(6, r.val_loss === null ? '–' : unit.loss(r.val_loss));
-	cell(7, r.tokens_per_s === null ? '–' : unit.rate(r.tokens_per_s).trim());
+	const samples = r.numbers?.samples_per_s;
+	cell(7, r.tokens_per_s !== null ? unit.rate(r.tokens_per_s).trim() : typeof samples === 'number' ? `${unit.rate(samples).trim()} samples` : '–');
 	cell(8, memoryText(r));
 	cell(9, r.device || '–');
 	cell(10, make('span', problems === null ? '–' : problems ? `${problems} found` : 'none', problems ? 'warn' : problems === 0 ? 'good' : 'soft'));

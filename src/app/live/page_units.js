@@ -33,7 +33,7 @@ const unit = {
 };
 // The unit of a recorded quantity follows from the end of its name.
 const unitNames = [
-	[/tokens_per_s$/, x => unit.rate(x).trim()], [/loss$/, unit.loss],
+	[/_per_s$/, x => unit.rate(x).trim()], [/loss$/, unit.loss],
 	[/(^|\W)(rss|rss_peak|mem_used|mem_total|pool_(allocated|peak|reserved)|memory_(total|available|limit|used)|\w*bytes)$/, unit.bytes],
 	[/(_s|^seconds| seconds)$/, unit.seconds], [/(^|\W|_)(cpu|util|fan)$/, unit.share], [/temp_c$/, unit.celsius],
 	[/power\w*_w$/, unit.watts], [/energy_j$/, unit.joules], [/_hz$/, unit.hertz],
