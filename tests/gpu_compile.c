@@ -280,7 +280,8 @@ static int usage_of_ptxas(const char *log, struct usage *to, int room)
 	return n;
 }
 
-// 16-byte loads in each kernel's PTX: "ld.global.nc.v4.f32", "ld.v4.u32" of a generic address.
+// 16-byte loads in each kernel's PTX: "ld.global.nc.v4.f32", "ld.v4.u32" of a generic address; and
+// copies of 16 bytes to shared memory.
 static void count_wide(char *ptx, struct usage *to, int n)
 {
 	struct usage *of = NULL;
@@ -297,6 +298,8 @@ static void count_wide(char *ptx, struct usage *to, int n)
 		}
 		const char *four = load ? strstr(load, ".v4.") : NULL, *two = load ? strstr(load, ".v2.") : NULL;
 		const bool global = load && !strstr(load, ".shared") && !strstr(load, ".local") && !strstr(load, ".param");
+		if (of && strstr(line, "cp.async.cg."))
+			of->wide++;
 		if (of && global && ((four && atoi(four + 5) == 32) || (two && atoi(two + 5) == 64)))
 			of->wide++;
 	}

@@ -28,6 +28,7 @@ struct text {
 		struct text *text;
 		char name[64];
 		int items; // of a group
+		int sized; // bytes of local memory that launches assign
 		bool usual;
 		void *buffer; // its first argument
 	} kernel[KERNELS];
@@ -73,6 +74,7 @@ static int probe(const char **why)
 		d->warp = t->warp;
 		d->head_columns = strncmp(t->name, "gfx11", 5) ? 0 : 64;
 		d->tf32 = !t->amd && t->products >> yoke_bf16 & 1;
+		d->sized_bytes = d->tf32 ? (size_t)t->local - 1024 : 0;
 		d->identity = t->name;
 		d->options = t->amd ? "-ffp-contract=off" : "-fmad=false";
 		if (yk_gpu_device_add(d))
@@ -139,6 +141,12 @@ static int kernel_new(struct yk_gpu_device *d, void *program, const char *name, 
 	}
 	*kernel = &t->kernel[k];
 	return 0;
+}
+
+static int kernel_sized(struct yk_gpu_device *d, void *kernel, size_t bytes)
+{
+	((struct used *)kernel)->sized = (int)bytes;
+	return bytes > d->sized_bytes;
 }
 
 static size_t kernel_group(struct yk_gpu_device *d, void *kernel)
@@ -330,7 +338,7 @@ const struct yk_gpu_driver yk_gpu_driver = {
 	.name = "notes", .title = "Notes", .version = "1", .dialect = YOKE_DIALECT_CUDA, .profile = &profile,
 	.code_name = code_name, .is_memory = is_memory, .probe = probe, .open = open_device, .build = build, .load = load,
 	.binary = binary, .program_free = keep, .kernel_new = kernel_new, .kernel_free = keep,
-	.kernel_group = kernel_group, .kernel_params = kernel_params, .arg = arg, .launch = launch, .arg_call = "arg",
+	.kernel_sized = kernel_sized, .sized_call = "sized", .kernel_group = kernel_group, .kernel_params = kernel_params, .arg = arg, .launch = launch, .arg_call = "arg",
 	.launch_call = "launch", .buffer_new = buffer_new, .buffer_wrap = buffer_wrap, .buffer_free = buffer_free,
 	.put = put, .get = get, .copy = copy, .fill = fill, .queue_new = queue_new, .queue_free = free, .flush = flush,
 	.flush_call = "flush", .finish = finish, .mark = mark, .event_free = free, .after = after, .status = status,
@@ -667,6 +675,11 @@ static const struct row {
 	{ "product, bf16, matrix units, 128 x 128", "contract_matrix", { "-DTILES_M=4", "-DA_FORM=3 -DB_FORM=2", "-DDTYPE=4" }, 10, true },
 	{ "product, f32 as tf32, 128 x 128", "contract_matrix", { "-DTILES_M=4", "-DA_FORM=3 -DB_FORM=2", "-DDTYPE=1" }, 10, false },
 	{ "product, i8 to i32, matrix units, 128 x 128", "contract_matrix", { "-DTILES_M=4", "-DA_FORM=3 -DB_FORM=2", "-DDTYPE=5 -DRESULT=7" }, 10, true },
+	{ "product, f16, tiles in stages, 128 x 128", "contract_stages", { "-DTILES_N=4", "-DA_FORM=3 -DB_FORM=2", "-DDTYPE=3" }, 10, true },
+	{ "product, bf16, tiles in stages, 128 x 128", "contract_stages", { "-DTILES_N=4", "-DA_FORM=3 -DB_FORM=2", "-DDTYPE=4" }, 10, true },
+	{ "product, bf16, tiles in stages, 64 x 64", "contract_stages", { "-DTILES_N=2", "-DA_FORM=3 -DB_FORM=2", "-DDTYPE=4" }, 10, true },
+	{ "product, f32 as tf32, tiles in stages, 128 x 128", "contract_stages", { "-DTILES_N=4", "-DA_FORM=3 -DB_FORM=2", "-DDTYPE=1" }, 10, true },
+	{ "product, i8 to i32, tiles in stages, 128 x 128", "contract_stages", { "-DTILES_N=4", "-DA_FORM=3 -DB_FORM=3", "-DDTYPE=5 -DRESULT=7" }, 10, true },
 	{ "product, k split, parts added", "contract_join", { "-DDTYPE=1" }, 50, false },
 	{ "product, f16, 8 rows", "contract_rows_n", { "-DROWS=8", "-DDTYPE=3" }, 30, false },
 	{ "quantized product, Q4_0, f32, one row", "qlinear_rows", { "-DROWS=1", "-DSTORE=0", "-DFORMAT=2" }, 30, true },
@@ -733,6 +746,7 @@ static bool cell_of(const struct row *r, int device, struct usage *to, int *occu
 		for (int i = 0; i < n; i++)
 			if (!strcmp(all[i].kernel, r->kernel)) {
 				*to = all[i];
+				to->local += used_of(t, r->kernel)->sized;
 				*occupancy = target_occupancy(&targets[device], to, used_of(t, r->kernel)->items);
 				return true;
 			}

@@ -499,6 +499,7 @@ struct yk_verdict yk_runner_run(struct yk_runner *r, struct yk_case *c, uint32_t
 	void *handle = NULL;
 
 	yoke_error_clear();
+	promise(r, c);
 	int code = prepare(d, c, impl, &handle, &work);
 	if (code) {
 		failed(&v, "prepare", code);

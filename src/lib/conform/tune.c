@@ -222,7 +222,7 @@ static int check_cases(struct problem *p)
 			err = yk_fail(YOKE_ENOMEM, "no host memory");
 			break;
 		}
-		uint64_t impls = c->op.map ? 0 : yk_device_can(d, &c->op);
+		uint64_t impls = c->op.map ? 0 : yk_runner_can(&r, c);
 		for (uint32_t i = 0; i < IMPLS; i++) {
 			if (!(impls >> i & 1))
 				continue;
