@@ -33,12 +33,11 @@ const stateMark = r => {
 	return e;
 };
 
-const isOver = r => r.state === 'ended' && r.steps && r.step >= r.steps;
 const progress = r => {
 	const p = make('progress');
 	p.max = 1;
 	if (r.steps) p.value = Math.min(1, r.step / r.steps);
-	else p.value = isOver(r) ? 1 : 0;
+	else if (r.state !== 'running') p.value = r.state === 'ended' ? 1 : 0; // without a value: in progress
 	p.className = stateKind(r);
 	p.setAttribute('aria-label', `progress of ${r.name}`);
 	return p;
@@ -112,7 +111,7 @@ const headline = r => {
 		dl.append(tile('Speed', `${unit.rate(r.tokens_per_s)}tokens/s`.replace(/([kMG])tokens/, '$1 tokens')));
 	else if (typeof n.samples_per_s === 'number')
 		dl.append(tile('Speed', `${unit.rate(n.samples_per_s)}samples/s`.replace(/([kMG])samples/, '$1 samples')));
-	dl.append(tile('Memory', memoryText(r), memoryNote(r)));
+	if (r.memory !== undefined) dl.append(tile('Memory', memoryText(r), memoryNote(r)));
 	if (r.utilisation !== null) dl.append(tile('Utilisation', unit.share(r.utilisation), /^cpu/.test(r.device) ? 'of the processors' : 'of the device'));
 	if (n.lr !== undefined) dl.append(tile('Learning rate', unit.number(n.lr)));
 	if (n.tokens !== undefined) dl.append(tile('Tokens', unit.number(n.tokens)));
