@@ -13,34 +13,36 @@
 #define STEP "a logged step"
 #define TELEMETRY "a run with telemetry on a device that reports it"
 
+#define COLUMN(in, name) { .stage = in, .column = name }
+
 static const struct yk_plot_kind kinds[] = {
 	{ .name = "loss", .title = "Loss", .y_label = "loss", .why = STEP,
-	  .column = { { "train", "loss" }, { "valid", "val_loss" } } },
+	  .column = { COLUMN("train", "loss"), COLUMN("valid", "val_loss") } },
 	{ .name = "learning_rate", .title = "Learning rate", .y_label = "lr", .why = STEP, .exact = true,
-	  .column = { { "train", "lr" } } },
+	  .column = { COLUMN("train", "lr") } },
 	{ .name = "grad_norm", .title = "Gradient norm", .y_label = "norm", .why = STEP,
-	  .column = { { "train", "grad_norm" } } },
+	  .column = { COLUMN("train", "grad_norm") } },
 	{ .name = "tokens_per_s", .title = "Tokens per second", .y_label = "tokens/s", .why = STEP,
-	  .column = { { "train", "tokens_per_s" } } },
+	  .column = { COLUMN("train", "tokens_per_s") } },
 	{ .name = "samples_per_s", .title = "Samples per second", .y_label = "samples/s", .why = "a run of yoke_fit",
-	  .column = { { "train", "samples_per_s" } } },
+	  .column = { COLUMN("train", "samples_per_s") } },
 	{ .name = "memory", .title = "Memory", .y_label = "bytes", .unit = YK_UNIT_BYTES, .why = STEP, .exact = true,
-	  .column = { { "train", "peak_bytes" }, { "memory", "pool_reserved" }, { "memory", "rss" } } },
+	  .column = { COLUMN("train", "peak_bytes"), COLUMN("memory", "pool_reserved"), COLUMN("memory", "rss") } },
 	{ .name = "data_wait", .title = "Total wait for data", .y_label = "time", .unit = YK_UNIT_SECONDS, .why = STEP,
-	  .exact = true, .column = { { "train", "data_wait_s" } } },
+	  .exact = true, .column = { COLUMN("train", "data_wait_s") } },
 	{ .name = "loss_scale", .title = "Loss scale", .y_label = "scale", .why = "precision=fp16-mixed", .exact = true,
-	  .column = { { "train", "scale" } } },
+	  .column = { COLUMN("train", "scale") } },
 	{ .name = "utilisation", .title = "Utilisation", .y_label = "share of the device", .unit = YK_UNIT_SHARE,
 	  .axis = YK_VIEW_BY_SECONDS, .why = TELEMETRY,
-	  .column = { { "telemetry", "devices.*.util" },
+	  .column = { COLUMN("telemetry", "devices.*.util"),
 		      { "telemetry", "process_cpu", .per = "host.processors_allowed", .otherwise = true } } },
 	{ .name = "resident", .title = "Resident memory", .y_label = "bytes", .unit = YK_UNIT_BYTES,
 	  .axis = YK_VIEW_BY_SECONDS, .why = TELEMETRY, .exact = true,
-	  .column = { { "telemetry", "rss" }, { "telemetry", "devices.*.mem_used" } } },
+	  .column = { COLUMN("telemetry", "rss"), COLUMN("telemetry", "devices.*.mem_used") } },
 	{ .name = "temperature", .title = "Temperature", .y_label = "°C", .axis = YK_VIEW_BY_SECONDS, .why = TELEMETRY,
-	  .column = { { "telemetry", "devices.*.temp_c" }, { "telemetry", "host.temp_c", .otherwise = true } } },
+	  .column = { COLUMN("telemetry", "devices.*.temp_c"), { "telemetry", "host.temp_c", .otherwise = true } } },
 	{ .name = "power", .title = "Power", .y_label = "W", .axis = YK_VIEW_BY_SECONDS, .why = TELEMETRY,
-	  .column = { { "telemetry", "devices.*.power_w" } } },
+	  .column = { COLUMN("telemetry", "devices.*.power_w") } },
 };
 enum { KINDS = sizeof kinds / sizeof *kinds, COLUMNS = sizeof kinds->column / sizeof *kinds->column };
 
