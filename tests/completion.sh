@@ -83,6 +83,8 @@ for command in $("$yoke" help | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p'); do
 done
 check 'yoke dashboard m' model
 check 'yoke dashboard terminal --o' --once
+check 'yoke top --o' --once
+check 'yoke top m' model
 check 'yoke data info x fo' format=
 check 'yoke data prepare x to' tokenizer=
 check 'yoke info models m' model

@@ -1,10 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Tests yoke dashboard terminal: an ended run, a live run, a run found without its name, and its display on a
+# Tests yoke top and yoke dashboard terminal, which are the same: the machine, an ended run, a live run, a run found without its name, and its display on a
 # terminal.
 set -u
 . "${srcdir:-.}/tests/tap.sh"
 . "${srcdir:-.}/tests/yoke.sh"
+built=$PWD
 workspace top
 run=
 finish()
@@ -60,6 +61,43 @@ verdict "a live run is shown with its process" "$(grep -q '^living  running' out
 	cat out err)"
 "$yoke" dashboard terminal --json >out 2>err
 verdict "a live run is found without its name" "$(grep -q '"name": "living"' out && grep -q "\"pid\": $run" out || cat out err)"
+"$yoke" top --once >out 2>err
+verdict "yoke top shows the devices and the processes of the machine" "$(grep -qE '^  cpu:0 ' out && grep -qE "^ +$run  " out &&
+	grep -q 'living  running' out || cat out err)"
+"$yoke" top living --once >out 2>err
+verdict "with a run it shows that run only" "$(grep -qE '^  cpu:0 |processors, busy' out && cat out; grep -q '^living  running' out || cat out err)"
+# what python3 finds of the host
+cat >host.py <<'END'
+import json, os, subprocess, sys
+o = json.loads(subprocess.run([sys.argv[1], 'top', '--json'], stdout=subprocess.PIPE, check=True).stdout)
+info = json.loads(subprocess.run([sys.argv[1], 'info', '--json'], stdout=subprocess.PIPE, check=True).stdout)
+wrong = []
+total = [int(l.split()[1]) * 1024 for l in open('/proc/meminfo') if l.startswith('MemTotal')][0]
+cpu = [d for d in o['devices'] if d['id'] == 'cpu:0']
+if len(cpu) != 1 or cpu[0]['mem_total'] != total or not 0 < cpu[0]['mem_used'] < total or not (cpu[0]['util'] is None or 0 <= cpu[0]['util'] <= 1):
+    wrong.append('the CPU: %s, memory %d' % (cpu, total))
+if o['host']['processors'] != os.cpu_count() or o['host']['memory_total'] != total:
+    wrong.append('the host: %s' % o['host'])
+if sorted(d['id'] for d in o['devices']) != sorted(d['id'] for d in info['devices']):
+    wrong.append('devices: %s' % [d['id'] for d in o['devices']])
+mine = [p for p in o['processes'] if p['pid'] == int(sys.argv[2])]
+if len(mine) != 1 or mine[0]['devices'] != 'cpu:0' or not mine[0]['rss'] > 1e6:
+    wrong.append('processes: %s' % o['processes'])
+if [p for p in o['processes'] if p['pid'] == os.getpid()]:
+    wrong.append('a program without yoke is listed')
+print('\n'.join(wrong))
+END
+if python3 -c '' 2>/dev/null; then
+	verdict "yoke top --json" "$(YOKE_BACKEND= python3 host.py "$yoke" "$run" 2>&1 | grep .)"
+fi
+fake=$built/tests/fake_gpu/.libs cuda=$built/plugins/cuda/.libs
+if [ -e "$cuda/yoke_cuda.so" ] && ls "$fake"/libcuda.so* >/dev/null 2>&1; then
+	LD_LIBRARY_PATH=$fake YOKE_PLUGIN_PATH=$cuda YOKE_FAKE_DEVICES=3 "$yoke" top --once >out 2>err
+	verdict "GPUs have use, memory, temperature and power" "$([ "$(grep -cE '^  cuda:[012] +50.0 % +1.00 GiB of 4.00 GiB +61 .* 151 W of 400 W ' out)" -eq 3 ] ||
+		cat out err)"
+else
+	skip 'GPUs' 'no CUDA plugin with fake drivers'
+fi
 if [ "${YOKE_TEST_CLIENTS:-0}${YOKE_TEST_LONG:-0}" = 00 ] || ! command -v tmux >/dev/null 2>&1; then
 	skip 'a terminal' 'no tmux, or not asked for (YOKE_TEST_CLIENTS=1)'
 elif "$yoke" dashboard terminal ended 2>&1 </dev/null | grep -q 'without ncurses'; then

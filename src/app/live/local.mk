@@ -8,6 +8,8 @@ yoke_SOURCES += \
 	src/app/live/find.h \
 	src/app/live/guard.c \
 	src/app/live/guard.h \
+	src/app/live/hardware.c \
+	src/app/live/hardware.h \
 	src/app/live/live.h \
 	src/app/live/pace.c \
 	src/app/live/pace.h \

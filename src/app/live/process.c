@@ -79,8 +79,7 @@ static int count_children(pid_t of)
 	return n;
 }
 
-// Calls fn with the target of each open file descriptor of a process.
-static void each_file(pid_t pid, void (*fn)(void *arg, const char *target), void *arg)
+void yk_process_files(pid_t pid, void (*fn)(void *arg, const char *target), void *arg)
 {
 	char path[320], target[4096];
 	snprintf(path, sizeof path, "/proc/%ld/fd", (long)pid);
@@ -105,21 +104,43 @@ static void count_checkpoint(void *arg, const char *target)
 	*(int *)arg += dot != NULL;
 }
 
+// Bytes of resident memory; NaN: unknown.
+static double resident(pid_t pid)
+{
+	char path[64], text[256];
+	unsigned long long pages;
+	snprintf(path, sizeof path, "/proc/%ld/statm", (long)pid);
+	return read_proc(path, text, sizeof text) && sscanf(text, "%*u %llu", &pages) == 1 ?
+		       (double)pages * (double)sysconf(_SC_PAGESIZE) :
+		       NAN;
+}
+
+bool yk_process_read(pid_t pid, char name[32], double *cpu, double *rss)
+{
+	char path[64], text[64];
+	pid_t parent;
+	int threads;
+	snprintf(path, sizeof path, "/proc/%ld/comm", (long)pid);
+	if (!read_proc(path, text, sizeof text) || !read_stat(pid, &parent, cpu, &threads))
+		return false;
+	text[strcspn(text, "\n")] = '\0';
+	snprintf(name, 32, "%.31s", text);
+	*rss = resident(pid);
+	return true;
+}
+
 void yk_process_look(const struct yk_view *v, struct yk_process *to)
 {
 	struct yk_process now = { .pid = pid_of(v), .share = NAN };
-	char path[64], text[256];
-	unsigned long long pages = 0;
 	pid_t parent;
 	if (now.pid && read_stat(now.pid, &parent, &now.cpu, &now.threads)) {
 		now.since = yk_seconds();
 		if (to->pid == now.pid && now.since > to->since)
 			now.share = (now.cpu - to->cpu) / (now.since - to->since);
-		snprintf(path, sizeof path, "/proc/%ld/statm", (long)now.pid);
-		if (read_proc(path, text, sizeof text) && sscanf(text, "%*u %llu", &pages) == 1)
-			now.rss = pages * (uint64_t)sysconf(_SC_PAGESIZE);
+		const double rss = resident(now.pid);
+		now.rss = isnan(rss) ? 0 : (uint64_t)rss;
 		now.children = count_children(now.pid);
-		each_file(now.pid, count_checkpoint, &now.checkpoints);
+		yk_process_files(now.pid, count_checkpoint, &now.checkpoints);
 	} else {
 		now.pid = 0;
 	}
@@ -159,7 +180,7 @@ int yk_process_runs(int max, char **folder)
 	while (dir && (d = readdir(dir))) {
 		snprintf(path, sizeof path, "/proc/%s", d->d_name);
 		if (isdigit((unsigned char)*d->d_name) && stat(path, &st) == 0 && st.st_uid == geteuid())
-			each_file((pid_t)atol(d->d_name), add_run, &f);
+			yk_process_files((pid_t)atol(d->d_name), add_run, &f);
 	}
 	if (dir)
 		closedir(dir);

@@ -23,6 +23,12 @@ struct yk_process {
 // previous measurement.
 void yk_process_look(const struct yk_view *, struct yk_process *to);
 
+// Calls fn with the target of each open file of a process.
+void yk_process_files(pid_t, void (*fn)(void *arg, const char *target), void *arg);
+// The name of a process, its seconds of processor time, and its resident bytes (NaN: unknown).
+// False: it is gone.
+bool yk_process_read(pid_t, char name[32], double *cpu, double *rss);
+
 // Directories of the runs whose lock files are held by processes of this user, in the order of the
 // processes. The caller frees each. Returns their number.
 int yk_process_runs(int max, char **folder);

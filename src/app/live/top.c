@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -34,6 +35,11 @@ int yk_top_open(struct yk_top *t, int n, const char *const *folder)
 {
 	int e = 0;
 	t->all = n == 0;
+	if (t->all) {
+		if (!(t->hardware = malloc(sizeof *t->hardware)))
+			return yk_fail(YOKE_ENOMEM, "out of memory for the devices");
+		yk_hardware_open(t->hardware);
+	}
 	for (int i = 0; i < n && e == 0; i++)
 		e = add(t, folder[i]);
 	yk_view_names(t->n, t->view);
@@ -44,6 +50,7 @@ void yk_top_close(struct yk_top *t)
 {
 	while (t->n)
 		yk_view_close(t->view[--t->n]);
+	free(t->hardware);
 }
 
 static bool is_there(const struct yk_top *t, const char *folder)
@@ -81,10 +88,15 @@ void yk_top_look(struct yk_top *t)
 	for (int i = 0; i < t->n; i++)
 		yk_view_poll(t->view[i]);
 	yoke_error_clear();
-	if (t->all)
+	if (t->all) {
 		find(t);
-	for (int i = 0; i < t->n; i++)
+		yk_hardware_look(t->hardware);
+	}
+	for (int i = 0; i < t->n; i++) {
 		yk_process_look(t->view[i], &t->process[i]);
+		if (t->hardware)
+			yk_hardware_assign(t->hardware, t->process[i].pid, yk_view_about(t->view[i], "device"));
+	}
 }
 
 // ---- lines ----
@@ -250,12 +262,88 @@ static void run(struct lines *l, const struct yk_top *t, int i)
 	end(l);
 }
 
+// ---- the machine ----
+
+static const char *known(const struct yoke_sample *s, uint32_t bit, enum yk_quantity q, double x, char to[YK_QUANTITY_TEXT])
+{
+	return s->known & bit ? yk_quantity_text(q, x, to) : "n/a";
+}
+
+static void host(struct lines *l, const struct yk_hardware *h)
+{
+	char name[256] = "", text[512], n[4][YK_QUANTITY_TEXT];
+	const struct yoke_host_sample *o = &h->host;
+	gethostname(name, sizeof name - 1);
+	snprintf(text, sizeof text, "%.100s  %s processors, busy %s, memory %s of %s", name,
+		 yk_quantity_text(YK_PLAIN, o->processors, n[0]), yk_quantity_text(YK_SHARE_OF, o->cpu, n[1]),
+		 yk_quantity_text(YK_BYTES_OF, o->memory_total - o->memory_available, n[2]),
+		 yk_quantity_text(YK_BYTES_OF, o->memory_total, n[3]));
+	put(l, text);
+	end(l);
+}
+
+static void device_rows(struct lines *l, const struct yk_hardware *h)
+{
+	char text[512], memory[96], limit[48], n[6][YK_QUANTITY_TEXT];
+	snprintf(text, sizeof text, "  %-10s %7s %23s %8s %18s  %s", "device", "busy", "memory", "temp", "power", "name");
+	put(l, text);
+	end(l);
+	for (int i = 0; i < h->devices; i++) {
+		const struct yk_device *d = h->device[i].device;
+		const struct yoke_sample *s = &h->device[i].sample;
+		snprintf(memory, sizeof memory, s->known & YOKE_SAMPLE_MEM_TOTAL ? "%s of %s" : "%s",
+			 known(s, YOKE_SAMPLE_MEM_USED, YK_BYTES_OF, (double)s->mem_used, n[0]),
+			 known(s, YOKE_SAMPLE_MEM_TOTAL, YK_BYTES_OF, (double)s->mem_total, n[1]));
+		snprintf(limit, sizeof limit, s->known & YOKE_SAMPLE_POWER_LIMIT ? " of %s" : "%s",
+			 s->known & YOKE_SAMPLE_POWER_LIMIT ? yk_quantity_text(YK_WATTS, s->power_limit_w, n[2]) : "");
+		snprintf(n[3], sizeof n[3], "%.20s%.19s", known(s, YOKE_SAMPLE_POWER, YK_WATTS, s->power_w, n[4]), limit);
+		// the degree sign has two bytes
+		const char *temperature = known(s, YOKE_SAMPLE_TEMP, YK_CELSIUS, s->temp_c, n[4]);
+		snprintf(text, sizeof text, "  %-10s %7s %23s %*s %18s  %.80s", d->id,
+			 known(s, YOKE_SAMPLE_UTIL, YK_SHARE_OF, s->util, n[5]), memory,
+			 s->known & YOKE_SAMPLE_TEMP ? 9 : 8, temperature, n[3], d->info.name);
+		put(l, text);
+		end(l);
+	}
+}
+
+static void user_rows(struct lines *l, const struct yk_hardware *h)
+{
+	char text[512], n[3][YK_QUANTITY_TEXT];
+	if (!h->users) {
+		put(l, "  no processes use yoke or a GPU");
+		end(l);
+		return;
+	}
+	snprintf(text, sizeof text, "  %10s  %-16s %-16s %8s %12s %14s", "pid", "process", "device", "cpu", "memory", "device memory");
+	put(l, text);
+	end(l);
+	for (int i = 0; i < h->users; i++) {
+		const struct yk_user *u = &h->user[i];
+		snprintf(text, sizeof text, "  %10ld  %-16.16s %-16.40s %8s %12s %14s", (long)u->pid, u->name, u->device,
+			 yk_quantity_text(YK_SHARE_OF, u->share, n[0]), yk_quantity_text(YK_BYTES_OF, u->rss, n[1]),
+			 yk_quantity_text(YK_BYTES_OF, u->memory, n[2]));
+		put(l, text);
+		end(l);
+	}
+}
+
+static void machine(struct lines *l, const struct yk_hardware *h)
+{
+	host(l, h);
+	device_rows(l, h);
+	end(l);
+	user_rows(l, h);
+	end(l);
+}
+
 void yk_top_lines(const struct yk_top *t, int columns, void (*line)(void *arg, const char *text), void *arg)
 {
 	struct lines l = { .columns = columns < YK_TOP_COLUMNS ? columns : YK_TOP_COLUMNS, .line = line, .arg = arg };
+	if (t->hardware)
+		machine(&l, t->hardware);
 	if (!t->n) {
-		put(&l,
-		    "you have no active run; `yoke dashboard terminal RUN` shows a finished one");
+		put(&l, "you have no active run; `yoke top RUN` shows a finished one");
 		end(&l);
 	}
 	for (int i = 0; i < t->n; i++)
@@ -303,5 +391,11 @@ json_t *yk_top_json(const struct yk_top *t)
 					json_is_integer(steps) ? json_incref(steps) : json_null(), "to_go_s",
 					yk_summary_real(yk_pace_to_go(v, yk_unix_seconds())), "numbers", numbers(v), "process", process));
 	}
-	return json_pack("{s:i, s:o}", "format", YK_RUNS_FORMAT, "runs", list);
+	json_t *o = json_pack("{s:i, s:o}", "format", YK_RUNS_FORMAT, "runs", list);
+	if (o && t->hardware) {
+		json_object_set_new(o, "host", yk_hardware_host_json(t->hardware));
+		json_object_set_new(o, "devices", yk_hardware_devices_json(t->hardware));
+		json_object_set_new(o, "processes", yk_hardware_users_json(t->hardware));
+	}
+	return o;
 }

@@ -3,6 +3,7 @@
 #ifndef YK_TOP_H
 #define YK_TOP_H
 
+#include "live/hardware.h"
 #include "live/live.h"
 #include "live/process.h"
 
@@ -14,9 +15,10 @@ struct yk_top {
 	int n;
 	struct yk_view *view[YK_LIVE_RUNS];
 	struct yk_process process[YK_LIVE_RUNS];
+	struct yk_hardware *hardware; // with `all`: the machine; NULL: not shown
 };
 
-// n 0: all active runs of the user, searched for again by each yk_top_look.
+// n 0: the machine and all active runs of the user, searched for again by each yk_top_look. ENOMEM.
 int yk_top_open(struct yk_top *, int n, const char *const *folder);
 void yk_top_close(struct yk_top *);
 void yk_top_look(struct yk_top *);

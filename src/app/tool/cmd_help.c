@@ -17,6 +17,16 @@ static int wider(int width, const char *text)
 	return n > width ? n : width;
 }
 
+// Whether it is a short name of another command's subject, as top is of `dashboard terminal`.
+static bool is_short_name(const struct yk_command *of)
+{
+	for (const struct yk_command *c = yk_commands; c->name; c++)
+		for (const struct yk_command *s = c->subjects; c != of && s && s->name; s++)
+			if (s->run == of->run)
+				return true;
+	return false;
+}
+
 static void overview(FILE *to)
 {
 	int width = 0;
@@ -25,7 +35,8 @@ static void overview(FILE *to)
 		width = wider(width, c->name);
 	fputs("usage: yoke command [arguments]\n\n", to);
 	for (const struct yk_command *c = yk_commands; c->name; c++)
-		fprintf(to, "  %-*s  %s\n", width, c->name, c->summary);
+		if (!is_short_name(c))
+			fprintf(to, "  %-*s  %s\n", width, c->name, c->summary);
 	fputs("\n`yoke help command` or `yoke command --help` shows the arguments of a command.\n"
 	      "Exit status: 0 done, 1 failed, 2 usage.\n",
 	      to);

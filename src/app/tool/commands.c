@@ -8,6 +8,11 @@
 
 #define TRAIN_KEYS \
 	"The keys are those of `yoke train`; `yoke help train` lists them.\n"
+#define TOP \
+	"Without RUN it shows the devices and the host of this machine (use, memory, temperature, power), the\n" \
+	"processes that use them, and all running trainings of the user. q quits.\n" \
+	"  --once   prints the table once\n" \
+	JSON, NULL
 #define JSON "  --json   prints the same as JSON\n"
 
 static const struct yk_command plan_subjects[] = {
@@ -102,9 +107,7 @@ static const struct yk_command bench_subjects[] = {
 static const struct yk_command dashboard_subjects[] = {
 	{ "dashboard terminal", "[RUN ..] [--once] [--json]", "show runs and their processes in a terminal",
 	  yk_dashboard_terminal, 0,
-	  "Without RUN it shows all running trainings of the user. q quits.\n"
-	  "  --once   prints the table once\n"
-	  JSON, NULL },
+	  TOP },
 	{ 0 },
 };
 
@@ -245,7 +248,7 @@ const struct yk_command yk_commands[] = {
 	  "  --without LIST    implementations to leave out then\n"
 	  "ranks: measures sums over processes, 2 or ranks=N, by size and algorithm, and the parameters of\n"
 	  "`yoke plan scaling`; ranks use the result from then on. Run it with mpirun to measure several machines.\n", NULL },
-	{ "dashboard", "[terminal] RUN .. [port=N] [bind=ADDRESS] [token_file=FILE]", "show runs in progress, in a browser or a terminal",
+	{ "dashboard", "[terminal] RUN .. [port=N] [bind=ADDRESS] [token_file=FILE]", "show runs in progress, in a browser or a terminal (yoke top)",
 	  yk_cmd_dashboard, 0,
 	  "Serves a page of the runs to browsers on this machine, and prints its address, which contains a token.\n"
 	  "RUN is the folder of a run, or a folder with runs below it, which the page lists, also new ones.\n"
@@ -254,6 +257,8 @@ const struct yk_command yk_commands[] = {
 	  "  bind=ADDRESS     127.0.0.1 by default; others only with token_file=, and without encryption\n"
 	  "  token_file=FILE  the token, in a file that only its owner can read\n"
 	  "  --until-eof      ends at the end of standard input\n", dashboard_subjects },
+	{ "top", "[RUN ..] [--once] [--json]", "show devices, processes and runs in the terminal", yk_dashboard_terminal, 0,
+	  TOP },
 	{ "report", "RUN .. [--html FILE] [--md FILE] [--csv FILE] [--json]", "summarize runs, with curves and tables",
 	  yk_cmd_report, 0,
 	  "RUN is the folder of a run: out= of `yoke train`, or what a program passed to yoke_run_open. With\n"

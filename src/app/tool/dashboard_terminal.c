@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// yoke dashboard terminal: current state of runs and their processes.
+// yoke top, yoke dashboard terminal: current state of the machine, of runs and of their processes.
 #include "config.h"
 
 #include <langinfo.h>
 #include <locale.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/error.h"
 #include "live/top.h"
@@ -28,6 +29,10 @@ static void print_line(void *arg, const char *text)
 static int print(struct yk_top *t, bool json)
 {
 	yk_top_look(t);
+	if (t->all) { // the use of processors is measured over a while
+		nanosleep(&(struct timespec){ .tv_nsec = 250000000 }, NULL);
+		yk_top_look(t);
+	}
 	if (!json) {
 		setlocale(LC_CTYPE, "");
 		t->plain = strcmp(nl_langinfo(CODESET), "UTF-8") != 0;
@@ -57,11 +62,11 @@ int yk_dashboard_terminal(int argc, char **argv)
 		else if (!strcmp(argv[i], "--json"))
 			json = true;
 		else if (argv[i][0] == '-')
-			return yk_usage("dashboard terminal",
+			return yk_usage(argv[0],
 					"unknown option '%s'; the options are --once and --json",
 					argv[i]);
 		else if (n == YK_LIVE_RUNS)
-			return yk_usage("dashboard terminal", "'%s': more than %d runs", argv[i],
+			return yk_usage(argv[0], "'%s': more than %d runs", argv[i],
 					YK_LIVE_RUNS);
 		else
 			folder[n++] = argv[i];
@@ -70,5 +75,5 @@ int yk_dashboard_terminal(int argc, char **argv)
 	if (e == 0)
 		e = once || json ? print(&t, json) : yk_top_screen(&t);
 	yk_top_close(&t);
-	return e < 0 ? yk_failed("dashboard terminal") : YK_DONE;
+	return e < 0 ? yk_failed(argv[0]) : YK_DONE;
 }
