@@ -133,7 +133,13 @@ YOKE_API int yoke_dataset_read(const yoke_dataset *, int64_t number, uint64_t se
 //                column's distinct texts in sorted order (yoke_dataset_label), for which the whole
 //                file is read first, and which is not available for several files; text: u8, of
 //                variable length.  A number has decimal digits and a point in every locale, or is
-//                nan, inf or infinity; reading the sample fails if it is out of range of f32 or f64
+//                nan, inf or infinity; reading the sample fails if it is out of range of f32 or f64.
+//                f32 and number are the same.  A name with blanks, commas or colons stands in quotes,
+//                a quote in it is doubled: columns="sepal length":f32,species:category
+//   delimiter=;  of tables: the character that separates cells, or tab; by default a comma, of tsv a
+//                tab, unless these do not separate cells and another one of , ; tab | divides all of the
+//                first records into equally many, which is logged
+//   header=0     of tables: the first record has data, and columns are column1, column2, ...
 //   field=text   of JSON lines: the key of the string, UTF-8, that becomes field "text", u8, of
 //                variable length; for a repeated key the last one.  Other keys may hold integers of
 //                any size, NaN and repeated keys

@@ -60,6 +60,7 @@ check 'yoke plan small.env data=te' text.txt
 check 'yoke plan schedule=cos' cosine
 check 'yoke generate model prompts=te' text.txt
 check 'yoke train training_log=te' text.txt
+check 'yoke train valid=te' text.txt
 check 'yoke fit te' text.txt
 check 'yoke fit text.txt ou' out=
 check 'yoke fit text.txt out=mo' model

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "base/hash.h"
+#include "base/log.h"
 #include "formats/safetensors.h"
 #include "fuzz/targets.h"
 #include "hostile.h"
@@ -414,6 +415,126 @@ static void test_tables(void)
 		yoke_dataset_free(d);
 	}
 	ok(good, "tables of random cells, with quotes, line ends and separators in them");
+}
+
+static int lines_logged;
+
+static void count_line(int level, const char *topic, const char *line, void *arg)
+{
+	(void)line, (void)arg;
+	lines_logged += level == YOKE_LOG_WARN && !strcmp(topic, "data");
+}
+
+// Opens a table with these settings: the names of its fields, joined by '/', the numbers of its first and last row, and the
+// number of lines that are logged.
+static void table_is(const char *text, const char *path, const char *settings, const char *names,
+		     const double *want, int64_t rows, int lines)
+{
+	char got[400] = "";
+	double first[2] = { NAN, NAN }, last[2] = { NAN, NAN };
+	put(text, strlen(text));
+	save(path);
+	lines_logged = 0;
+	yoke_dataset *d = yoke_dataset_open(path, settings);
+	struct yoke_field f[2] = { { .size = sizeof f[0] } };
+	const int n = d ? yoke_dataset_fields(d, 2, f) : 0;
+	for (int i = 0; i < n && i < 2; i++)
+		snprintf(got + strlen(got), sizeof got - strlen(got), "%s%s", i ? "/" : "",
+			 f[i].name);
+	bool good = n > 0 && n <= 2 && yoke_dataset_count(d) == rows && !strcmp(got, names) &&
+		    lines_logged == lines;
+	for (int end = 0; end < 2 && good; end++) {
+		float x[2] = { NAN, NAN };
+		double y[2] = { NAN, NAN };
+		void *to[2];
+		for (int i = 0; i < n; i++)
+			to[i] = f[i].dtype == yoke_f64 ? (void *)&y[i] : (void *)&x[i];
+		good = yoke_dataset_read(d, end ? rows - 1 : 0, 0, 0, 0, to, NULL) == 0;
+		for (int i = 0; i < n; i++)
+			(end ? last : first)[i] = f[i].dtype == yoke_f64 ? y[i] : (double)x[i];
+	}
+	for (int i = 0; i < n && good; i++)
+		good = first[i] == want[i] && last[i] == want[n + i];
+	if (!good)
+		diag("fields %s, %d lines, first %g %g, last %g %g: %s", got, lines_logged,
+		     first[0], first[1], last[0], last[1], yoke_error());
+	ok(good, "%s as %s: %s", settings ? settings : "no settings", path, names);
+	yoke_error_clear();
+	yoke_dataset_free(d);
+}
+
+// Names in quotes, header=0, and the delimiter, given or found.
+static void test_table_settings(void)
+{
+	static const double four[] = { 1, 2, 5, 6 }, two[] = { 2, 6 }, half[] = { 1.5, 2, 5, 6 };
+	static const struct {
+		const char *settings, *say;
+		int code;
+	} bad[] = {
+		{ "columns=\"a", "quote", YOKE_EINVAL },
+		{ "columns=\"a\"x", "'x'", YOKE_EINVAL },
+		{ "columns=\"a\":f16", "f16", YOKE_EINVAL },
+		{ "columns=\"a b\"", "'a b'", YOKE_ENOENT },
+		{ "header=2", "header=2", YOKE_EINVAL },
+		{ "header=", "header=", YOKE_EINVAL },
+		{ "delimiter=ab", "delimiter=ab", YOKE_EINVAL },
+		{ "delimiter=", "delimiter=", YOKE_EINVAL },
+		{ "delimiter=\"\"", "delimiter=", YOKE_EINVAL },
+		{ "columns=", "no column", YOKE_ENOENT },
+	};
+	setenv("YOKE_LOG", "warn", 1);
+	yoke_setting_set("log", "warn");
+	yk_log_to(count_line, NULL);
+	const char *spaces = "sepal length,\"a:b,\"\"c\"\"\"\n1,2\n3,4\n5,6\n";
+	table_is(spaces, "n.csv", NULL, "sepal length/a:b,\"c\"", four, 3, 0);
+	table_is(spaces, "n.csv", "columns=\"sepal length\":f32,\"a:b,\"\"c\"\"\":f64",
+		 "sepal length/a:b,\"c\"", four, 3, 0);
+	table_is(spaces, "n.csv", "columns=\"a:b,\"\"c\"\"\"  format=csv ", "a:b,\"c\"", two, 3, 0);
+	table_is("a,b\n1,2\n5,6\n", "n.csv", "columns=\"a\":number,b", "a/b", four, 2, 0);
+	table_is("1,2\n3,4\n5,6\n", "n.csv", "header=0", "column1/column2", four, 3, 0);
+	table_is("1,2\n5,6", "n.csv", "columns=column2:f64 header=0", "column2", two, 2, 0);
+	table_is("1,2\n5,6\n5,6\n", "n.csv", NULL, "1/2", (double[]){ 5, 6, 5, 6 }, 2,
+		 1); // names that are numbers
+	table_is("1,2\n5,6\n5,6\n", "n.csv", "header=1", "1/2", (double[]){ 5, 6, 5, 6 }, 2, 1);
+	table_is("\xef\xbb\xbf"
+		 "a;b\r\n1;2\r\n\r\n5;6\r\n",
+		 "n.csv", NULL, "a/b", four, 2, 1);
+	table_is("a;b\n1;2\n5;6\n", "n.csv", "delimiter=;", "a/b", four, 2, 0);
+	table_is("a\tb\n1\t2\n5\t6\n", "n.csv", NULL, "a/b", four, 2, 1);
+	table_is("a\tb\n1\t2\n5\t6\n", "n.csv", "delimiter=tab", "a/b", four, 2, 0);
+	table_is("a\tb\n1\t2\n5\t6\n", "n.tsv", NULL, "a/b", four, 2, 0);
+	table_is("a,b\n1,2\n5,6\n", "n.tsv", NULL, "a/b", four, 2, 1);
+	table_is("a|b\n1|2\n5|6\n", "n.csv", NULL, "a/b", four, 2, 1);
+	table_is("\"a;b\",c\n\"1.5\",2\n5,6\n", "n.csv", NULL, "a;b/c", half, 2,
+		 0); // within a cell
+	table_is("\"a,\n,\";c\n1.5;2\n5;6\n", "n.csv", NULL, "a,\n,/c", half, 2, 1);
+	table_is("a;b\n1;2\n5;6", "n.csv", "delimiter=; header=1 columns=b", "b", two, 2, 0);
+	table_is("a\n2\n6\n", "n.csv", NULL, "a", two, 2, 0); // one column
+	yoke_setting_set("log", "error");
+	yk_log_to(NULL, NULL);
+	put("a,b\n1,2\n", 8);
+	save("n.csv");
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		yoke_dataset *d = yoke_dataset_open("n.csv", bad[i].settings);
+		ok(!d && is_error(yoke_error_code(), bad[i].code, bad[i].say), "%s is refused",
+		   bad[i].settings);
+		yoke_error_clear();
+		yoke_dataset_free(d);
+	}
+	put("a,b\n", 4);
+	save("n.csv");
+	yoke_dataset *d = yoke_dataset_open("n.csv", "header=0");
+	ok(d && yoke_dataset_count(d) == 1, "one record is enough without a header");
+	const uint64_t without = d ? yoke_dataset_fingerprint(d) : 0;
+	yoke_dataset_free(d);
+	put("a,b\n1,2\n", 8);
+	save("n.csv");
+	d = yoke_dataset_open("n.csv", NULL);
+	yoke_dataset *e = yoke_dataset_open("n.csv", "header=0");
+	ok(d && e && yoke_dataset_fingerprint(d) != yoke_dataset_fingerprint(e) && without,
+	   "header=0 changes the fingerprint");
+	yoke_dataset_free(d);
+	yoke_dataset_free(e);
 }
 
 // A number as people write it; sometimes in another format than digits with a point.
@@ -879,6 +1000,7 @@ int main(int argc, char **argv)
 	test_safetensors();
 	test_tokens();
 	test_tables();
+	test_table_settings();
 	test_numbers();
 	test_jsonl();
 	test_odd_records();

@@ -329,6 +329,18 @@ printf 'a,b\n1,2\n3,x\n5,6\n' >table.csv
 prints 'data info: samples' '^samples  *3$' "$yoke" data info table.csv
 prints 'data info: fields' '^b  *f32  *\[\]$' "$yoke" data info table.csv
 prints 'data info: text that varies' '^b  *u8  *\[up to [0-9]* by 16\]$' "$yoke" data info table.csv columns=b:text
+printf 'sepal length;b\n1;2\n3;4\n' >names.csv
+prints 'data info: a name with a blank' '^sepal length  *f64 ' "$yoke" data info names.csv 'delimiter=;' columns='"sepal length":f64,b'
+prints 'data info: the same without the quotes that a shell removes' '^sepal length  *f32 ' \
+	"$yoke" data info names.csv 'delimiter=;' columns="sepal length":f32
+"$yoke" data info names.csv >out.txt 2>err.txt
+[ "$(wc -l <err.txt)" -eq 1 ] && grep -q 'delimiter=;' err.txt && grep -q '^b  *f32' out.txt
+result $? "one line says which delimiter was taken: $(cat err.txt)"
+prints 'data info: without a header' '^column2  *u8 ' "$yoke" data info table.csv header=0 columns=column2:text
+awk 'BEGIN { print "a,b"; for (i = 0; i < 40; i++) print i ",1" }' >numbers.csv
+run env YOKE_BACKEND=cpu "$yoke" train $small data=numbers.csv out=of.table
+[ $status -eq 0 ] && [ "$(grep -c 'numbers.csv.*text.*yoke data info numbers.csv' err.txt)" -eq 1 ]
+result $? "a training on a table says that it reads text, and what to do instead: $(grep numbers.csv err.txt)"
 prints 'data check: what is broken' '^1 of 3 samples cannot be read$' sh -c "'$yoke' data check table.csv || :"
 prints 'data check: which, and why' "sample 1: .*record 3: column b: 'x' " sh -c "'$yoke' data check table.csv || :"
 easy_text 60 >book.txt

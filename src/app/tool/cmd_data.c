@@ -197,6 +197,23 @@ static void print_tokens(const struct yk_token_file *t)
 	printf("\n");
 }
 
+// Writes columns= with each name in quotes: a shell has removed those of columns="sepal length":f32.
+static size_t quote_names(const char *list, char *to, size_t room)
+{
+	size_t at = (size_t)snprintf(to, room, "columns=");
+	for (const char *name = list; at < room; name++) {
+		const size_t n = strcspn(name, ",");
+		const char *colon = memrchr(name, ':', n);
+		const size_t length = colon ? (size_t)(colon - name) : n;
+		at += (size_t)snprintf(to + at, room - at, "\"%.*s\"%.*s%s", (int)length, name, (int)(n - length), name + length,
+				       name[n] ? "," : " ");
+		name += n;
+		if (!*name)
+			break;
+	}
+	return at;
+}
+
 // Arguments other than options are settings of the source.
 static int open_source(int argc, char **argv, double *seconds, yoke_dataset **to)
 {
@@ -213,10 +230,14 @@ static int open_source(int argc, char **argv, double *seconds, yoke_dataset **to
 				return yk_usage("data", "%s: must be above 0, and 3600 at most", argv[i]);
 			continue;
 		}
-		if (!strchr(argv[i], '=') || strchr(argv[i], ' '))
+		const char *value = strchr(argv[i], '=');
+		if (!value || (strchr(argv[i], ' ') && strncmp(argv[i], "columns=", 8)))
 			return yk_usage("data", "'%s' is not key=value", argv[i]);
 		has_context |= !strncmp(argv[i], "context=", 8);
-		at += (size_t)snprintf(settings + at, sizeof settings - at, "%s ", argv[i]);
+		if (strchr(value, ' ') && !strchr(value, '"'))
+			at += quote_names(value + 1, settings + at, sizeof settings - at);
+		else
+			at += (size_t)snprintf(settings + at, sizeof settings - at, "%s ", argv[i]);
 		if (at >= sizeof settings - 32)
 			return yk_usage("data", "the settings are longer than %zu bytes",
 					sizeof settings - 32);

@@ -184,7 +184,8 @@ const struct yk_command yk_commands[] = {
 	  "          tokenizer=byte|word, valid=0.1, context=128, field=NAME (of .jsonl), workers=N; with\n"
 	  "          model=MODEL conversations, for yoke train init=MODEL, with the model's tokenizer and template\n"
 	  "Other keys are settings of the source, as in yoke_dataset_open (yoke-data(3)): format=u16:1024,\n"
-	  "context=128, fields=a,b, columns=a,b:category, field=text, dims=3x4, vocab=50257; for images\n"
+	  "context=128, fields=a,b, field=text, dims=3x4, vocab=50257; for tables\n"
+	  "columns=a,\"two words\":f64,c:category, header=0, delimiter=tab; for images\n"
 	  "size=224, crop=random, zoom=0.875, flip=1, mean=0.5, std=0.25\n", NULL },
 	{ "cubes", "info|check|convert|make FILE ..", "inspect, convert and generate hyperspectral cubes", yk_cmd_cubes, 0,
 	  "Hyperspectral cubes in ENVI files (.hdr) and .npy files.\n"

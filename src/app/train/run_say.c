@@ -54,6 +54,26 @@ void yk_run_say_progress(struct yk_run *r, const struct yk_config *c)
 	yk_progress_open(&r->progress, r->record, yk_config_str(c, YK_KEY_progress), r->trainer->steps);
 }
 
+static bool ends_with(const char *name, size_t n, const char *end)
+{
+	const size_t m = strlen(end);
+	return n > m && yk_same_words(name + n - m, end, m);
+}
+
+// Logs that a table is read as text, which is rarely what is meant.
+static void say_table(const struct yk_config *c)
+{
+	for (const char *at = yk_config_str(c, YK_KEY_data); *at; at += strcspn(at, ","), at += *at == ',') {
+		const size_t n = strcspn(at, ",");
+		if (!ends_with(at, n, ".csv") && !ends_with(at, n, ".tsv"))
+			continue;
+		yk_warn("train", "data=%.*s: is a table, but is trained on as text, byte for byte; to train on its "
+			"values, read it with yoke.dataset_open in Python or yoke_dataset_open in C; `yoke data info %.*s` shows its columns",
+			(int)n, at, (int)n, at);
+		return;
+	}
+}
+
 int yk_run_say_start(struct yk_run *r, const struct yk_config *c, const struct yk_checkpoint *from)
 {
 	const struct yk_trainer *t = r->trainer;
@@ -129,6 +149,8 @@ int yk_run_say_start(struct yk_run *r, const struct yk_config *c, const struct y
 		yk_warn("train", "bk_side=both lets a position see later tokens, including the one "
 				 "to predict: its loss does not measure prediction, and generate "
 				 "refuses the model; use bk_side=left");
+	if (!*yk_config_str(c, YK_KEY_format) && !from)
+		say_table(c);
 	if (*t->batch_why)
 		yk_progress_say(&r->progress, "%s", t->batch_why);
 	const char *limit = yk_config_str(c, YK_KEY_memory);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tables: CSV (RFC 4180) and TSV, whose first record names the columns.
+// Tables: CSV (RFC 4180) and TSV, whose first record names the columns unless header=0.
 #include "config.h"
 
 #include <math.h>
@@ -9,6 +9,8 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/hash.h"
+#include "base/log.h"
 #include "base/number.h"
 #include "base/scan.h"
 #include "data/lines.h"
@@ -34,6 +36,7 @@ struct column {
 struct table {
 	struct yk_lines lines;
 	int width; // columns of the file
+	int first; // the first record with data: 1, without a header 0
 	char **names;
 	int *field; // [width]: field of each column's numbers; -1: not selected; NULL: fields are
 		    // not one numeric column each
@@ -266,7 +269,7 @@ static int fill_cell(const struct table *t, int64_t record, int k, const struct 
 
 static int read_row(const struct table *t, struct yk_lines_reader *r, struct cell *cells, struct yoke_item *s)
 {
-	const int64_t record = s->number + 1;
+	const int64_t record = s->number + t->first;
 	char *text;
 	size_t bytes;
 	uint64_t at;
@@ -309,9 +312,10 @@ static int read_names(struct table *t)
 	char *text;
 	size_t bytes;
 	uint64_t at;
-	int n = 0, e;
-	if (t->lines.count < 2)
-		return yk_fail(YOKE_EFORMAT, "%s: needs a header record and at least one data record", t->lines.path);
+	int n = 0, numbers = 0, e;
+	double x;
+	if (t->lines.count <= t->first)
+		return !t->first ? yk_fail(YOKE_EFORMAT, "%s: has no records", t->lines.path) : yk_fail(YOKE_EFORMAT, "%s: needs a header record and at least one data record", t->lines.path);
 	if ((e = yk_lines_read(&t->lines, &r, 0, &text, &bytes, &at)) < 0) {
 		yk_lines_reader_fini(&r);
 		return e;
@@ -323,10 +327,16 @@ static int read_names(struct table *t)
 	t->names = calloc(max, sizeof *t->names);
 	e = cells && t->names ? split(t, 0, at, text, bytes, cells, (int)max, &n) : no_memory(t->lines.path);
 	for (int i = 0; i < n && e == 0; i++) {
-		t->names[i] = strdup(cells[i].text);
+		if (t->first)
+			t->names[i] = strdup(cells[i].text);
+		else if (asprintf(&t->names[i], "column%d", i + 1) < 0)
+			t->names[i] = NULL;
+		numbers += yk_number_or_nan(cells[i].text, &x);
 		e = t->names[i] ? 0 : no_memory(t->lines.path);
 		t->width = i + 1;
 	}
+	if (e == 0 && t->first && numbers == n)
+		yk_warn("data", "%s: the names of all columns are numbers; header=0 reads the first record as data", t->lines.path);
 	free(cells);
 	yk_lines_reader_fini(&r);
 	return e;
@@ -345,19 +355,52 @@ static int add_column(struct table *t, const char *name, enum kind kind)
 	return t->column[t->n++].name ? 0 : no_memory(t->lines.path);
 }
 
-static int choose_word(struct table *t, char *word)
+// kind: the text after the colon; NULL: none.
+static int choose_column(struct table *t, const char *name, const char *kind)
 {
-	char *kind = strrchr(word, ':');
 	int k = NUMBER;
-	if (kind) {
-		*kind++ = 0;
-		for (k = 0; k < KINDS && strcmp(kind, kind_name[k]); k++)
-			;
+	if (kind && strcmp(kind, "f32")) {
+		while (k < KINDS && strcmp(kind, kind_name[k]))
+			k++;
 		if (k == KINDS)
-			return yk_fail(YOKE_EINVAL, "%s: columns=: %s:%s: must be number, f64, category or text", t->lines.path,
-				       word, kind);
+			return yk_fail(YOKE_EINVAL, "%s: columns=: %s:%s: must be number, f32, f64, category or text", t->lines.path,
+				       name, kind);
 	}
-	return add_column(t, word, (enum kind)k);
+	return add_column(t, name, (enum kind)k);
+}
+
+// Removes the quotes of a name in place; returns what follows the closing one, NULL: there is none.
+static char *unquote(char *name)
+{
+	char *put = name, *at = name + 1;
+	for (; *at && (*at != '"' || at[1] == '"'); at++) {
+		at += *at == '"';
+		*put++ = *at;
+	}
+	char *end = *at ? at + 1 : NULL;
+	*put = 0;
+	return end;
+}
+
+// Takes the next column of the list; *rest: what follows it, NULL: nothing.
+static int choose_next(struct table *t, char **rest)
+{
+	char *name = *rest, *kind;
+	if (*name != '"') {
+		name = strsep(rest, ",");
+		kind = strrchr(name, ':');
+		if (kind)
+			*kind++ = 0;
+		return choose_column(t, name, kind);
+	}
+	char *end = unquote(name);
+	if (!end || (*end && *end != ':' && *end != ','))
+		return yk_fail(YOKE_EINVAL, end ? "%s: columns=: unexpected '%.20s' after the name \"%s\"" :
+						  "%s: columns=: a quote is not closed%.0s: %s",
+			       t->lines.path, end ? end : "", name);
+	*rest = end;
+	kind = strsep(rest, ",");
+	return choose_column(t, name, *kind ? kind + 1 : NULL);
 }
 
 static int choose(struct table *t, const char *columns)
@@ -366,10 +409,10 @@ static int choose(struct table *t, const char *columns)
 	for (const char *c = columns; c && *c; c++)
 		max += *c == ',';
 	t->column = calloc(columns ? max : (size_t)t->width, sizeof *t->column);
-	char *copy = strdup(columns ? columns : ""), *rest = copy, *word;
+	char *copy = strdup(columns ? columns : ""), *rest = copy;
 	int e = copy && t->column ? 0 : no_memory(t->lines.path);
-	while (columns && e == 0 && (word = strsep(&rest, ",")))
-		e = choose_word(t, word);
+	while (columns && e == 0 && rest)
+		e = choose_next(t, &rest);
 	for (int i = 0; !columns && i < t->width && e == 0; i++)
 		e = add_column(t, t->names[i], NUMBER);
 	free(copy);
@@ -426,7 +469,7 @@ static int find_labels(struct table *t)
 	int e = cells ? 0 : no_memory(t->lines.path);
 	for (int k = 0; k < t->n; k++)
 		any |= t->column[k].kind == CATEGORY;
-	for (int64_t i = 1; any && i < t->lines.count && e == 0; i++) {
+	for (int64_t i = t->first; any && i < t->lines.count && e == 0; i++) {
 		char *text;
 		size_t bytes;
 		uint64_t at;
@@ -465,16 +508,16 @@ static yoke_dataset *make_set(struct table *t)
 		field[k].multiple[0] = 16;
 	}
 	yoke_dataset *d = yoke_dataset_new(&(struct yoke_dataset_options){
-		.size = sizeof(struct yoke_dataset_options), .name = t->lines.path, .count = t->lines.count - 1,
+		.size = sizeof(struct yoke_dataset_options), .name = t->lines.path, .count = t->lines.count - t->first,
 		.fields = t->n, .field = field, .read = read_rows, .chunk = 64, .arg = t, .free_fn = table_free,
-		.fingerprint = t->lines.hash });
+		.fingerprint = t->first ? t->lines.hash : yk_hash("header=0", 8, t->lines.hash) });
 	free(field);
 	if (d)
 		d->label = label_of;
 	return d;
 }
 
-yoke_dataset *yk_csv_open(const char *path, char separator, const char *columns)
+yoke_dataset *yk_csv_open(const char *path, char separator, const char *columns, bool header)
 {
 	struct table *t = calloc(1, sizeof *t);
 	yoke_dataset *d = NULL;
@@ -483,6 +526,7 @@ yoke_dataset *yk_csv_open(const char *path, char separator, const char *columns)
 		return NULL;
 	}
 	t->lines.fd = -1;
+	t->first = header;
 	int e = yk_lines_open(&t->lines, path, separator);
 	if (e == 0)
 		e = read_names(t);

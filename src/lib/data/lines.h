@@ -44,8 +44,12 @@ void yk_lines_reader_fini(struct yk_lines_reader *);
 
 // ---- csv.c, jsonl.c ----
 
-// columns: "a,b:category,c:text"; NULL: all columns, as numbers.
-yoke_dataset *yk_csv_open(const char *path, char separator, const char *columns);
+// columns: "a,b:category,c:text", where a name in quotes may have any characters ("" for a quote); NULL: all
+// columns, as numbers. header: the first record has the names; otherwise they are column1, column2, ...
+yoke_dataset *yk_csv_open(const char *path, char separator, const char *columns, bool header);
+// Finds the separator of the first records: `usual`, unless it does not separate cells and another one of
+// , ; tab | divides all of them into equally many.
+int yk_csv_delimiter(const char *path, char usual, char *to);
 // Field "text", u8, holds the string of each object's member `field`.
 yoke_dataset *yk_jsonl_open(const char *path, const char *field);
 // Does the name end in .jsonl?

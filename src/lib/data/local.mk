@@ -21,6 +21,7 @@ libyokecore_la_SOURCES += \
 	src/lib/data/cubes.c \
 	src/lib/data/cursor.c \
 	src/lib/data/cursor.h \
+	src/lib/data/delimiter.c \
 	src/lib/data/drawn.c \
 	src/lib/data/elements.c \
 	src/lib/data/elements.h \

@@ -29,9 +29,9 @@
 #include "data/walk.h"
 #include "formats/safetensors.h"
 
-enum word { FORMAT, FIELDS, DIMS, COLUMNS, FIELD, SIZE, CROP, ZOOM, FLIP, MEAN, STD, WORDS };
+enum word { FORMAT, FIELDS, DIMS, COLUMNS, DELIMITER, HEADER, FIELD, SIZE, CROP, ZOOM, FLIP, MEAN, STD, WORDS };
 enum number { CONTEXT, VOCAB, COUNT, KEEP, NUMBERS };
-static const char *const keys[WORDS + NUMBERS] = { "format", "fields", "dims", "columns", "field", "size", "crop", "zoom",
+static const char *const keys[WORDS + NUMBERS] = { "format", "fields", "dims", "columns", "delimiter", "header", "field", "size", "crop", "zoom",
 						   "flip", "mean", "std", "context", "vocab", "count", "keep" };
 
 struct spec {
@@ -73,13 +73,34 @@ static int take(struct spec *s, char *word)
 		       yk_hint(word, keys, WORDS + NUMBERS, hint, sizeof hint));
 }
 
+// Ends the word at `at` at the next blank that is not between quotes, which begin a value or follow a comma;
+// returns what follows it, NULL: nothing.  *open: a quote is not closed.
+static char *end_word(char *at, bool *open)
+{
+	bool quoted = false;
+	for (char before = 0; *at && (quoted || *at != ' '); before = *at++)
+		if (*at == '"' && (quoted || before == '=' || before == ',' || before == '"'))
+			quoted = !quoted;
+	*open = quoted;
+	if (!*at)
+		return NULL;
+	*at = 0;
+	return at + 1;
+}
+
 static int parse(struct spec *s, const char *settings)
 {
-	char *rest = s->copy = strdup(settings ? settings : ""), *word;
+	char *rest = s->copy = strdup(settings ? settings : "");
 	int e = s->copy ? 0 : yk_fail(YOKE_ENOMEM, "dataset_open: no memory");
-	while (e == 0 && (word = strsep(&rest, " ")))
-		if (*word)
+	while (e == 0 && rest) {
+		char *word = rest;
+		bool open;
+		rest = end_word(word, &open);
+		if (open)
+			e = yk_fail(YOKE_EINVAL, "dataset_open: %s: a quote is not closed", word);
+		else if (*word)
 			e = take(s, word);
+	}
 	return e;
 }
 
@@ -412,9 +433,43 @@ static yoke_dataset *open_images(const struct spec *s)
 	return unfit(s, "images", words, 0) == 0 ? yk_images_open(s->path, &o) : NULL;
 }
 
-static yoke_dataset *open_table(const struct spec *s, char separator)
+// The separator that delimiter= names, or the one that is found in the file, which is logged unless it is usual.
+static int find_delimiter(const struct spec *s, char usual, char *to)
 {
-	return unfit(s, "tables", 1 << COLUMNS, 0) == 0 ? yk_csv_open(s->path, separator, s->word[COLUMNS]) : NULL;
+	const char *given = s->word[DELIMITER];
+	char name[8];
+	if (given && !strcmp(given, "tab")) {
+		*to = '\t';
+		return 0;
+	}
+	if (given && (strlen(given) != 1 || *given < '!' || *given > '~' || *given == '"'))
+		return yk_fail(YOKE_EINVAL, "dataset_open: delimiter=%s: must be a character such as , ; or |, or tab", given);
+	if (given) {
+		*to = *given;
+		return 0;
+	}
+	const int e = yk_csv_delimiter(s->path, usual, to);
+	if (e < 0 || *to == usual)
+		return e;
+	snprintf(name, sizeof name, *to == '\t' ? "tab" : "%c", *to);
+	yk_warn("data", "%s: its cells are separated by '%s', as its first records show; delimiter=%s reads it without this line",
+		s->path, name, name);
+	return 0;
+}
+
+static yoke_dataset *open_table(const struct spec *s, char usual)
+{
+	const char *header = s->word[HEADER];
+	char separator;
+	if (unfit(s, "tables", 1 << COLUMNS | 1 << DELIMITER | 1 << HEADER, 0) < 0)
+		return NULL;
+	if (header && strcmp(header, "0") && strcmp(header, "1")) {
+		yk_fail(YOKE_EINVAL, "dataset_open: header=%s: must be 0 or 1", header);
+		return NULL;
+	}
+	if (find_delimiter(s, usual, &separator) < 0)
+		return NULL;
+	return yk_csv_open(s->path, separator, s->word[COLUMNS], !header || *header == '1');
 }
 
 static yoke_dataset *open_jsonl(const struct spec *s)
