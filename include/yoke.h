@@ -117,6 +117,9 @@ YOKE_API yoke_context *yoke_context_new(const char *backend);
 // Creates a context on a named device, in the syntax of YOKE_DEVICE: "opencl:1",
 // "pci:0000:01:00.0".
 YOKE_API yoke_context *yoke_context_new_on(const char *device);
+// This thread's context on a named device: its current one, or the one that it used last there, or
+// a new one, which ends with the thread.  yoke_use makes it current.  Contexts of yoke_to are these.
+YOKE_API yoke_context *yoke_context_on(const char *device);
 // The name of device i of the backends that YOKE_BACKEND lists, best first, in the form that
 // yoke_context_new_on takes; NULL, without an error, after the last device.
 YOKE_API const char *yoke_device_name(int i);
@@ -216,6 +219,17 @@ YOKE_API yoke_tensor *yoke_from(int dtype, int rank, const int64_t *dims, const 
 // yoke.  The memory is never written.
 YOKE_API yoke_tensor *yoke_wrap(int dtype, int rank, const int64_t *dims, void *data,
 				void (*free_fn)(void *), void *arg);
+// Copies a tensor to a device, named as for yoke_context_new_on ("cuda:0") or by its backend ("cuda":
+// the best one): into the context of yoke_context_on, where the result belongs to the innermost
+// scope.  If the tensor is in that context already, nothing is copied and the result is a view.
+// Evaluates and waits, like yoke_read; in a plan the copy is a leaf, as yoke_from's, so repeated
+// steps need no new plan.  All dtypes, bit for bit.  Gradients flow through: yoke_grad takes p of
+// any context that y depends on through copies, and returns each gradient in the context of its p.
+// It then evaluates the gradients by the copies.  A tensor that was computed stays in memory as long
+// as gradients can reach it through a copy (yoke_stop_grad before the copy prevents this); other
+// tensors may be freed.  ENODEV: no such device; EINVAL: a host scalar or literal; errors of
+// yoke_read.
+YOKE_API yoke_tensor *yoke_to(yoke_tensor *t, const char *device);
 // Creates a number on the host that is read when the step is evaluated: changing it needs no new
 // plan.  It takes the dtype of the other operand and has no shape.  An evaluation that uses it as
 // an integer or bool is ERANGE if that dtype cannot represent it.
@@ -248,6 +262,8 @@ YOKE_API size_t yoke_bytes(const yoke_tensor *);
 YOKE_API int yoke_is_variable(const yoke_tensor *);
 // The device of a tensor's context, as yoke_context_new_on takes it: "cpu:0".  NULL after an error.
 YOKE_API const char *yoke_device_of(const yoke_tensor *);
+// The context that a tensor belongs to.  NULL after an error.
+YOKE_API yoke_context *yoke_context_of(const yoke_tensor *);
 
 // ---- elementwise operations ----
 // All operands have the same dtype and broadcast as in NumPy.  Results have the operands' dtype;
@@ -681,7 +697,8 @@ YOKE_API int yoke_barrier(int n, yoke_tensor *const *x, int m, yoke_tensor *cons
 // ---- gradients, optimizer steps ----
 // yoke-optim.h has optimizers with states, parameter groups and schedules.
 
-// g[i] = d y / d p[i] for a y of one element; zeros if y does not depend on p[i].  Gradients are
+// g[i] = d y / d p[i] for a y of one element; zeros if y does not depend on p[i].  ECONTEXT: p[i]
+// belongs to another context, from which y depends on nothing (see yoke_to).  Gradients are
 // ordinary values and can be differentiated again.  sign, floor, round, ceil, comparisons and casts
 // to integers have gradient 0; operations without a gradient are EUNSUPPORTED.  A variable stands
 // for its current version: ERELEASED if y depends only on an earlier version, or depends on p[i]
@@ -869,6 +886,11 @@ struct yoke_stats {
 // yoke_stats_reset_peaks.
 YOKE_API int yoke_stats(struct yoke_stats *);
 YOKE_API int yoke_stats_reset_peaks(void);
+// Returns free memory that the pools of the current context's devices (its device and the CPU)
+// keep for reuse, after waiting for the context's work: arenas of plans, buffers of uploads, and
+// freed values.  Values, plans and compiled kernels stay; the next step allocates anew.  Returns the
+// bytes given back, also those of other contexts on these devices; or a negative YOKE_E*.
+YOKE_API int64_t yoke_trim(void);
 
 // The fallback of one op, which the context's device does not support, to the CPU, for results of
 // one dtype and shape.

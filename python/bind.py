@@ -22,6 +22,7 @@ ABSENT = {
     "item_uniform": "of the functions that read samples in C; Python has generators of its own",
     "dataset_map": "maps samples by a C function; map in the function that reads them",
     "site_hook": "the package uses it",
+    "context_of": "operations are recorded where their operands are",
     "share": "numpy() and __dlpack__ are it",
     "group_run": "a thread a rank, which Python's threads do not help; use group_spawn",
     "profile_state": "of C programs that keep a schedule of their own",
@@ -39,7 +40,7 @@ ABSENT = {
 
 # Written by hand: what the generator has no rule for.
 HAND = """
-error error_code error_clear setting_get context_new context_new_on context_dry context_free use scope_begin scope_end
+error error_code error_clear setting_get context_new context_new_on context_on context_dry trim to context_free use scope_begin scope_end
 keep lift free put from read eval sync moments module_new module_parameter module_buffer module_own module_child module_at
 model_parameters module_each module_parameters module_find module_load forward call nn_sequential nn_residual nn_lora optim_add optim_step
 optim_state statistic_read roc_auc cube_read cube_write cube_info dataset_new dataset_read dataset_fields dataset_cubes

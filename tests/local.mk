@@ -48,6 +48,7 @@ test_programs = \
 	tests/at.t \
 	tests/base.t \
 	tests/between.t \
+	tests/move.t \
 	tests/bitcast.t \
 	tests/bk.t \
 	tests/checkpoint.t \
@@ -307,6 +308,7 @@ test_headers = \
 tests_at_t_SOURCES = tests/at.c
 tests_base_t_SOURCES = tests/base.c
 tests_between_t_SOURCES = tests/between.c
+tests_move_t_SOURCES = tests/move.c
 tests_checkpoint_t_SOURCES = tests/checkpoint.c
 tests_conditions_t_SOURCES = tests/conditions.c
 tests_config_t_SOURCES = tests/config.c

@@ -98,7 +98,7 @@ ARGS = {
     "run_open": "new_folder(), run_options()", "run_log": 'run(), 1, "train", 2, names, doubles()',
     "run_event": 'run(), 1, "event", "text"', "run_artifact": "run(), weights()", "run_close": 'run(), "done", "error"',
     "error_name": "-1", "device_name": "0", "setting_set": '"plan.max", "10"', "setting_get": '"plan.max", text(), 4096',
-    "context_new": '"cpu"', "context_new_on": '"cpu:0"', "context_dry": '"cpu"', "context_free": "yoke_context_new(\"cpu\")",
+    "context_new": '"cpu"', "context_new_on": '"cpu:0"', "context_on": '"cpu:0"', "to": 'x22(), "cpu:0"', "context_dry": '"cpu"', "context_free": "yoke_context_new(\"cpu\")",
     "use": "other()", "random_set": "1, 1", "scope_begin": '"scope"', "scope_end": 'yoke_scope_begin("scope")',
     "keep": "x22()", "lift": "x22()", "autocast": 'YOKE_DTYPE_NONE, NULL',
     "variable": '"v", yoke_f32, 2, d22', "put": "variable(), floats(), 16", "assign": "variable(), x22()",

@@ -30,14 +30,14 @@ static void context_end(Context *made)
 	yoke_context_free(c); // NULL: it has gone before
 }
 
-// A thread's own context, which current() or C made for the first call that wanted one, goes with it: the main one's with
-// the process, others' with what Python keeps of a thread, which is before who joins it goes on.
+// A thread's own contexts, which current() or C made for calls that needed one, end with it: the main thread's with the
+// process, others' with the dict that Python keeps for a thread, before join() returns.
 struct Thread {
-	Context *made = nullptr;
+	std::vector<Context *> made;
 	~Thread()
 	{
-		if (made)
-			context_end(made);
+		for (Context *c : made)
+			context_end(c);
 	}
 };
 static thread_local Thread thread;
@@ -49,7 +49,7 @@ static void thread_ends(PyObject *capsule)
 
 static void goes_with_thread(Context *made)
 {
-	thread.made = made;
+	thread.made.push_back(made);
 	PyObject *mine = getpid() == gettid() ? nullptr : PyThreadState_GetDict();
 	nb::object end = nb::steal(mine ? PyCapsule_New(made, "yoke.context", thread_ends) : nullptr);
 	if (end.is_valid() && PyDict_SetItem(mine, end.ptr(), Py_None) < 0) { // one of several, where each has been put aside
@@ -92,6 +92,29 @@ Context *current()
 	if (!last || last->c != c)
 		last = known(c, true);
 	return last;
+}
+
+Context *context_of(const yoke_tensor *t)
+{
+	yoke_context *c = yoke_context_of(t);
+	if (!c)
+		fail();
+	return known(c, true);
+}
+
+int64_t trim()
+{
+	Context *now = current();
+	int64_t freed = check(yoke_trim());
+	for (Context *k : thread.made) {
+		if (k == now || !k->c)
+			continue;
+		yoke_context *was = yoke_use(k->c);
+		const int64_t more = yoke_trim();
+		yoke_use(was);
+		freed += check(more);
+	}
+	return freed;
 }
 
 Scope *scope_begin(const char *name)
@@ -587,7 +610,7 @@ TensorList list_of(const std::vector<yoke_tensor *> &h, Context *ctx)
 {
 	nb::list list;
 	for (yoke_tensor *t : h)
-		list.append(nb::steal(give(t, ctx)));
+		list.append(nb::steal(give(t, t && yoke_context_of(t) != ctx->c ? context_of(t) : ctx)));
 	return { nb::object(std::move(list)) };
 }
 

@@ -113,6 +113,10 @@ Context *current();
 // Python's record of a context. A current context of the thread that has no record yet is
 // registered.
 Context *known(yoke_context *, bool current = false);
+// The record of a tensor's context.
+Context *context_of(const yoke_tensor *);
+// yoke_trim in each of the thread's contexts.
+int64_t trim();
 // C code may have made a context for the thread: it is registered from now on.
 void adopt();
 Scope *scope_begin(const char *name);

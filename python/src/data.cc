@@ -17,7 +17,7 @@ template <> void free_of(yoke_run *p) { yoke_run_close(p, "done", nullptr); }
 
 // ---- contexts, scopes ----
 
-static Made<Context> context_of(yoke_context *c)
+static Made<Context> made_context(yoke_context *c)
 {
 	if (!c)
 		fail();
@@ -75,18 +75,39 @@ static void contexts_setup(nb::module_ &m)
 	m.def("context_new", [](Text b) {
 		enter();
 		OwnText t(b.o, "context_new");
-		return context_of(yoke_context_new(t.c()));
+		return made_context(yoke_context_new(t.c()));
 	}, "backend"_a = nb::none(), DOC_context_new);
-	m.def("context_new_on", [](Text d) { enter(); return context_of(yoke_context_new_on(named(d, "context_new_on").c_str())); },
+	m.def("context_new_on", [](Text d) { enter(); return made_context(yoke_context_new_on(named(d, "context_new_on").c_str())); },
 	      "device"_a, DOC_context_new_on);
+	m.def("context_on", [](Text d) {
+		enter();
+		yoke_context *c = yoke_context_on(named(d, "context_on").c_str());
+		if (!c)
+			fail();
+		return Made<Context>{ nb::cast(known(c, true), nb::rv_policy::reference) };
+	}, "device"_a, DOC_context_on);
+	m.def("trim", [] {
+		enter();
+		return trim();
+	}, "Returns free memory that the pools of the devices of this thread's contexts keep for reuse, after waiting for their "
+	   "work: arenas of plans, buffers of uploads, and freed values.  Returns the bytes given back.");
+	m.def("to", [](Operand x, Text device) {
+		enter();
+		Tensor *t = tensor_of(x.o, "to");
+		alive(t, "to");
+		yoke_tensor *copy = yoke_to(t->h, named(device, "to").c_str());
+		if (!copy)
+			fail();
+		return TensorRet{ nb::steal(give(copy, context_of(copy))) };
+	}, "t"_a, "device"_a, DOC_to);
 	m.def("context_dry", [](Text b) {
 		enter();
 		OwnText t(b.o, "context_dry");
-		return context_of(yoke_context_dry(t.c()));
+		return made_context(yoke_context_dry(t.c()));
 	}, "backend"_a = nb::none(), DOC_context_dry);
 	m.def("pipeline_context", [](Text json) {
 		enter();
-		return context_of(yoke_pipeline_context(named(json, "pipeline_context").c_str()));
+		return made_context(yoke_pipeline_context(named(json, "pipeline_context").c_str()));
 	}, "json"_a, DOC_pipeline_context);
 	m.def("context_free", [](Context &c) {
 		enter();

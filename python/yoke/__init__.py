@@ -44,6 +44,12 @@ def devices() -> list[str]:
     return names
 
 
+def empty_cache() -> int:
+    """Returns memory that is cached for reuse to the devices of this thread, after waiting for their work: arenas of plans,
+    freed tensors, buffers of copies.  Tensors and compiled kernels stay.  Gives the bytes returned, as yoke_trim does."""
+    return _core.trim()
+
+
 _tensor.set_up()
 _hidden = {"annotations"}
 

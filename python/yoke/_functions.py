@@ -1309,17 +1309,28 @@ def astype(x: Tensor, dtype: Any, copy: bool = True) -> Tensor:
     return x if x.dtype == dtype and not copy else _core.cast(x, dtype)
 
 
-def to(x: Tensor, to: Any) -> Tensor:
-    """In another dtype, or, of the name of a device ("cpu:0"), a copy on that device."""
-    if isinstance(to, str) and ":" in to:
-        from ._with import device
+def to(x: Tensor, *to: Any, dtype: Any = None, device: Any = None) -> Tensor:
+    """In another dtype, on another device, or both: x.to(yoke.f64), x.to("cuda:0"), x.to("cuda", yoke.f16), x.to(device="cpu").
+    A copy on another device is evaluated at once; gradients flow through it.  x itself where nothing changes."""
+    from ._with import device_name
 
-        if to == x.device:
-            return x
-        host, kind = x.numpy() if x.dtype.name != "bf16" else _core.cast(x, "f32").numpy(), x.dtype
-        with device(to):
-            return tensor(host, kind)
-    return _core.cast(x, to)
+    for t in to:
+        if device_name(t) is not None:
+            if device is not None:
+                raise TypeError(f"to: two devices, {device!r} and {t!r}")
+            device = t
+        elif dtype is not None:
+            raise TypeError(f"to: two dtypes, {dtype!r} and {t!r}")
+        else:
+            dtype = t
+    if device is None and dtype is None:
+        raise TypeError("to: takes a dtype or the name of a device")
+    if dtype is not None and x.dtype != dtype:
+        x = _core.cast(x, dtype)
+    if device is None:
+        return x
+    name = device_name(device) or str(device)
+    return x if name == x.device else _core.to(x, name)
 
 
 def tolist(x: Tensor) -> Any:

@@ -160,7 +160,8 @@ def set_up() -> None:
             ("mul", "self * other.", lambda self, other: self * other), ("neg", "-self.", lambda self: -self),
             ("pow", "self to the power exponent.", lambda self, exponent: self ** exponent),
             ("numel", "The number of elements.", lambda self: self.size), ("dim", "The number of axes.", lambda self: self.ndim),
-            ("cpu", "On the CPU.", lambda self: self.to("cpu:0"))):
+            ("cpu", "On the CPU.", lambda self: self.to("cpu:0")),
+            ("cuda", "On the best CUDA device.", lambda self: self.to("cuda"))):
         setattr(Tensor, name, _named(name, doc, method))
 
 

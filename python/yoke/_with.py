@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from types import TracebackType
 from typing import Any
 
@@ -34,25 +33,14 @@ class scope(_With):
         _core.scope_end(self._open.pop())
 
 
-class _Contexts(threading.local):
-    """A thread's contexts by the device's name, which go with it."""
-
-    def __init__(self) -> None:
-        self.of: dict[str, _core.Context] = {}
-
-
-_contexts = _Contexts()
-
-
 def context_of(name: str) -> _core.Context:
     """This thread's context on a device."""
-    if name not in _contexts.of:
-        _contexts.of[name] = _core.context_new_on(name)
-    return _contexts.of[name]
+    return _core.context_on(name)
 
 
 class device(_With):
-    """with yoke.device("opencl:0"): what is recorded is the device's.  Tensors of different devices do not mix."""
+    """with yoke.device("opencl:0"): tensors made inside are on that device, which may also be named by its backend, "cuda".
+    An operation takes tensors of one device; x.to("opencl:0") copies one."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -82,6 +70,13 @@ class setting(_With):
 
     def close(self) -> None:
         _core.setting_set(self.name, self._was.pop())
+
+
+def device_name(x: Any) -> str | None:
+    """The name of a device: of yoke.device(..), "cuda:0", or the name of a backend; None for what is a dtype."""
+    if isinstance(x, device):
+        return x.name
+    return x if isinstance(x, str) and (":" in x or x in ("cpu", "cuda", "opencl", "rocm")) else None
 
 
 class autocast(_With):

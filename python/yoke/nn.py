@@ -22,7 +22,7 @@ from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence
 from . import _core
 from ._arrays import host, packed, put, tensor
 from ._record import dtype
-from ._with import context_of
+from ._with import context_of, device_name
 
 Tensor = _core.Tensor
 Shape = int | Sequence[int]
@@ -253,11 +253,12 @@ class Module:
         return self
 
     def to(self, to: Any) -> Module:
-        """Parameters and buffers in another floating-point dtype, or on the device of a name ("opencl:0")."""
-        if isinstance(to, str) and ":" in to:
-            on = next((t.device for _, t, _ in _core.module_each(self._module())), to)
-            return self if on == to else self.move(context_of(to))
-        return self.cast(to)
+        """Parameters and buffers in another floating-point dtype, or on the device of a name ("opencl:0", or "cuda": the best)."""
+        name = device_name(to)
+        if name is None:
+            return self.cast(to)
+        on = next((t.device for _, t, _ in _core.module_each(self._module())), name)
+        return self if on == name else self.move(context_of(name))
 
     def fold(self) -> Module:
         """Batch norms, norms' weights and LoRA into the matrices beside them, for use."""

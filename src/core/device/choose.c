@@ -388,15 +388,19 @@ struct yk_device *yk_device_named(const char *name)
 		yk_fail(YOKE_EFORK, "devices cannot be used in a forked child");
 		return NULL;
 	}
-	const char *list = backend_of(name, backend, sizeof backend) ? backend : "*";
+	const bool best = !strpbrk(name, ":*,^") && !yk_list_is_open(name); // of a backend
+	const char *list = backend_of(name, backend, sizeof backend) ? backend : best ? name : "*";
 	pthread_mutex_lock(&lock);
 	struct ranked *r = rank(list, &n);
+	const bool any = r && n;
 	if (!r)
 		yk_fail(YOKE_ENOMEM, "no host memory for a list of devices");
-	else
-		d = pick(r, n, name, list);
+	else if (any)
+		d = best ? r[0].device : pick(r, n, name, list);
 	free(r);
 	pthread_mutex_unlock(&lock);
+	if (r && !any)
+		fail_all(list);
 	return d;
 }
 

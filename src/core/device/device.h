@@ -74,7 +74,7 @@ const char *yk_device_at(int i);
 struct yk_device *yk_device_choose(const char *list);
 // The first device found so far for which `is` returns true; thread safe.
 struct yk_device *yk_device_known(bool (*is)(const struct yk_device *, const void *), const void *arg);
-// The device with this name, in the syntax of YOKE_DEVICE.
+// The device with this name, in the syntax of YOKE_DEVICE, or the best of a backend: "cuda".
 struct yk_device *yk_device_named(const char *name);
 // Why the backend of this name, probed before, cannot be used; NULL: it can.
 const char *yk_backend_trouble(const char *name);

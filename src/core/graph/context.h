@@ -68,6 +68,7 @@ struct yk_leaf {
 	uint64_t bits;                // the fixed number; SEED: seed xor ordinal
 	const yoke_tensor *handle;    // STORAGE: its handle; compared, never followed
 	struct yk_past *past;         // STORAGE: gradients refused through it, or NULL
+	struct yk_moved *moved;       // STORAGE: copied from another context, or NULL (move.c)
 	bool shared;                  // STORAGE: of several variables: never overwritten
 	bool frozen;                  // SCALAR, SEED, STEP: already read, so it keeps `bits`
 	uint16_t op;                  // the op that made it
@@ -167,6 +168,11 @@ struct yk_access {
 	unsigned callbacks; // running callbacks of custom ops; their thread may enter and record
 	atomic_uint refs;   // held by the application, until it frees the context, and by profiles
 	bool ended;         // freed by the application: only the struct remains
+	// the following are protected by the lock of the list of contexts
+	struct yoke_context *next;
+	int user;           // number of the thread that made it or made it current last
+	int maker;          // number of the thread whose end frees it, 0: none
+	uint64_t used;      // rank in the order of such uses
 };
 
 // The queues of the streams (lifetime.c); all are the same queue when the device is the CPU.
@@ -402,6 +408,11 @@ struct yoke_context *yk_current(void);
 // The thread's current context, if it has one.
 struct yoke_context *yk_current_or_null(void);
 
+// Is it a context, dry or not, on this device?
+bool yk_context_has(const struct yoke_context *, const struct yk_device *);
+// The thread's context on a device: its current one, else the one it used last there, else a new one
+// that ends with the thread.  NULL with the error.
+struct yoke_context *yk_context_on(struct yk_device *, bool dry);
 // A context on the dry counterpart of this device.
 struct yoke_context *yk_context_dry(struct yk_device *);
 
@@ -441,6 +452,49 @@ int yk_upload_to(struct yoke_context *, void *segment, uint64_t offset, const vo
 int yk_root(struct yk_tensor *);
 // reserves space, so that the next `more` roots cannot fail
 int yk_roots_reserve(struct yoke_context *, size_t more);
+
+// A value of the current context, in its innermost scope, from host memory; data NULL: zeros.
+yoke_tensor *yk_value_from(int dtype, int rank, const int64_t *dims, const void *data);
+
+// ---- move.c: values copied from one context to another ----
+
+// The link from a copy to its source, which gradients follow.  Tensors and leaves of the copy's
+// context hold references to it.
+struct yk_moved {
+	atomic_uint refs;
+	bool own;            // the link owns the source's handle
+	uint32_t version;    // of a source that is a variable
+	uint64_t serial;     // ascending in time: a source's own moves have lower numbers
+	yoke_tensor *source; // the application's handle of a value without history, or one of its own
+};
+struct yk_moved *yk_moved_ref(struct yk_moved *); // NULL is fine
+void yk_moved_unref(struct yk_moved *);
+// Can a gradient go on from the copy to its source?
+bool yk_moved_lives(const struct yk_moved *);
+// Is a leaf of the context's graph a copy?
+static inline bool yk_has_copies(const struct yoke_context *ctx)
+{
+	bool has = false;
+	for (size_t i = 0; i < ctx->leaves.n && !has; i++)
+		has = ctx->leaves.at[i].moved;
+	return has;
+}
+// A copy of an evaluated or pending value in another context, of its innermost scope; evaluates and
+// waits.
+yoke_tensor *yk_move(yoke_tensor *, struct yoke_context *to);
+
+// ---- gradients (record_list.c, across.c) ----
+
+// The gradients of m values, given their cotangents (NULL: 1), by n values: p are the handles of
+// `in`, for checks; NULL: stands for all values moved from other contexts.  An entry without a
+// gradient becomes YK_NIL.
+int yk_gradients(struct yoke_context *, int m, const yk_id *y, const yk_id *cot, int n, yoke_tensor *const *p,
+		 const yk_id *in, yk_id *out);
+// Does the gradient of y by p go through yoke_to?
+bool yk_crosses(int m, yoke_tensor *const *y, int n, yoke_tensor *const *p);
+// yoke_grad_from for that case; cot NULL: 1.
+int yk_grad_across(int m, yoke_tensor *const *y, yoke_tensor *const *cot, int n, yoke_tensor *const *p,
+		   yoke_tensor **g);
 
 // ---- history ----
 
@@ -492,6 +546,9 @@ static inline bool yk_history_is_long(const struct yoke_context *ctx)
 // computed.
 int yk_past_note(struct yoke_context *, size_t n, const uint32_t *node);
 void yk_past_unref(struct yk_past *); // NULL is fine
+// The nodes, up to this one, that its gradient reaches, one byte each; the caller frees it.  NULL: no
+// memory.
+uint8_t *yk_reached(const struct yk_graph *, uint32_t node);
 // ERELEASED where the gradient of y by one of p (values `in`) would pass through a value whose
 // history was dropped, or would be 0 only because p has a new version.
 int yk_past_check(const struct yoke_context *, yk_id y, uint32_t n, yoke_tensor *const *p, const yk_id *in);

@@ -31,6 +31,7 @@ static void leaf_drop(struct yk_leaf *l)
 		l->storage->leaves--;
 	yk_storage_unref(l->storage);
 	yk_past_unref(l->past);
+	yk_moved_unref(l->moved);
 }
 
 void yk_history_drop(struct yoke_context *ctx)
@@ -180,7 +181,7 @@ static void spread_leads(struct collection *c)
 			*to |= LEADS_LOST;
 		if (l && l->past)
 			*to |= LEADS_PAST;
-		if (l && l->handle && yk_is_alive(l->handle))
+		if (l && (yk_moved_lives(l->moved) || (l->handle && yk_is_alive(l->handle))))
 			*to |= yk_leaf_is_named(c->ctx, l) ? LEADS_TARGET | LEADS_NAMED : LEADS_TARGET;
 		for (uint32_t i = 0; i < n->nin && yk_differentiable(g, n); i++) {
 			const yk_id v = yk_ins(g, n)[i];

@@ -264,6 +264,11 @@ yoke_tensor *yoke_from(int dtype, int rank, const int64_t *dims, const void *dat
 	return materialised(YK_VALUE, "from", NULL, dtype, rank, dims, data, NULL);
 }
 
+yoke_tensor *yk_value_from(int dtype, int rank, const int64_t *dims, const void *data)
+{
+	return materialised(YK_VALUE, "to", NULL, dtype, rank, dims, data, NULL);
+}
+
 yoke_tensor *yoke_wrap(int dtype, int rank, const int64_t *dims, void *data,
 		       void (*free_fn)(void *), void *arg)
 {
@@ -502,6 +507,8 @@ static yk_id storage_leaf(struct yk_tensor *t)
 		return id;
 	t->storage->refs++;
 	t->storage->leaves++;
+	if (t->kind == YK_VALUE)
+		t->ctx->leaves.at[t->ctx->leaves.n - 1].moved = yk_moved_ref(t->moved);
 	t->leaf = id;
 	return id;
 }
@@ -510,7 +517,8 @@ yk_id yk_value_of_any(struct yoke_context *ctx, struct yk_tensor *t, int dtype)
 {
 	if (t->ctx != ctx) {
 		yk_op_fail(&ctx->graph, YK_LEAF, YOKE_ECONTEXT,
-			   "an operand belongs to another context");
+			   "an operand on %s belongs to another context than one on %s; copy it with "
+			   "yoke_to(tensor, \"%s\")", t->ctx->device->id, ctx->device->id, ctx->device->id);
 		return YK_BAD;
 	}
 	if (t->kind == YK_LITERAL && yk_want_literal(&ctx->graph, dtype, t->scalar) < 0)

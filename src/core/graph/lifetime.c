@@ -32,8 +32,57 @@ int (*yk_eager_hook)(struct yoke_context *);
 
 static _Thread_local struct yoke_context *current;
 static _Thread_local int own_id; // thread id from the system, 0: not yet queried
-static pthread_key_t own_key;   // frees the context made by yk_current when its thread ends
+static pthread_key_t own_key;   // frees the contexts that yk_context_on made when their thread ends
 static pthread_once_t own_once = PTHREAD_ONCE_INIT;
+
+// All contexts, with the thread that used each last.
+static struct {
+	pthread_mutex_t lock;
+	struct yoke_context *first;
+	uint64_t uses;
+} all = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static int thread_number(void)
+{
+	if (!own_id)
+		own_id = (int)gettid();
+	return own_id;
+}
+
+// Notes that this thread uses a context, if it still exists.
+static void note_use(struct yoke_context *ctx)
+{
+	if (!ctx || yk_forked())
+		return;
+	pthread_mutex_lock(&all.lock);
+	struct yoke_context *c = all.first;
+	while (c && c != ctx)
+		c = c->access.next;
+	if (c) {
+		c->access.user = thread_number();
+		c->access.used = ++all.uses;
+	}
+	pthread_mutex_unlock(&all.lock);
+}
+
+static void list_add(struct yoke_context *ctx)
+{
+	pthread_mutex_lock(&all.lock);
+	ctx->access.next = all.first;
+	all.first = ctx;
+	pthread_mutex_unlock(&all.lock);
+	note_use(ctx);
+}
+
+static void list_remove(struct yoke_context *ctx)
+{
+	pthread_mutex_lock(&all.lock);
+	struct yoke_context **at = &all.first;
+	while (*at != ctx)
+		at = &(*at)->access.next;
+	*at = ctx->access.next;
+	pthread_mutex_unlock(&all.lock);
+}
 
 int yk_fork_check(void)
 {
@@ -47,12 +96,11 @@ int yk_fork_check(void)
 static inline int try_enter(struct yoke_context *ctx)
 {
 	int inside = 0;
-	if (!own_id)
-		own_id = (int)gettid();
-	if (!atomic_compare_exchange_strong_explicit(&ctx->access.owner, &inside, own_id,
+	const int thread = thread_number();
+	if (!atomic_compare_exchange_strong_explicit(&ctx->access.owner, &inside, thread,
 						     memory_order_acquire,
 						     memory_order_relaxed))
-		return inside == own_id && ctx->access.callbacks ? 0 : inside;
+		return inside == thread && ctx->access.callbacks ? 0 : inside;
 	if (atomic_load_explicit(&ctx->handles.deferrals, memory_order_relaxed))
 		yk_free_deferred(ctx);
 	return 0;
@@ -96,11 +144,27 @@ void yk_leave(struct yoke_context *ctx)
 	atomic_store_explicit(&ctx->access.owner, 0, memory_order_release);
 }
 
-static void own_free(void *ctx)
+// A context that ends with this thread, or NULL; it no longer does afterwards.
+static struct yoke_context *own_take(void)
 {
-	if (current == ctx)
-		current = NULL;
-	yoke_context_free(ctx);
+	pthread_mutex_lock(&all.lock);
+	struct yoke_context *c = all.first;
+	while (c && c->access.maker != thread_number())
+		c = c->access.next;
+	if (c)
+		c->access.maker = 0;
+	pthread_mutex_unlock(&all.lock);
+	return c;
+}
+
+static void own_free(void *unused)
+{
+	(void)unused;
+	for (struct yoke_context *ctx; (ctx = own_take());) {
+		if (current == ctx)
+			current = NULL;
+		yoke_context_free(ctx);
+	}
 }
 
 static void own_make(void)
@@ -113,12 +177,21 @@ struct yoke_context *yk_current_or_null(void)
 	return current;
 }
 
+// Makes the context end with this thread.
+static struct yoke_context *own(struct yoke_context *ctx)
+{
+	if (!ctx)
+		return NULL;
+	ctx->access.maker = thread_number();
+	pthread_once(&own_once, own_make);
+	pthread_setspecific(own_key, &all); // any pointer but NULL has own_free called
+	return ctx;
+}
+
 struct yoke_context *yk_current(void)
 {
-	if (!current && (current = yoke_context_new(NULL))) {
-		pthread_once(&own_once, own_make);
-		pthread_setspecific(own_key, current);
-	}
+	if (!current)
+		current = own(yoke_context_new(NULL));
 	return current;
 }
 
@@ -180,6 +253,7 @@ static yoke_context *context_new(struct yk_device *device, bool dry)
 	ctx->stream[YK_STREAM_DOWN] = (struct yk_stream){ device, ctx->queues.down };
 	ctx->stream[YK_STREAM_RANKS] = (struct yk_stream){ device, ctx->queues.steps };
 	yk_profiler_open(ctx);
+	list_add(ctx);
 	return ctx;
 fail:
 	free_queues(ctx);
@@ -201,6 +275,31 @@ yoke_context *yoke_context_dry(const char *backend)
 struct yoke_context *yk_context_dry(struct yk_device *device)
 {
 	return context_new(device, true);
+}
+
+bool yk_context_has(const struct yoke_context *ctx, const struct yk_device *d)
+{
+	return ctx->device == d || ctx->device->real == d;
+}
+
+struct yoke_context *yk_context_on(struct yk_device *d, bool dry)
+{
+	struct yoke_context *found = NULL;
+	if (!d || (current && current->mode.dry == dry && yk_context_has(current, d)))
+		return d ? current : NULL;
+	pthread_mutex_lock(&all.lock);
+	for (struct yoke_context *c = all.first; c; c = c->access.next)
+		if (c->access.user == thread_number() && c->mode.dry == dry && yk_context_has(c, d) &&
+		    (!found || found->access.used < c->access.used))
+			found = c;
+	pthread_mutex_unlock(&all.lock);
+	return found ? found : own(context_new(d, dry));
+}
+
+yoke_context *yoke_context_on(const char *device)
+{
+	const bool dry = current && current->mode.dry;
+	return yk_given(device, "name of a device") ? NULL : yk_context_on(yk_device_named(device), dry);
 }
 
 const char *yoke_device_name(int i)
@@ -269,9 +368,7 @@ void yoke_context_free(yoke_context *ctx)
 	free(ctx->history.former);
 	if (current == ctx)
 		current = NULL;
-	pthread_once(&own_once, own_make);
-	if (pthread_getspecific(own_key) == ctx)
-		pthread_setspecific(own_key, NULL);
+	list_remove(ctx);
 	ctx->access.ended = true;
 	yk_context_unref(ctx);
 }
@@ -292,6 +389,7 @@ yoke_context *yoke_use(yoke_context *ctx)
 {
 	struct yoke_context *former = current;
 	current = ctx;
+	note_use(ctx);
 	return former;
 }
 

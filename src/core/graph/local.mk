@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # graph: tensors, the op table, gradients.
 libyokecore_la_SOURCES += \
+	src/core/graph/across.c \
 	src/core/graph/ahead.c \
 	src/core/graph/autocast.c \
 	src/core/graph/autocast.h \
@@ -17,6 +18,7 @@ libyokecore_la_SOURCES += \
 	src/core/graph/handle.h \
 	src/core/graph/history.c \
 	src/core/graph/leaf.c \
+	src/core/graph/move.c \
 	src/core/graph/observe.c \
 	src/core/graph/op.h \
 	src/core/graph/origin.c \
@@ -31,6 +33,7 @@ libyokecore_la_SOURCES += \
 	src/core/graph/site_line.c \
 	src/core/graph/storage.c \
 	src/core/graph/tensor.c \
+	src/core/graph/trim.c \
 	src/core/graph/version.c \
 	src/core/graph/wait.c \
 	src/core/graph/wrap.c

@@ -16,6 +16,8 @@
 #include "graph/handle.h"
 
 #define FORMER UINT32_MAX // any version of a variable that was already replaced at the collection
+// Any value copied from another context by yoke_to; 0 is no handle.
+static const struct yk_origin elsewhere = { 0 };
 
 // The origins of a leaf's value; shared by leaves.
 struct yk_past {
@@ -127,7 +129,7 @@ static int add_noted(struct search *s)
 		last = l->past;
 		for (uint32_t i = 0; i < last->n && !err; i++) {
 			const struct yk_origin *o = &last->at[i];
-			if (yk_is_alive((const yoke_tensor *)(uintptr_t)o->handle) ||
+			if (!o->handle || yk_is_alive((const yoke_tensor *)(uintptr_t)o->handle) ||
 			    (n && bsearch(o, s->origin, n, sizeof *o, ascending)))
 				err = add_origin(s, *o);
 		}
@@ -147,7 +149,9 @@ static int find_sources(struct search *s)
 		err = add_former(s, ctx->history.former[i].value, ctx->history.former[i].variable);
 	for (size_t k = 0; k < g->nodes && !err; k++) {
 		const struct yk_leaf *l = leaf_of(ctx, &g->node[k]);
-		if (l && l->handle && !yk_leaf_is_named(ctx, l))
+		if (l && yk_moved_lives(l->moved))
+			err = add_source(s, l->id, elsewhere);
+		else if (l && l->handle && !yk_leaf_is_named(ctx, l))
 			err = add_former(s, l->id, l->handle);
 	}
 	sort_origins(s);
@@ -280,8 +284,7 @@ out:
 
 // ---- gradients ----
 
-// The nodes, up to this one, that its gradient reaches; the caller frees it, NULL: no memory.
-static uint8_t *reach(const struct yk_graph *g, uint32_t node)
+uint8_t *yk_reached(const struct yk_graph *g, uint32_t node)
 {
 	uint8_t *reached = calloc(node + (size_t)1, 1);
 	if (!reached)
@@ -370,7 +373,7 @@ int yk_past_check(const struct yoke_context *ctx, yk_id y, uint32_t n, yoke_tens
 {
 	const struct yk_graph *g = &ctx->graph;
 	struct requested *of = malloc((2 * (size_t)n + 1) * sizeof *of);
-	uint8_t *reached = reach(g, g->value[y].node);
+	uint8_t *reached = yk_reached(g, g->value[y].node);
 	bool all = true;
 	size_t m = 0;
 	int err = of && reached ? 0 : yk_fail(YOKE_ENOMEM, "grad: no memory");

@@ -81,6 +81,15 @@ int yk_results(int err, int n, yoke_tensor **to)
 	return err;
 }
 
+int yk_gradients(struct yoke_context *ctx, int m, const yk_id *y, const yk_id *cot, int n, yoke_tensor *const *p,
+		 const yk_id *in, yk_id *out)
+{
+	int err = 0;
+	for (int k = 0; k < m && !err; k++)
+		err = yk_past_check(ctx, y[k], (uint32_t)n, p, in);
+	return err ? err : yk_backward(&ctx->graph, (uint32_t)m, y, cot, (uint32_t)n, in, out);
+}
+
 // Handles of the gradients by p of m values, given their cotangents (NULL: 1); call inside the
 // context.
 static int gradients(struct yoke_context *ctx, int m, const yk_id *y, const yk_id *cot, int n, yoke_tensor *const *p,
@@ -91,10 +100,8 @@ static int gradients(struct yoke_context *ctx, int m, const yk_id *y, const yk_i
 	int err = in ? 0 : yk_error_last();
 	if (!err && !(out = malloc((size_t)n * sizeof *out)))
 		err = yk_fail(YOKE_ENOMEM, "%s: no memory", graph->call);
-	for (int k = 0; k < m && !err; k++)
-		err = yk_past_check(ctx, y[k], (uint32_t)n, p, in);
 	if (!err)
-		err = yk_backward(graph, (uint32_t)m, y, cot, (uint32_t)n, in, out);
+		err = yk_gradients(ctx, m, y, cot, n, p, in, out);
 	for (int i = 0; i < n && !err; i++) {
 		if (out[i] == YK_NIL)
 			out[i] = yk_full_like(graph, in[i], 0);
@@ -113,6 +120,8 @@ static int gradients(struct yoke_context *ctx, int m, const yk_id *y, const yk_i
 
 int yoke_grad(yoke_tensor *y, int n, yoke_tensor *const *p, yoke_tensor **g)
 {
+	if (yk_crosses(1, &y, n, p) && !yk_given_as(g, "grad", "list of results"))
+		return yk_results(yk_grad_across(1, &y, NULL, n, p, g), n, g);
 	struct yoke_context *ctx = yk_enter_list_to(n, p, g, "grad");
 	if (!ctx)
 		return yk_results(yk_error_last(), n, g);
@@ -135,7 +144,10 @@ int yoke_grad_from(int m, yoke_tensor *const *y, yoke_tensor *const *cotangent, 
 		   yoke_tensor **g)
 {
 	struct yoke_context *ctx = NULL;
-	if (!yk_given(y, "list of values") && !yk_given(cotangent, "list of cotangents"))
+	const bool given = !yk_given(y, "list of values") && !yk_given(cotangent, "list of cotangents");
+	if (given && yk_crosses(m, y, n, p) && !yk_given_as(g, "grad_from", "list of results"))
+		return yk_results(yk_grad_across(m, y, cotangent, n, p, g), n, g);
+	if (given)
 		ctx = yk_enter_list_to(n, p, g, "grad_from");
 	if (!ctx)
 		return yk_results(yk_error_last(), n, g);

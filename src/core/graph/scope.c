@@ -90,7 +90,8 @@ int yk_scope_close(struct yoke_context *ctx, uintptr_t serial)
 	int err = s->casts ? yk_autocast_end(ctx, &s->former) : 0;
 	s->parent = ctx->scopes.idle;
 	ctx->scopes.idle = s;
-	if (!ctx->scopes.innermost && yk_history_is_long(ctx))
+	// copies of a step in two contexts hold each other's graphs
+	if (!ctx->scopes.innermost && (yk_history_is_long(ctx) || yk_has_copies(ctx)))
 		yk_history_collect(ctx);
 	return err;
 }

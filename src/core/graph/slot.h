@@ -8,6 +8,7 @@
 
 #include "graph/graph.h"
 
+struct yk_moved;
 struct yk_storage;
 
 enum yk_kind { YK_VALUE, YK_VARIABLE, YK_HOST_SCALAR, YK_LITERAL };
@@ -43,7 +44,10 @@ struct yk_tensor { // a slot, and the tensor that its current handle refers to
 	struct yk_tensor *prev;
 	struct yk_scope *scope; // owner; NULL: the caller
 	const char *name;       // of variables
-	double scalar;
+	union {
+		double scalar;          // of a host scalar or literal
+		struct yk_moved *moved; // of a value that yoke_to copied from another context, or NULL
+	};
 	uint32_t outermost; // variable: `outermost` at the last assignment in a scope
 	uint32_t chain; // index of its newest leaf; valid in the same epoch as leaf
 	uint32_t version;        // variable: number of earlier versions

@@ -122,6 +122,8 @@ static void release(struct yk_tensor *t, enum yk_end end)
 	if (t->root != YK_NIL)
 		t->ctx->pending.root[t->root] = NULL;
 	leave_leaves(t);
+	if (t->kind == YK_VALUE)
+		yk_moved_unref(t->moved);
 	if (yk_is_packed(t))
 		t->storage->home = NULL;
 	if (t->storage)
@@ -303,6 +305,12 @@ const char *yoke_device_of(const yoke_tensor *handle)
 {
 	const struct yk_tensor *t = fact(handle, "device_of");
 	return t ? t->ctx->device->id : NULL;
+}
+
+yoke_context *yoke_context_of(const yoke_tensor *handle)
+{
+	const struct yk_tensor *t = fact(handle, "context_of");
+	return t ? t->ctx : NULL;
 }
 
 int64_t yoke_dim(const yoke_tensor *handle, int axis)

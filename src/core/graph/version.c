@@ -63,6 +63,8 @@ void yk_leaves_forget(const struct yk_storage *s, uint32_t at)
 bool yk_leaf_is_named(const struct yoke_context *ctx, const struct yk_leaf *l)
 {
 	const struct yk_tensor *t = l->handle ? yk_tensor_in(ctx, l->handle) : NULL;
+	if (yk_moved_lives(l->moved))
+		return true;
 	if (!t || t->kind != YK_VARIABLE)
 		return t != NULL;
 	return !yk_is_pending(t) && t->leaf == l->id && t->leaf_epoch == ctx->history.epoch;
