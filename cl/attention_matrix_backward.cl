@@ -162,9 +162,8 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_matrix_keys(GLOBAL uchar *d
 		lse_at, mask_base, mask_at, key_base, key_at, step_base, step_at, seen_base, seen_at, &a, b);
 
 	// queries that see any of these keys
-	int from = a.causal && own >= in.more ? own - in.more + 1 : 0, blocks;
+	int from = a.causal && own >= in.more ? own - in.more + 1 : 0;
 	from = own >= in.seen || from > in.T ? in.T : from;
-	blocks = (in.T - from + BLOCK - 1) / BLOCK;
 	stage_rows(own_k, in.k + kv * a.k.h + own * a.k.t, a.k.t, in.seen - own, TILE, a.D, item);
 	stage_rows(own_v, in.v + kv * a.v.h + own * a.v.t, a.v.t, in.seen - own, TILE, a.D, item);
 	COPIES_WAIT(0);
@@ -178,43 +177,56 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_matrix_keys(GLOBAL uchar *d
 	}
 	BARRIER();
 
-	// Iterations: blocks of each head of the group; with two stages, each starts the next one's copies.
-	for (int last = blocks * (int)group, i = last ? 1 - STAGES : 0; i < last; i++) {
-		int next = i + STAGES - 1, h = (int)(kv * group) + next / blocks, x = from + next % blocks * BLOCK;
-		int at = next % STAGES;
+	// Blocks of queries of each head of the group, the block that is used and the next one; with two
+	// stages, its copy starts first.
+	int h = (int)(kv * group), end = from < in.T ? h + (int)group : h, next_h = h, x = from, next_x = from, stage = 0;
+	bool started = STAGES == 1 || h == end;
+	while (h < end) {
+		int at = started && STAGES > 1 ? 1 - stage : stage;
 		LOCAL_POINTER matrix_element *to = rows + KEPT + at * PAIR;
-		if (STAGES == 1 || i >= 0) {
+		if (started) {
 			COPIES_WAIT(0);
 			BARRIER();
 		}
-		if (next < last) {
-			stage_rows(to, in.q + h * a.q.h + x * a.q.t, a.q.t, in.T - x, BLOCK, a.D, item);
-			stage_rows(to + BLOCK * LD, in.g + h * a.g.h + x * a.g.t, a.g.t, in.T - x, BLOCK, a.D, item);
+		if (next_h < end) {
+			stage_rows(to, in.q + next_h * a.q.h + next_x * a.q.t, a.q.t, in.T - next_x, BLOCK, a.D, item);
+			stage_rows(to + BLOCK * LD, in.g + next_h * a.g.h + next_x * a.g.t, a.g.t, in.T - next_x, BLOCK, a.D, item);
 			for (int n = item; n < BLOCK; n += ITEMS) {
-				long row = (long)h * in.T + x + n;
-				bool there = x + n < in.T;
+				long row = (long)next_h * in.T + next_x + n;
+				bool there = next_x + n < in.T;
 				lse[at * BLOCK + n] = there ? finite_lse(in.lse[row]) * LOG2_E : INFINITY;
 				r[at * BLOCK + n] = there ? in.r[row] * a.scale : 0.0f;
 			}
+			next_x += BLOCK;
+			if (next_x >= in.T) {
+				next_x = from;
+				next_h++;
+			}
 		}
-		if (i < 0)
+		if (!started) {
+			started = true;
 			continue;
+		}
 		if (STAGES == 1) {
 			COPIES_WAIT(0);
 			BARRIER();
 		}
-		h = (int)(kv * group) + i / blocks;
-		x = from + i % blocks * BLOCK;
+		LOCAL_POINTER matrix_element *block_q = rows + KEPT + stage * PAIR, *block_g = block_q + BLOCK * LD;
+		LOCAL_POINTER const float *block_lse = lse + stage * BLOCK, *block_r = r + stage * BLOCK;
 		// a warp may skip queries that see none of its keys
-		if (WARPS_DIVERGE && keys_of(&a, in.seen, in.more, x + BLOCK < in.T ? x + BLOCK - 1 : in.T - 1) <= mine)
-			continue;
-		LOCAL_POINTER matrix_element *block_q = rows + KEPT + i % STAGES * PAIR, *block_g = block_q + BLOCK * LD;
-		rows_by_rows(p, &k_own, HELD > 0, block_q, lane);
-		rows_by_rows(ds, &v_own, HELD > 1, block_g, lane);
-		weigh(true, p, ds, &in, x, mine, h, lse + i % STAGES * BLOCK, r + i % STAGES * BLOCK, factor, factor, weights, &a,
-			lane);
-		accumulate(dv, p, weights, block_g + part, false, lane);
-		accumulate(dk, ds, weights, block_q + part, false, lane);
+		if (!WARPS_DIVERGE || keys_of(&a, in.seen, in.more, x + BLOCK < in.T ? x + BLOCK - 1 : in.T - 1) > mine) {
+			rows_by_rows(p, &k_own, HELD > 0, block_q, lane);
+			rows_by_rows(ds, &v_own, HELD > 1, block_g, lane);
+			weigh(true, p, ds, &in, x, mine, h, block_lse, block_r, factor, factor, weights, &a, lane);
+			accumulate(dv, p, weights, block_g + part, false, lane);
+			accumulate(dk, ds, weights, block_q + part, false, lane);
+		}
+		stage = STAGES > 1 ? 1 - stage : 0;
+		x += BLOCK;
+		if (x >= in.T) {
+			x = from;
+			h++;
+		}
 	}
 
 	UNROLL

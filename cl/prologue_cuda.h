@@ -161,7 +161,7 @@ FN float EXP2(float x)
 	return y;
 }
 #else
-#define EXP2(x) exp2f(x)
+#define EXP2(x) exp2(x)
 #endif
 // 16 bytes as four words; source and destination are aligned to 16.
 struct __attribute__((aligned(16))) quad {

@@ -37,6 +37,7 @@ DEVICE unsigned atomicAdd(unsigned *to, unsigned x) { return __atomic_fetch_add(
 	DEVICE float name(float x) { return __ocml_##name##_f32(x); } \
 	DEVICE double name(double x) { return __ocml_##name##_f64(x); }
 MATH1(exp)
+MATH1(exp2)
 MATH1(expm1)
 MATH1(log)
 MATH1(log1p)

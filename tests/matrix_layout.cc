@@ -61,6 +61,8 @@ static void load_matrices(unsigned *to, const void *at, bool exchanged)
 	}
 }
 #define MATRIX_LOAD(to, at, form) load_matrices(to, at, *form)
+// Sums are whole numbers here, and stay so as elements of 16 bits.
+#define MATRIX_PAIR(to, low, high) ((to) = (unsigned)(low) | (unsigned)(high) << 16)
 #include TEXT
 
 enum { N = 16, WIDE = 48 };
@@ -120,6 +122,16 @@ int main()
 #if __CUDA_ARCH__ >= 750
 	compare(rows, mma_parts(tile, false), "a");
 	compare(columns, mma_parts(tile, true), "b");
+#endif
+#ifdef MATRIX_A_OF_SUMS
+	parts of_sums;
+	for (int lane = 0; lane < WARP; lane++) {
+		matrix_sums sums;
+		for (int i = 0; i < MATRIX_SUMS; i++)
+			sums.x[i] = tile[matrix_row(i, lane) * WIDE + matrix_column(i, lane)];
+		of_sums.of[lane] = matrix_a_of_sums(&sums);
+	}
+	compare(rows, of_sums, "sums as operand a");
 #endif
 #endif
 	for (int lane = 0; lane < WARP; lane++) {

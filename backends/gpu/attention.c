@@ -134,13 +134,29 @@ static uint64_t blocks_local(const struct yk_gpu_device *d, const struct blocks 
 	return (uint64_t)(elements * (16 / per) + (back ? 4 * 4 * b->stages * b->block : 16));
 }
 
+// True if rows of a head are aligned to 16 bytes and their size is a multiple of it.
+static bool has_quads(const struct yoke_view *v)
+{
+	const int per = v->dtype == yoke_f32 ? 4 : 8;
+
+	return v->dims[3] % per == 0 && v->strides[0] % per == 0 && v->strides[1] % per == 0 &&
+	       v->strides[2] % per == 0 && yk_gpu_aligned(v, 16);
+}
+
+static bool reads_quads(const struct yoke_op *op)
+{
+	return has_quads(&op->in[0]) && has_quads(&op->in[1]) && has_quads(&op->in[2]) &&
+	       (op->code == YOKE_OP_ATTENTION || has_quads(&op->in[8]));
+}
+
 // Chooses the most warps and rows that fit in local memory; false: none fit.
 static bool blocks_of(const struct yk_gpu_device *d, const struct yoke_op *op, struct blocks *b)
 {
 	static const struct {
 		int warps, block, stack;
 	} cuts[] = { { 4, 64, 2 }, { 8, 64, 1 }, { 4, 64, 1 }, { 4, 32, 1 }, { 4, 16, 1 }, { 2, 32, 1 }, { 2, 16, 1 }, { 1, 16, 1 } };
-	enum { LARGE = 2 }; // of them are for many queries whose rows are held
+	enum { LARGE = 2 }; // of them are for many queries whose rows are held; the first has no registers for more
+	const bool more = yk_gpu_present(&op->in[3]) || op->attr[2].f > 0; // masks or dropout
 	const bool back = op->code == YOKE_OP_ATTENTION_BACKWARD;
 	const int D = (int)op->in[0].dims[3], dtype = op->in[0].dtype;
 
@@ -149,13 +165,14 @@ static bool blocks_of(const struct yk_gpu_device *d, const struct yoke_op *op, s
 	b->slices = back ? (D + wide - 1) / wide : 1;
 	b->head = (D + 16 * b->slices - 1) / (16 * b->slices) * 16 * b->slices;
 	// the gradient's sums of two products at a time limit it by registers
-	const size_t first = back ? LARGE + (b->head <= (in_registers(d, dtype) ? 128 : 64) ? 1 : 2) : 0;
+	const int max_head = in_registers(d, dtype) && !more && reads_quads(op) ? 128 : 64;
+	const size_t first = back ? LARGE + (b->head <= max_head ? 1 : 2) : 0;
 	for (size_t i = first; i < sizeof cuts / sizeof *cuts; i++) {
 		b->warps = cuts[i].warps;
 		b->block = cuts[i].block;
 		b->stack = cuts[i].stack;
 		b->tile = b->warps * 16 * b->stack;
-		if (i < LARGE && (op->in[0].dims[1] <= b->tile / 2 || !held_of(d, b, dtype)))
+		if (i < LARGE && (op->in[0].dims[1] <= b->tile / 2 || !held_of(d, b, dtype) || (b->stack > 1 && more)))
 			continue;
 		const size_t items = (size_t)(b->warps * d->warp);
 		if (items > d->max_group || items > d->max_items[0])
@@ -340,15 +357,6 @@ static int launch(struct yk_gpu_record *r, const struct yoke_op *op,
 	return err ? err : enqueue(r, op, a, kernel, name, groups, cut_of(r->device, op).items, views);
 }
 
-// True if rows of a head are aligned to 16 bytes and their size is a multiple of it.
-static bool has_quads(const struct yoke_view *v)
-{
-	const int per = v->dtype == yoke_f32 ? 4 : 8;
-
-	return v->dims[3] % per == 0 && v->strides[0] % per == 0 && v->strides[1] % per == 0 &&
-	       v->strides[2] % per == 0 && yk_gpu_aligned(v, 16);
-}
-
 static int launch_blocks(struct yk_gpu_record *r, const struct yoke_op *op, const struct attention_args *a,
 			 const struct blocks *b, const char *file, const char *name, int64_t groups,
 			 const struct yoke_view *const *views)
@@ -365,8 +373,7 @@ static int launch_blocks(struct yk_gpu_record *r, const struct yoke_op *op, cons
 	yk_gpu_define(&build, "HEAD", b->head);
 	yk_gpu_define(&build, "BLOCK", b->block);
 	yk_gpu_define(&build, "STACK", b->stack);
-	yk_gpu_flag(&build, "QUADS", has_quads(&in[0]) && has_quads(&in[1]) && has_quads(&in[2]) &&
-		    (!back || has_quads(&in[8])));
+	yk_gpu_flag(&build, "QUADS", reads_quads(op));
 	yk_gpu_flag(&build, "QUADS_OUT", has_quads(&op->out[0]) && (!back || (has_quads(&op->out[1]) && has_quads(&op->out[2]))));
 	yk_gpu_flag(&build, "MASKED", a->masked);
 	yk_gpu_flag(&build, "DROPOUT", a->dropout > 0);
