@@ -5,6 +5,7 @@
 set -u
 . "${srcdir:-.}/tests/tap.sh"
 . "${srcdir:-.}/tests/yoke.sh"
+tests=$(cd "${srcdir:-.}" && pwd)/tests
 workspace report
 trap 'rm -rf "${TMPDIR:-/tmp}/report.work"' EXIT
 
@@ -120,6 +121,23 @@ END
 	verdict "the four forms have the same numbers, the plots their points" "$(python3 forms.py 2>&1)"
 else
 	skip 'the four forms' 'no python3'
+fi
+# a killed run, and the order of the page: state, figures and findings before the curves
+mkdir gone && cp a/metrics.jsonl gone/ && printf '{"format":1,"device":"cpu:0","steps":100,"config":{"save_every":"5","batch":"8"}}' >gone/run.json
+printf '{"format":1,"step":10}' >gone/manifest.json
+"$yoke" report gone --html gone.html 2>out
+verdict "a killed run is named first, with the command that continues it" "$(head -c "$(grep -ob '<h2>Curves' gone.html | cut -d: -f1)" gone.html >first
+	grep -q 'pill killed' first && grep -q '<code>yoke train out=gone resume=1</code>' first && grep -q 'data-findings="[1-9]' first || cat first)"
+"$yoke" report a --html one.html 2>out
+verdict "only keys that differ from their defaults are unfolded" "$(sed -n '/<h2>Configuration/,/<details>/p' one.html >keys
+	grep -q '>embed<' keys && ! grep -q '>optimizer<' keys && grep -q 'All keys' one.html || cat keys)"
+awk 'BEGIN { for (t = 1; t <= 50000; t++) printf "{\"step\":%d,\"loss\":%.6f,\"lr\":%g,\"stage\":\"train\",\"time\":%.1f}\n",
+	t, 5 / t + t % 7 / 10, t % 11 / 100, 1000000 + t / 10 }' >long.jsonl
+mkdir long && mv long.jsonl long/metrics.jsonl && "$yoke" report long --html long.html 2>out
+verdict "a page of many lines stays small: $(wc -c <long.html) bytes" "$([ "$(wc -c <long.html)" -le 2097152 ] || echo 'over 2 MiB')"
+if python3 -c '' 2>/dev/null; then
+	python3 "$tests/report_page.py" one.html gone.html r.html >page.out 2>&1
+	verdicts <page.out
 fi
 refuses()
 {

@@ -60,7 +60,7 @@ kill -STOP $run # it lives all the same, and takes no time of others
 verdict "a live run is shown with its process" "$(grep -q '^living  running' out && grep -q "^  process $run: cpu n/a, .*threads" out ||
 	cat out err)"
 "$yoke" dashboard terminal --json >out 2>err
-verdict "a live run is found without its name" "$(grep -q '"name": "living"' out && grep -q "\"pid\": $run" out || cat out err)"
+verdict "a live run is found without its name" "$(grep -q '"folder": ".*top.work/living"' out && grep -q "\"pid\": $run" out || cat out err)"
 "$yoke" top --once >out 2>err
 verdict "yoke top shows the devices and the processes of the machine" "$(grep -qE '^  cpu:0 ' out && grep -qE "^ +$run  " out &&
 	grep -q 'living  running' out || cat out err)"

@@ -53,9 +53,9 @@ static const char style[] =
 	"gap:12px;margin:12px 0}"
 	"svg{display:block;width:100%;height:auto;border:1px solid "
 	"var(--line);border-radius:8px}.narrow-only{display:none}\n"
-	"@media(max-width:820px){.wide-only.pair{display:none}.narrow-only{display:block}body{"
+	"@media(max-width:820px){.wide-only{display:none}.narrow-only{display:block}body{"
 	"padding:16px 12px 32px}"
-	".wide-only:not(.pair){overflow-x:auto}.wide-only:not(.pair) svg{min-width:640px}}\n"
+	"}\n"
 	"table{border-collapse:collapse;font-variant-numeric:tabular-nums;margin:4px 0 "
 	"12px;font-size:14px}caption{position:absolute;"
 	"width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}\n"
@@ -344,7 +344,7 @@ static void roofline(FILE *to, const json_t *run)
 						   .color = curves };
 		curves++;
 	}
-	const struct yk_plot q = { .name = "roofline",
+	struct yk_plot q = { .name = "roofline",
 				   .title = "Roofline",
 				   .x_label = "FLOP/byte",
 				   .y_label = "FLOP/s",
@@ -358,7 +358,11 @@ static void roofline(FILE *to, const json_t *run)
 	if (n) {
 		fprintf(to, "<div class=\"wide-only\">");
 		yk_svg_plot(to, &q);
-		fprintf(to, "</div>");
+		q.width = NARROW;
+		q.height = LOW;
+		fprintf(to, "</div><div class=\"narrow-only\">");
+		yk_svg_plot(to, &q);
+		fprintf(to, "</div>\n");
 		above_roof(to, run);
 	}
 	free(x);
@@ -499,7 +503,7 @@ static void curves(FILE *to, const json_t *plots)
 		if (!strcmp(string_of(p, "name"), "loss") && !is_flat(p))
 			loss = p;
 	if (loss) {
-		fprintf(to, "<div class=\"wide-only pair\">");
+		fprintf(to, "<div class=\"wide-only\">");
 		plot(to, loss, WIDE, HIGH);
 		fprintf(to, "</div><div class=\"narrow-only\">");
 		plot(to, loss, NARROW, LOW);
