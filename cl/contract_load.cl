@@ -185,3 +185,25 @@ FN void finish_sum(PART sum, contraction s, const struct block *b, long y_matrix
 	put_sum(sum, s, b->index, y_matrix, m, n Y_ARGS);
 #endif
 }
+
+// True if finish_pair may store neighbouring columns, from an even one on, as one word.
+FN bool pairs_of(contraction s, long y_matrix Y_PARAMS)
+{
+#if !defined SPLIT && !defined MAP_PARAMS && (RESULT == 3 || RESULT == 4)
+	return s.y_n == 1 && s.y_m % 2 == 0 && ((ulong)(y_base + y_at) + (ulong)y_matrix * 2) % 4 == 0;
+#else
+	return false;
+#endif
+}
+
+// Stores two finished sums of a row in 16 bits.
+FN void finish_pair(PART first, PART second, contraction s, const struct block *b, long y_matrix, long m, long n Y_PARAMS)
+{
+#if !defined SPLIT && !defined MAP_PARAMS && (RESULT == 3 || RESULT == 4)
+	GLOBAL ushort *y = (GLOBAL ushort *)(y_base + y_at) + (y_matrix + m * s.y_m + n);
+	if (m < s.m && n + 1 < s.n)
+		*(GLOBAL uint *)y = (uint)TO_PRODUCT(first) | (uint)TO_PRODUCT(second) << 16;
+	else
+		finish_sum(first, s, b, y_matrix, m, n Y_ARGS);
+#endif
+}

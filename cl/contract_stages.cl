@@ -163,6 +163,18 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) contract_stages(GLOBAL uchar *a_base,
 		now = next;
 	}
 	long y_matrix = matrix_at(s, block.index, 0);
+	if (pairs_of(s, y_matrix Y_ARGS)) { // items hold neighbouring columns
+		UNROLL
+		for (int i = 0; i < TILES_M; i++)
+			UNROLL
+			for (int j = 0; j < TILES_N; j++)
+				UNROLL
+				for (int e = 0; e < MATRIX_SUMS; e += 2)
+					finish_pair(sums[i][j].x[e], sums[i][j].x[e + 1], s, &block, y_matrix,
+						block.m + line_m + i * 16 + matrix_row(e, lane),
+						block.n + line_n + j * 16 + matrix_column(e, lane) Y_ARGS);
+		return;
+	}
 	UNROLL
 	for (int i = 0; i < TILES_M; i++)
 		UNROLL
