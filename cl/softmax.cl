@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Softmax, log-softmax and their gradients over rows. Reference: kern_softmax.c of the CPU backend.
-// y may be x, dx may be y or g. Groups: chunks of `each` rows.
+// y may be x, dx may be y or g. Groups: chunks of `each` rows. HELD: the number of vectors of a row
+// that each item holds in registers, which reads a row once; 0: longer rows, and CPUs, read them
+// again from the cache.
 #include "rows.cl"
 
+#ifndef HELD
+#define HELD 0
+#endif
 #ifndef KEEP // max floats of a row whose exponentials stay in local memory
 #define KEEP 4096
 #endif
@@ -94,11 +99,47 @@ FN void softmax_late(GLOBAL uchar *y_base, ulong y_at, GLOBAL uchar *x_base, ulo
 		late_write(&late, keep, i);
 }
 
+#if HELD
+FN void softmax_held(GLOBAL const stored *x, GLOBAL stored *y, const struct softmax_args *a, LOCAL_POINTER float *tree,
+	int item)
+{
+	VEC v[HELD], largest = VEC_SPLAT(-INFINITY), sum = VEC_SPLAT(0.0f), scale;
+	int n = a->cols, at = item * VEC_WIDTH;
+
+	UNROLL
+	for (int h = 0; h < HELD; h++)
+		v[h] = at + h * STEP < n ? load(x + at + h * STEP, n - at - h * STEP, -INFINITY) : VEC_SPLAT(-INFINITY);
+	UNROLL
+	for (int h = 0; h < HELD; h++)
+		largest = greater(v[h], largest);
+	largest = VEC_SPLAT(group_max(VEC_MAX(largest), tree, item));
+	UNROLL
+	for (int h = 0; h < HELD; h++) {
+		v[h] = v[h] - largest;
+		VEC e = exp_one(v[h]);
+		sum += e;
+		if (!a->logarithm)
+			v[h] = e;
+	}
+	float total = group_sum(VEC_SUM(sum), tree, item);
+	scale = VEC_SPLAT(a->logarithm ? log(total) : 1.0f / total);
+	UNROLL
+	for (int h = 0; h < HELD; h++)
+		if (at + h * STEP < n)
+			store(a->logarithm ? v[h] - scale : v[h] * scale, y + at + h * STEP, n - at - h * STEP, false);
+}
+#endif
+
 KERNEL void WORK_GROUP(ITEMS, 1) softmax(GLOBAL uchar *y_base, ulong y_at,
 	GLOBAL uchar *x_base, ulong x_at, struct softmax_args a)
 {
-	LOCAL float tree[ITEMS], kept[KEPT];
+	LOCAL float tree[ITEMS];
 	int item = LOCAL_ID(0);
+#if HELD
+	for (struct walk w = first_row(a.each); w.row < a.count; w = row_after(w))
+		softmax_held(row_at(x_base, x_at, &a.a, w.row), row_at(y_base, y_at, &a.out, w.row), &a, tree, item);
+#else
+	LOCAL float kept[KEPT];
 
 #if ITEMS == 1 // same as where rows are streamed
 	if (a.stream && a.logarithm) {
@@ -114,6 +155,7 @@ KERNEL void WORK_GROUP(ITEMS, 1) softmax(GLOBAL uchar *y_base, ulong y_at,
 		softmax_row(row_at(x_base, x_at, &a.a, w.row),
 			row_at(x_base, x_at, &a.a, row_later(w, a.count)),
 			row_at(y_base, y_at, &a.out, w.row), &a, kept, tree, item);
+#endif
 }
 
 // A row of softmax's gradient.

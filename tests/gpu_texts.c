@@ -691,7 +691,7 @@ static const struct row {
 	{ "map, f32", "map", { "-DMAP_QUAD=1" }, 50, true },
 	{ "update of lists, f32", "list_map", { "-DMAP_QUAD=1" }, 50, true },
 	{ "sum over lists, f32", "list_reduce", { "-DMAP_QUAD=1", "-DOUT=1" }, 50, true },
-	{ "softmax, f32, rows of 768", "softmax", { "-DSTORE=0", "-DITEMS=128" }, 30, true },
+	{ "softmax, f32, rows of 768", "softmax", { "-DSTORE=0", "-DITEMS=64", "-DHELD=3" }, 30, true },
 	{ "softmax, f32, rows of 50304", "softmax", { "-DSTORE=0", "-DITEMS=256" }, 30, true },
 	{ "softmax backward, f32", "softmax_backward", { "-DSTORE=0", "-DITEMS=128" }, 30, true },
 	{ "layer norm, f32, rows of 768", "norm_rows", { "-DSTORE=0", "-DITEMS=128" }, 30, true },
