@@ -7,7 +7,11 @@
 #include "contract.h"
 
 #define COPY "contract_rows_copy"
-enum { FEW = 16, PIECE = 1024 }; // PIECE as in the kernel text
+enum {
+	FEW = 16,
+	PIECE = 1024, // as in the kernel text
+	LONG = 1024   // max k where the groups of contract_rows_n are too few for a GPU
+};
 
 // Division of work: rows of a at a time, vectors of columns per item, columns per group.
 struct cut {
@@ -49,7 +53,12 @@ static bool takes(const struct yk_gpu_device *d, struct yk_gpu_contract *c)
 	    items > d->max_items[0] || (size_t)t.slices > d->max_items[1] ||
 	    items * 4 > d->local_bytes)
 		return false;
-	return s->b_n == 1 ? s->n >= t.span : s->b_k == 1;
+	if (s->b_n != 1)
+		return s->b_k == 1;
+	// variants that divide k among groups are faster then, as for the gradients of adapters
+	const bool few_groups = !d->cpu_like && s->m > 1 && s->k > LONG &&
+				yk_gpu_pieces(s->n, t.span) * c->batch < (int64_t)d->info.units;
+	return s->n >= t.span && !few_groups;
 }
 
 // True for contract_rows_t, which first copies the rows of a.

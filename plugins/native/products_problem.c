@@ -90,7 +90,7 @@ static bool fill(const struct yk_gpu_device *d, const struct yk_gpu_contract *c,
 }
 
 enum {
-	MIN_SIZE = 16,   // min M, N and K
+	MIN_SIZE = 8,   // min M, N and K: the rank of small adapters
 	WORK = 65536,   // min M N K
 	MANY = 4,       // max calls; these limits decide what is used by rule
 	// Min K for a map apart. On an H100 the library is 4 to 8 times as fast as yoke's own kernels
@@ -99,12 +99,11 @@ enum {
 	APART = 128
 };
 
-// Does a product followed by its map as a kernel of its own pay?
-static bool pays(const struct yk_gpu_device *d, const struct yk_gpu_contract *c)
+bool yk_native_products_pay(const struct yk_gpu_device *d, int dtype)
 {
-	const bool tf32 = c->dtype == yoke_f32 && d->tf32 && yk_gpu_tf32_wanted();
+	const bool tf32 = dtype == yoke_f32 && d->tf32 && yk_gpu_tf32_wanted();
 
-	return (c->dtype == yoke_f16 || c->dtype == yoke_bf16 || tf32) && c->s.k >= APART;
+	return usage_of() != NEVER && (dtype == yoke_f16 || dtype == yoke_bf16 || tf32);
 }
 
 // Bytes of the workspace for the product of an op whose map is apart.
@@ -127,7 +126,7 @@ bool yk_native_problem_of(const struct yk_gpu_device *d, struct yk_gpu_contract 
 	if (then > YK_THEN_NOTHING && fill(d, c, then, to) && yk_native_wrong(d, to))
 		then = -1;
 	if (usage == NEVER || c->by_row || !s->m || !s->n || !s->k || !yk_gpu_real(c->dtype) ||
-	    (usage == BY_RULE && then < 0 && !pays(d, c)))
+	    (usage == BY_RULE && then < 0 && (c->s.k < APART || !yk_native_products_pay(d, c->dtype))))
 		return false;
 	if (usage == BY_RULE && (s->m < MIN_SIZE || s->n < MIN_SIZE || s->k < MIN_SIZE || s->m * s->n < WORK / s->k ||
 				c->batch / s->d[LAST] > MANY))
