@@ -69,6 +69,9 @@ struct yk_gpu_library {
 	const char *name;
 	struct yk_gpu_variant variant;
 	bool (*always)(void); // true: used for every op that it can compute
+	// True if large products of a dtype are several times as fast as by the kernels of this layer;
+	// NULL: never.
+	bool (*fast)(const struct yk_gpu_device *, int dtype);
 };
 
 #endif

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // QLINEAR: cl/qlinear_rows.cl for few rows of x; for more, cl/qlinear_matrix.cl with matrix units and
-// cl/qlinear_tiles.cl without.
+// cl/qlinear_tiles.cl without. Many rows of 16-bit x are left to the decomposition where a vendor's
+// library multiplies faster: w is dequantized to x's dtype, and the product is a CONTRACT.
 #include "config.h"
 
+#include "contract.h"
 #include "quant.h"
 
 // Matches struct qlinear of cl/qlinear.cl.
@@ -16,9 +18,12 @@ static const char *const names[IMPLS] = { "rows", "matrix", "tiles" };
 
 enum {
 	FEW = 8,     // max rows of x for qlinear_rows
-	LONG = 1024, // min groups of a row of w for more than a warp of items
+	LONG = 1024, // min steps of a row of w for MANY_ITEMS
 	MANY_ITEMS = 128,
-	STEPS_OF_GROUP = 4
+	MAX_ITEMS = 256,
+	WARPS_OF_UNIT = 16, // that hide the latency of memory
+	STEPS_OF_GROUP = 4,
+	MANY = 64 // min rows of x for which a fast library is worth a dequantized copy of w
 };
 
 // ---- few rows ----
@@ -36,8 +41,13 @@ static struct few few_of(const struct yk_gpu_device *d, const struct qlinear *s)
 		f.rows *= 2;
 	if (f.rows > 2)
 		f.columns = 2;
-	if (s->k >= LONG * YK_GPU_QUANT_GROUP / STEPS_OF_GROUP)
+	const size_t steps = (size_t)yk_gpu_pieces(s->k, YK_GPU_QUANT_GROUP) * STEPS_OF_GROUP;
+	const size_t groups = (size_t)yk_gpu_pieces(s->n, f.columns),
+		     enough = d->info.units * WARPS_OF_UNIT * f.items;
+	if (steps >= LONG)
 		f.items = MANY_ITEMS;
+	while (f.items < MAX_ITEMS && 2 * f.items <= steps && groups * f.items < enough)
+		f.items *= 2;
 	if (d->cpu_like)
 		f.items = 1;
 	while (f.items > d->max_group || f.items > d->max_items[0])
@@ -135,6 +145,15 @@ static struct units units_of(const struct yk_gpu_device *d, const struct yoke_op
 
 // ---- the op ----
 
+static bool is_for_library(const struct yk_gpu_device *d, const struct yoke_op *op, int64_t m)
+{
+	const struct yk_gpu_library *l = yk_gpu_driver.library[0];
+	const int dtype = op->in[0].dtype;
+
+	return m >= MANY && (dtype == yoke_f16 || dtype == yoke_bf16) && l && l->fast &&
+	       l->fast(d, dtype);
+}
+
 // Rows with neighbouring axes merged: of usual tensors, one axis is left.
 static struct yk_gpu_rows merged(const struct yoke_view *v)
 {
@@ -176,6 +195,8 @@ static uint64_t can(struct yk_gpu_device *d, const struct yoke_op *op)
 	const struct qlinear s = args_of(op);
 	if (s.m <= FEW)
 		return 1u << ROWS;
+	if (is_for_library(d, op, s.m))
+		return 0;
 	return (units_of(d, op, &s).dtype ? 1u << MATRIX : 0) | (tile_of(d, &s) ? 1u << TILES : 0);
 }
 

@@ -323,4 +323,4 @@ static int record(struct yk_gpu_record *r, const struct yk_gpu_contract *c)
 	return yk_gpu_call(r, run, c, sizeof *c);
 }
 
-const struct yk_gpu_library yk_cl_clblast = { "clblast", { takes, record }, always };
+const struct yk_gpu_library yk_cl_clblast = { "clblast", { takes, record }, always, NULL };

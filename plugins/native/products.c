@@ -251,4 +251,9 @@ static int record(struct yk_gpu_record *r, const struct yk_gpu_contract *c)
 	return yk_native_products_record(r, &form, &p, w.plan->workspace, run, &w, sizeof w);
 }
 
-const struct yk_gpu_library yk_native_products = { V_PRODUCTS_NAME, { takes, record }, yk_native_products_always };
+static bool fast(const struct yk_gpu_device *d, int dtype)
+{
+	return yk_native_products_pay(d, dtype) && yk_native_open(YK_PRODUCTS, NULL);
+}
+
+const struct yk_gpu_library yk_native_products = { V_PRODUCTS_NAME, { takes, record }, yk_native_products_always, fast };

@@ -50,6 +50,9 @@ typedef int yk_native_multiply(struct yk_gpu_device *, const struct yk_native_pr
 // Declares the setting V_NAME.products; true if it asks for the library whenever it can compute an
 // op.
 bool yk_native_products_always(void);
+// True if the library is much faster than yoke's own kernels in large products of a dtype, and the
+// setting allows its use.
+bool yk_native_products_pay(const struct yk_gpu_device *, int dtype);
 // Fills the problem and brings c into the library's form. `maps`: the library has epilogues. A map
 // that is none of them, or one that a test found wrong, is apart. False: a library does not compute
 // this op, because of its form, a rule or the setting.

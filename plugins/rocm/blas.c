@@ -133,4 +133,4 @@ static int record(struct yk_gpu_record *r, const struct yk_gpu_contract *c)
 	return err ? err : yk_native_products_record(r, &form, &w.problem, 0, run, &w, sizeof w);
 }
 
-const struct yk_gpu_library yk_rocm_blas = { "rocblas", { takes, record }, yk_native_products_always };
+const struct yk_gpu_library yk_rocm_blas = { "rocblas", { takes, record }, yk_native_products_always, NULL };

@@ -259,31 +259,39 @@ static void decompose_dequant(struct yk_graph *g, const struct yk_call *c, yk_id
 	out[0] = yk_cast(g, yk_reshape(g, y, 2, (int64_t[]){ rows, k }), (int)c->attr[DTYPE].i);
 }
 
-static yk_id dequant_f32(struct yk_graph *g, yk_id w, const union yoke_attr *attr)
+// The matrix in a dtype; weights that are stored in it are used as they are.
+static yk_id dequant(struct yk_graph *g, yk_id w, const union yoke_attr *attr, int dtype)
 {
-	return yk_record(g, YK_DEQUANT, 1, &w, ATTRS,
-			 (union yoke_attr[]){ attr[FORMAT], attr[LENGTH], { .i = yoke_f32 } });
+	const bool same = (attr[FORMAT].i == YOKE_QUANT_F16 && dtype == yoke_f16) ||
+			  (attr[FORMAT].i == YOKE_QUANT_BF16 && dtype == yoke_bf16);
+	const union yoke_attr to[ATTRS] = { attr[FORMAT], attr[LENGTH], { .i = dtype } };
+	return same ? yk_record(g, YK_BITCAST, 1, &w, 1, &to[DTYPE]) :
+		      yk_record(g, YK_DEQUANT, 1, &w, ATTRS, to);
 }
 
-// x [..,C] times w [N,C] transposed, or times w [C,N], in f32; the result has x's dtype.
-static yk_id times(struct yk_graph *g, yk_id x, yk_id w, unsigned flags)
+// x [..,C] times the matrix w [N,C] transposed, or times w [C,N]. 16-bit x is multiplied with
+// weights that are rounded to its dtype, as in other mixed-precision products.
+static yk_id times(struct yk_graph *g, yk_id x, yk_id w, const union yoke_attr *attr, unsigned flags)
 {
 	if (x == YK_BAD || w == YK_BAD)
 		return YK_BAD;
 	struct yk_value like = g->value[x];
+	w = dequant(g, w, attr, like.dtype);
+	if (w == YK_BAD)
+		return YK_BAD;
 	const int last = like.rank - 1;
 	int64_t rows = 1;
 	for (int i = 0; i < last; i++)
 		rows *= like.dims[i];
 	const yk_id flat = yk_reshape(g, x, 2, (int64_t[]){ rows, like.dims[last] });
-	const yk_id y = yk_down(g, yk_matmul(g, yk_up(g, flat), w, flags), x);
+	const yk_id y = yk_matmul(g, flat, w, flags);
 	like.dims[last] = g->value[w].dims[flags & YOKE_TB ? 0 : 1];
 	return yk_reshape(g, y, like.rank, like.dims);
 }
 
 static void decompose_qlinear(struct yk_graph *g, const struct yk_call *c, yk_id *out)
 {
-	out[0] = times(g, c->in[0], dequant_f32(g, c->in[1], c->attr), YOKE_TB);
+	out[0] = times(g, c->in[0], c->in[1], c->attr, YOKE_TB);
 }
 
 static void decompose_qgather(struct yk_graph *g, const struct yk_call *c, yk_id *out)
@@ -339,7 +347,7 @@ static void grad_qlinear(struct yk_graph *g, uint32_t node, const yk_id *gout, y
 					yk_slice_axis(g, n.in[1], 1,
 						      at / (1 << f->elements_log2) * f->bytes,
 						      yoke_quant_bytes(f->number, columns));
-		part[parts++] = times(g, gout[0], dequant_f32(g, w, attr), 0);
+		part[parts++] = times(g, gout[0], w, attr, 0);
 	}
 	gin[0] = parts == 1 ? part[0] :
 			      yk_record(g, YK_CONCAT, parts, part, 1,
