@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Trains custom networks with the loop of `yoke train`: gradient accumulation, clipping, schedules,
 // mixed precision, validation, checkpoints, bitwise-exact resumption, and a clean end at Ctrl-C.
-// A run with a directory keeps the records of a run (yoke-run.h), which `yoke dashboard`, `yoke top`,
-// `yoke report` and `yoke doctor` read.
+// A run with a directory keeps the records of a run (yoke-run.h), which `yoke dashboard`, `yoke report`
+// and `yoke doctor` read.
 //
 //	static int next(void *arg, int64_t part, int max, yoke_tensor **in) // a batch: two tensors
 //	{

@@ -12,6 +12,8 @@
 //	yoke_run_artifact(r, "runs/a/weights.safetensors");
 //	yoke_run_close(r, "done", NULL);
 //
+// yoke_fit (yoke-fit.h) writes them for its runs.
+//
 // The directory contains run.json (program, machine and settings), metrics.jsonl (one JSON object
 // per line: step, values, time in seconds since 1970, stage), events.jsonl (time, step, event,
 // text) and optionally a TensorBoard file, whose tags are STAGE/NAME: train/loss.  Exceptions: data_wait_s

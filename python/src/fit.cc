@@ -13,7 +13,22 @@ struct Fit {
 	nb::object batch, value;  // tensors that C has until the next ones
 	Autocast cast;            // that the precision means
 	std::exception_ptr error; // of the first function that raised; it ends the run
+	volatile int stop;        // number of the signal that ends the run
 };
+
+// Makes an exception the error of the run, which its records state.
+static void state(const std::exception_ptr &error)
+{
+	struct yoke_op_args fit = {};
+	fit.name = "fit"; // begins the message
+	try {
+		std::rethrow_exception(error);
+	} catch (const std::exception &e) {
+		yoke_op_fail(&fit, YOKE_EINVAL, line_of(e).c_str());
+	} catch (...) {
+		yoke_op_fail(&fit, YOKE_EINVAL, "unknown exception");
+	}
+}
 
 // Calls fn with the GIL, in a scope of C's if it is in one: what it leaves to objects stays where `lift` says so.
 template <typename F> static int called(Fit *f, bool scoped, bool lift, int wrong, F fn)
@@ -36,6 +51,8 @@ template <typename F> static int called(Fit *f, bool scoped, bool lift, int wron
 	}
 	if (scope)
 		scope_end(scope, false);
+	if (wrong <= 0)
+		state(f->error);
 	return wrong;
 }
 
@@ -106,27 +123,31 @@ static nb::object step_of(const struct yoke_fit_step &s)
 	return rec;
 }
 
-// Ctrl-C ends the run behind the step, saved, as a signal does in C.
+// The function returns a signal that ends the run after the step, true to end it, or 0.
 static int log(void *arg, const struct yoke_fit_step *s)
 {
 	auto *f = static_cast<Fit *>(arg);
 	return called(f, false, false, 1, [&](Scope *) {
-		const bool enough = nb::cast<bool>(f->log(step_of(*s)));
+		nb::object got = f->log(step_of(*s));
 		if (PyErr_CheckSignals() < 0)
 			throw nb::python_error();
-		return enough ? 1 : 0;
+		if (PyBool_Check(got.ptr()))
+			return got.is(nb::handle(Py_True)) ? 1 : 0;
+		f->stop = nb::cast<int>(got);
+		return 0;
 	});
 }
 
 static RecordRet fit(Module &net, Handle<yoke_optim> &optim, nb::object next_, nb::object loss_, nb::object valid_, nb::object log_,
 		     int64_t steps, int64_t accumulate, int64_t log_every, int64_t valid_every, int64_t save_every, Text out, bool resume,
 		     Text precision, Text keep_f32, bool allow_emulated, uint64_t seed, int ranks, int zero,
-		     Text accumulate_order)
+		     Text accumulate_order, Text config, int64_t steps_expected, double telemetry, bool tensorboard)
 {
 	enter();
 	current();
-	OwnText folder(out.o, "fit"), kind(precision.o, "fit"), kept(keep_f32.o, "fit"), order(accumulate_order.o, "fit");
-	Fit f{ next_, loss_, valid_, log_, nullptr, nb::none(), nb::none(), {}, nullptr };
+	OwnText folder(out.o, "fit"), kind(precision.o, "fit"), kept(keep_f32.o, "fit"), order(accumulate_order.o, "fit"),
+		settings(config.o, "fit");
+	Fit f{ next_, loss_, valid_, log_, nullptr, nb::none(), nb::none(), {}, nullptr, 0 };
 	struct yoke_fit o = {};
 	o.size = sizeof o;
 	Handle<yoke_loader> *loader = nullptr;
@@ -159,6 +180,11 @@ static RecordRet fit(Module &net, Handle<yoke_optim> &optim, nb::object next_, n
 	o.ranks = ranks;
 	o.zero = zero;
 	o.accumulate_order = order.c();
+	o.config = settings.c();
+	o.steps_expected = steps_expected;
+	o.telemetry = telemetry;
+	o.tensorboard = tensorboard;
+	o.stop = &f.stop;
 	struct yoke_fit_end end = {};
 	end.size = sizeof end;
 	const int err = unlocked([&] { return yoke_fit(&o, &end); });
@@ -176,6 +202,7 @@ static RecordRet fit(Module &net, Handle<yoke_optim> &optim, nb::object next_, n
 	rec.attr("step") = end.step;
 	rec.attr("loss") = end.loss;
 	rec.attr("valid") = end.valid;
+	rec.attr("signal") = end.signal;
 	return { rec };
 }
 
@@ -183,7 +210,8 @@ void fit_setup(nb::module_ &m)
 {
 	m.def("_fit", fit, "net"_a, "optim"_a, "next"_a, "loss"_a, "valid"_a.none(), "log"_a, nb::kw_only(), "steps"_a, "accumulate"_a,
 	      "log_every"_a, "valid_every"_a, "save_every"_a, "out"_a.none(), "resume"_a, "precision"_a.none(), "keep_f32"_a.none(),
-	      "allow_emulated"_a, "seed"_a, "ranks"_a, "zero"_a, "accumulate_order"_a.none());
+	      "allow_emulated"_a, "seed"_a, "ranks"_a, "zero"_a, "accumulate_order"_a.none(), "config"_a.none(),
+	      "steps_expected"_a, "telemetry"_a, "tensorboard"_a);
 }
 
 } // namespace py

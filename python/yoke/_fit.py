@@ -2,10 +2,14 @@
 """The training loop of yoke_fit over any iterable of batches."""
 from __future__ import annotations
 
+import json
 import os
+import signal
 import sys
+import threading
 import time
-from typing import Any, Callable, Iterable
+from types import FrameType
+from typing import Any, Callable, Iterable, Mapping
 
 from . import _core
 from ._arrays import tensor
@@ -109,6 +113,68 @@ class _Progress:
             print(file=sys.stderr)
 
 
+class _Signals:
+    """Lets signals end a run after its step.
+
+    A second one does what it would do without the run; signals within half a second count as one."""
+
+    def __init__(self, how: str | None, saves: bool) -> None:
+        self.number, self._counted = 0, 0.0
+        self._before: dict[int, Any] = {}
+        if how not in (None, "save", "raise"):
+            raise ValueError(f"fit: signals={how!r}: must be None, 'save' or 'raise'")
+        self._raises = how != "save"
+        if threading.current_thread() is not threading.main_thread():
+            if how is not None:
+                raise ValueError(f"fit: signals={how!r}: only the main thread receives signals; call fit in it")
+            return
+        if how is None:
+            if saves and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+                self._take(signal.SIGINT)
+            return
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:  # as under nohup
+                self._take(number)
+
+    def _take(self, number: int) -> None:
+        if signal.getsignal(number) is not None:  # else it is handled by C, and could not be restored
+            self._before[number] = signal.signal(number, self._received)
+
+    def _received(self, number: int, frame: FrameType | None) -> None:
+        now = time.monotonic()
+        if not self.number:
+            self.number, self._counted = number, now
+            return
+        if now - self._counted < 0.5:
+            return
+        before = self._before[number]
+        self.end()
+        if callable(before):
+            before(number, frame)
+        else:
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+
+    def end(self) -> None:
+        for number, before in self._before.items():
+            if signal.getsignal(number) == self._received:
+                signal.signal(number, before)
+        self._before = {}
+
+    def finish(self) -> None:
+        if self.number and self._raises:
+            raise KeyboardInterrupt if self.number == signal.SIGINT else SystemExit(128 + self.number)
+
+
+def _source(data: Any) -> str:
+    """What run.json names as the data."""
+    if isinstance(data, (str, os.PathLike)):
+        return os.fspath(data)
+    if callable(data):
+        return getattr(data, "__qualname__", type(data).__name__)
+    return type(data).__name__ + (f" of {len(data)}" if hasattr(data, "__len__") else "")
+
+
 def _loader(data: _core.Dataset, batch: int, seed: int, epochs: int = 0) -> _core.Loader:
     order = "last=keep shuffle=0" if epochs else "shuffle=1"
     return _core.loader_new(data, f"batch={batch} seed={seed} epochs={epochs} {order}")
@@ -131,7 +197,9 @@ def fit(model: Module | LanguageModel, data: Any, loss: Loss | None = None, opti
         progress: bool | None = None, ranks: int = 0, zero: int = 0,
         accumulate_order: str | None = None, lora: int = 0, lora_alpha: float = 16.0, lora_targets: str = "q,v",
         lora_dropout: float = 0.0,
-        context: int = 0, batch: int = 16, pack: bool = True, lr: float | None = None) -> list[float]:
+        context: int = 0, batch: int = 16, pack: bool = True, lr: float | None = None,
+        signals: str | None = None, config: Mapping[str, Any] | None = None, telemetry: float = 1.0,
+        tensorboard: bool = False) -> list[float]:
     """Trains by the loop of `yoke train`, which is yoke_fit of C.
 
     data is anything that gives batches, once an epoch: an iterable, or a function that gives one; or a loader of
@@ -143,7 +211,17 @@ def fit(model: Module | LanguageModel, data: Any, loss: Loss | None = None, opti
     ends the run.  valid: batches for a validation every valid_every steps, and behind the last one.
 
     out: the folder of a checkpoint, written every save_every steps and in the end, Ctrl-C included; with resume=True the run goes
-    on from there, with the bits of one that was not broken off.  precision: "bf16-mixed" or "fp16-mixed", with keep_f32 as
+    on from there, with the bits of one that was not broken off.  The folder also has the records of the run, which `yoke report`,
+    `yoke doctor` and `yoke dashboard` read: settings, the numbers of each step, events, and how the run ended.  config adds the
+    program's own settings; values are those that JSON has.  telemetry: seconds between samples of host and device, 0 for none.
+    tensorboard=True writes TensorBoard's events, too.
+
+    signals: None, Ctrl-C ends a run with `out` after the step, saves it and raises KeyboardInterrupt.  "save": SIGINT, SIGTERM and
+    SIGHUP (unless it is ignored, as under nohup) end the run after the step; it is saved, and fit returns the losses so far.
+    "raise": as "save", then KeyboardInterrupt for SIGINT, else SystemExit with 128 + the signal.  A second signal does what it would
+    do without fit.  The handlers are restored at the end.  Both need the main thread.
+
+    precision: "bf16-mixed" or "fp16-mixed", with keep_f32 as
     yoke.autocast has it.
 
     progress: a bar on the standard error, by tqdm where that is installed; by default on a terminal, if there is no log.
@@ -165,6 +243,7 @@ def fit(model: Module | LanguageModel, data: Any, loss: Loss | None = None, opti
     Gives the loss of each step, and with `valid` the mean loss of the last validation behind them.  A step is a scope, "step", and
     its random numbers follow from the seed and its number."""
     losses: list[float] = []
+    source = data
     if lr is not None and optimizer is not None:
         raise TypeError("fit: lr is the optimizer's own setting; give one of them")
     if batch < 1 or accumulate < 1 or epochs < 0 or steps < 0:
@@ -199,25 +278,38 @@ def fit(model: Module | LanguageModel, data: Any, loss: Loss | None = None, opti
             return model.train(_core.module_training(model._module())).loss(parts[0])
         return loss(model(*parts[:-1]), parts[-1]) if len(parts) > 1 else loss(model(parts[0]))
 
+    settings: dict[str, Any] = dict(config or {})
+    if not isinstance(source, _core.Loader):
+        settings.setdefault("data", _source(source))
+    if isinstance(model, LanguageModel):
+        settings = {"context": str(context), "batch": str(batch), **({"lora": str(lora)} if lora else {}), **settings}
+    if telemetry < 0:
+        raise ValueError(f"fit: telemetry={telemetry}: must be at least 0")
     batches = data if isinstance(data, _core.Loader) else _Batches(data, epochs)
     known = len(batches) // accumulate if isinstance(batches, _Batches) and accumulate > 0 else 0
     bar = _Progress(False if log and progress is None else progress, min(steps, known) if steps and known else steps or known, 0)
 
-    def told(step: Record) -> bool:
+    stops = _Signals(signals, out is not None)
+
+    def told(step: Record) -> int:
         if step.valid != step.valid:  # not of a validation
             losses.append(step.loss)
             bar.step(step)
-        return bool(log(step)) if log else False
+        enough = bool(log(step)) if log else False
+        return stops.number or enough
 
     try:
         end = _core._fit(model._module(), o._o, batches, loss_of, None if valid is None else _Batches(valid, 1, "valid"), told,
                          steps=steps, accumulate=accumulate, log_every=1, valid_every=valid_every, save_every=save_every, out=None if out is None else os.fspath(out),
                          resume=resume, precision=precision, keep_f32=keep_f32, allow_emulated=allow_emulated, seed=seed,
-                         ranks=ranks, zero=zero, accumulate_order=accumulate_order)
+                         ranks=ranks, zero=zero, accumulate_order=accumulate_order, config=json.dumps(settings),
+                         steps_expected=0 if ranks > 1 else known, telemetry=telemetry or -1.0, tensorboard=tensorboard)
     finally:
+        stops.end()
         bar.close()
         if isinstance(model, LanguageModel):
             model.train(False)
-    if not losses and not resume and isinstance(batches, _Batches):
+    stops.finish()
+    if not losses and not resume and not end.signal and isinstance(batches, _Batches):
         raise ValueError(f"fit: data gives {batches._at} batches, too few for a step of accumulate={accumulate}")
     return losses if valid is None else [*losses, end.valid]

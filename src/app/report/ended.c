@@ -223,9 +223,14 @@ static void launch(struct yk_found *f)
 
 // ---- runs that did not finish ----
 
+static bool by_yoke_fit(const struct yk_view *v)
+{
+	return !strcmp(yk_view_about(v, "program"), "yoke_fit");
+}
+
 static bool by_yoke_train(const struct yk_view *v)
 {
-	return json_object_get(json_object_get(v->about, "config"), "save_every") != NULL;
+	return !by_yoke_fit(v) && json_object_get(json_object_get(v->about, "config"), "save_every") != NULL;
 }
 
 // Changes after a run that ended early: continue it, or save earlier the next time.
@@ -233,9 +238,13 @@ static struct yk_advice go_on(const struct yk_view *v, int64_t checkpoint)
 {
 	struct yk_advice a = { "" };
 	char *folder = by_yoke_train(v) ? yk_shell_word(v->folder) : NULL;
-	if (!folder)
+	if (!folder && !by_yoke_fit(v))
 		return a;
-	yk_advise(&a, checkpoint >= 0, "`yoke train out=%s resume=1` continues from step %lld",
+	yk_advise(&a, checkpoint >= 0 && !folder,
+		  "start the program again with resume=1 (resume=True in Python), which continues "
+		  "from step %lld",
+		  (long long)checkpoint);
+	yk_advise(&a, checkpoint >= 0 && folder, "`yoke train out=%s resume=1` continues from step %lld",
 		  v->folder, (long long)checkpoint);
 	yk_advise(&a, checkpoint < 0,
 		  "start it again, with a smaller save_every (save_every=%s now): it saved no "

@@ -145,6 +145,7 @@ static void progress(json_t *list, const struct yk_view *v)
 static void resources(json_t *list, const struct yk_view *v)
 {
 	const struct yk_view_column *rate = column(v, "train", "tokens_per_s"),
+				    *samples = column(v, "train", "samples_per_s"),
 				    *peak = column(v, "train", "peak_bytes"),
 				    *rss = column(v, "telemetry", "rss");
 	const double wall = yk_found_report(v, "wall"), idle = yk_found_report(v, "idle");
@@ -152,6 +153,9 @@ static void resources(json_t *list, const struct yk_view *v)
 	if (rate)
 		figure(list, "tokens per second", yk_quantity_text(YK_COUNT, rate->last, n),
 		       "at most %s", yk_quantity_text(YK_COUNT, rate->max, m));
+	if (samples)
+		figure(list, "samples per second", yk_quantity_text(YK_COUNT, samples->last, n),
+		       "at most %s", yk_quantity_text(YK_COUNT, samples->max, m));
 	if (peak)
 		figure(list, "peak device memory", yk_quantity_text(YK_BYTES_OF, peak->max, n),
 		       rss ? "process %s" : "%s",

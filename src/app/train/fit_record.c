@@ -154,6 +154,7 @@ int yk_fit_record_begin(struct yk_fit_record *r, const struct yoke_fit *o,
 	json_decref(config);
 	if (!r->run || !(r->profile = yk_profile_new(false)))
 		return yk_error_last();
+	yk_runs_set(r->run, "program", json_string("yoke_fit"));
 	r->saved = yk_checkpoint_exists(o->out);
 	r->watch.group = t->replica.grid.all;
 	err = yk_watch_begin(&r->watch, o->out, NULL);
