@@ -213,7 +213,7 @@ static void settings(void)
 	is_int(yk_param_int(&an_int), 43, "a bad value changes nothing");
 	is_int(yk_param_set("base.ranged", "9", YK_ARGUMENT), 0, "the most");
 	is_int(yk_param_set("base.ranged", "10", YK_ARGUMENT), YOKE_EINVAL, "more than the most");
-	is_error(YOKE_EINVAL, "base.ranged=10: wants an integer from 1 to 9", "more: message");
+	is_error(YOKE_EINVAL, "base.ranged=10: must be an integer from 1 to 9", "more: message");
 	is_int(yk_param_set("base.ranged", "0", YK_ARGUMENT), YOKE_EINVAL, "less than the least");
 	yoke_error_clear();
 	is_int(yk_param_int(&ranged), 9, "changes nothing");
@@ -227,7 +227,7 @@ static void settings(void)
 	is_int(yoke_setting_set("threads", "2"), 0, "a setting of the CPU backend");
 	is_int(yoke_setting_set("cpu.isa", "base"), 0, "another");
 	is_int(yoke_setting_set("threads", "-5"), YOKE_EINVAL, "threads=-5");
-	is_error(YOKE_EINVAL, "threads=-5: wants an integer from 0 to 65536", "threads=-5: message");
+	is_error(YOKE_EINVAL, "threads=-5: must be an integer from 0 to 65536", "threads=-5: message");
 	is_int(yoke_setting_set("base.nit", "1"), YOKE_ENOENT, "unknown setting");
 	is_error(YOKE_ENOENT, "'base.int'", "unknown setting: the nearest");
 	is_int(yoke_setting_set("zzzzzzzzzzzz", "1"), YOKE_ENOENT, "nothing near");

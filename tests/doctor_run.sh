@@ -61,9 +61,9 @@ about plain ''
 steps plain 100 ''
 report plain 10 1.9 0.9 1.9 6 8
 well plain
-about ended 'YOKE_ENOMEM: out of memory on cpu:0: 50.00 MiB asked for, 60.00 MiB free; 1 MiB allocated, largest free block 10.00 MiB, largest segment 1 GiB (YOKE_ENOMEM)'
+about ended 'YOKE_ENOMEM: out of memory on cpu:0: 50.00 MiB requested, 60.00 MiB free; 1 MiB allocated, largest free block 10.00 MiB, largest segment 1 GiB (YOKE_ENOMEM)'
 has ended memory 'fragmented'
-about small 'out of memory on cpu:0: 50.99 MiB asked for, 19.56 MiB free; 451.75 KiB allocated, largest free block 1.52 MiB (YOKE_ENOMEM)'
+about small 'out of memory on cpu:0: 50.99 MiB requested, 19.56 MiB free; 451.75 KiB allocated, largest free block 1.52 MiB (YOKE_ENOMEM)'
 has small memory 'not enough'
 about killed -
 steps killed 20 ''
@@ -140,7 +140,7 @@ report auto 10 5 0.2 0 4 8
 "$yoke" doctor auto >out 2>&1
 verdict "a larger batch is not advised where batch=auto chose it" "$(grep -q 'idle 50 %' out || cat out
 	advice 'larger batch' && cat out)"
-about all 'YOKE_ENOMEM: out of memory on cpu:0: 50.00 MiB asked for, 1.00 MiB free; 1 MiB allocated, largest free block 1.00 MiB' opencl:0 \
+about all 'YOKE_ENOMEM: out of memory on cpu:0: 50.00 MiB requested, 1.00 MiB free; 1 MiB allocated, largest free block 1.00 MiB' opencl:0 \
 	'"batch":"1","recompute":"auto","memory":"1G","context":"64"'
 has all memory 'not enough'
 verdict "what the run does already is not advised" "$(advice 'smaller batch\|recompute\|memory=' && cat out

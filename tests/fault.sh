@@ -40,7 +40,7 @@ breaks()
 	verdict "$name: one line of an error" "$([ "$(grep -c '^yoke' err)" -eq 1 ] || { echo 'not one:'; cat err; })"
 	verdict "$name: $(grep '^yoke' err)" "$(grep -q "^yoke train: .*$word" err ||
 		{ echo "no $word"; cat err; })"
-	[ "$name" = 'no memory' ] && lost='.*out of memory on fault:0: .* asked for, .* free; .*; not even batch=1 fits' ||
+	[ "$name" = 'no memory' ] && lost='.*out of memory on fault:0: .* requested, .* free; .*; not even batch=1 fits' ||
 		lost='fault:0 was lost after step [0-9]*: .*; broken holds step 4: .*resume=1'
 	verdict "$name: what happened and what to do" "$(grep -q "^yoke train: $lost" err &&
 		! grep -q reload err || cat err)"

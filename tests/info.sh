@@ -54,7 +54,7 @@ YOKE_BACKEND=cpu YOKE_LOG=debug "$yoke" info >out 2>err
 verdict "YOKE_BACKEND=cpu opens none" "$(grep 'yoke_' out err)"
 YOKE_BACKEND=good "$yoke" info >out 2>err
 verdict "YOKE_BACKEND=good opens one" "$(grep -q '/yoke_good\.so *loaded' out && [ ! -s err ] &&
-	[ "$(grep -c 'not asked for' out)" -ge 12 ] || cat out err)"
+	[ "$(grep -c 'not requested' out)" -ge 12 ] || cat out err)"
 
 # what an argument of the command sets, the helper gets as well
 cat >helper <<EOF

@@ -496,7 +496,7 @@ static void of_absent(yoke_tensor *none, const char *word)
 
 static void of_settings(void)
 {
-	FAIL(yoke_setting_set("plan.max", "-5"), EINVAL, "plan.max=-5: wants an integer from 0");
+	FAIL(yoke_setting_set("plan.max", "-5"), EINVAL, "plan.max=-5: must be an integer from 0");
 	FAIL(yoke_setting_set("graph.max", "-1"), EINVAL, "from 0");
 	FAIL(yoke_setting_set("device.timeout", "-1"), EINVAL, "from 0");
 	FAIL(yoke_setting_set("threads", "-5"), EINVAL, "from 0 to");

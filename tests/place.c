@@ -203,7 +203,7 @@ static void moves(const char *backend)
 	refused(yoke_pack(1, &x), "placed in the host's memory");
 	err = yoke_place(x, YOKE_ON_DEVICE);
 	ok(!err && !yoke_pack(1, &x), "%s: packed again: %s", backend, yoke_error());
-	refused(yoke_place(x, YOKE_ON_HOST), "lies in a pack");
+	refused(yoke_place(x, YOKE_ON_HOST), "part of a pack");
 	yoke_free(s);
 	yoke_free(x);
 	yoke_use(was);

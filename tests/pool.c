@@ -538,7 +538,7 @@ static void limits(void)
 	ok(!yk_pool_alloc(p, 40 * MIB, q, &a), "40 of 64 MiB are allocated");
 	ok(!yk_pool_alloc(p, 20 * MIB, q, &b), "20 more");
 	ok(yk_pool_alloc(p, 20 * MIB, q, &c) == YOKE_ENOMEM && has("fake:0") &&
-	   has("20.00 MiB asked for") && has("60.00 MiB allocated") && has("60.00 MiB reserved") &&
+	   has("20.00 MiB requested") && has("60.00 MiB allocated") && has("60.00 MiB reserved") &&
 	   has("limit 64.00 MiB") && has("largest free block"), "20 more fail with a reason");
 	diag("%s", yoke_error());
 	yoke_error_clear();

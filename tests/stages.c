@@ -135,11 +135,11 @@ static void test_split(void)
 		{ "1,6,1", 3, 8, NULL },
 		{ "4,3", 2, 8, "comes to 7 blocks, but there are layers=8" },
 		{ "4,4", 3, 8, "has 2 numbers, but there are stages=3" },
-		{ "8,0", 2, 8, "wants the blocks of each stage" },
-		{ "4;4", 2, 8, "wants the blocks of each stage" },
-		{ "4,", 2, 8, "wants the blocks of each stage" },
-		{ "", 2, 8, "wants the blocks of each stage" },
-		{ "99999999999999999999,1", 2, 8, "wants the blocks of each stage" },
+		{ "8,0", 2, 8, "the number of blocks of each stage" },
+		{ "4;4", 2, 8, "the number of blocks of each stage" },
+		{ "4,", 2, 8, "the number of blocks of each stage" },
+		{ "", 2, 8, "the number of blocks of each stage" },
+		{ "99999999999999999999,1", 2, 8, "the number of blocks of each stage" },
 		{ "auto", 9, 8, "stages=9 are more than layers=8" },
 	};
 	int64_t from, to;

@@ -74,7 +74,7 @@ def test_modules_that_do_not_fit_change_nothing(tmp_path):
         refused(lambda: nn.LoRA(layer, 0), ValueError, "rank is 0")
         refused(lambda: net.share("a.weight", "w"), ValueError, r"'a.weight' is \[4,3\], 'w' is \[3\]")
         refused(lambda: net.share("a.weight", "nothing"), ValueError, "'nothing'")
-        refused(lambda: net.share("b", "w"), ValueError, "have to be parameters")
+        refused(lambda: net.share("b", "w"), ValueError, "must be parameters")
         refused(lambda: net.freeze("nothing*"), ValueError, "'nothing\\*'")
         refused(lambda: net.unfreeze("nothing*"), ValueError, "'nothing\\*'")
         refused(lambda: net.cast("i32"), (TypeError, ValueError), "i32")

@@ -47,7 +47,7 @@ int64_t yk_found_checkpoint(const struct yk_view *v)
 
 // ---- memory ----
 
-// Parses e.g. "12.5 MiB asked for" into bytes; NaN: not found. what: the words next to the number.
+// Parses e.g. "12.5 MiB requested" into bytes; NaN: not found. what: the words next to the number.
 static double bytes_before(const char *text, const char *what)
 {
 	static const struct {
@@ -129,7 +129,7 @@ static bool memory(struct yk_found *f)
 	       limit = yk_view_last(v, "telemetry", "host.memory_limit");
 	const struct yk_advice device = less_memory(v), host = less_host_memory(v);
 	if (ended_by(v, "YOKE_ENOMEM") || strstr(error, "out of memory")) {
-		double asked = bytes_before(error, " asked for"),
+		double asked = bytes_before(error, " requested"),
 		       unused = bytes_before(error, " free;"),
 		       largest = bytes_after(error, "largest free block");
 		bool fragmented = unused >= asked && asked > largest;

@@ -50,7 +50,7 @@ static const char *form(const struct yk_param *p, char *to)
 	static const char *const of_type[] = {
 		[YK_BOOL] = "0, 1, off or on",
 		[YK_INT] = "an integer",
-		[YK_BYTES] = "bytes as 1000, 512M or 2GiB",
+		[YK_BYTES] = "a number of bytes, e.g. 1000, 512M or 2GiB",
 		[YK_STRING] = "text",
 	};
 	int n = snprintf(to, FORM, "%s", of_type[p->type]);
@@ -161,7 +161,7 @@ void yk_param_env(const char *name, char *to, unsigned long cap)
 
 static void resolve(struct yk_param *p)
 {
-	char variable[128], wanted[FORM];
+	char variable[128], expected[FORM];
 	bool bad = false;
 	int64_t value = 0;
 
@@ -188,7 +188,7 @@ static void resolve(struct yk_param *p)
 
 	if (bad) // outside the lock: the log reads a setting itself
 		warn("%s=%s is not %s; the default %s is used", variable,
-			text, form(p, wanted), p->def);
+			text, form(p, expected), p->def);
 }
 
 int64_t yk_param_int(struct yk_param *p)
@@ -245,10 +245,10 @@ int yk_param_set(const char *name, const char *value, enum yk_param_origin origi
 	struct yk_param *p = yk_param_find(name);
 	if (!p)
 		return unknown(name);
-	char wanted[FORM];
+	char expected[FORM];
 	int64_t number = 0;
 	if (parse(p, value, &number) < 0)
-		return yk_fail(YOKE_EINVAL, "%s=%s: wants %s", name, value, form(p, wanted));
+		return yk_fail(YOKE_EINVAL, "%s=%s: must be %s", name, value, form(p, expected));
 
 	pthread_mutex_lock(&lock);
 	bool weaker = p->text && p->origin > origin;

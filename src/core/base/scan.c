@@ -32,13 +32,13 @@ bool yk_scan_is(struct yk_scan *s, char c)
 bool yk_scan_want(struct yk_scan *s, char c)
 {
 	static const char *const missing[] = {
-		['"'] = "a string has to be here",
-		[','] = "',' has to be here",
-		[':'] = "':' has to be here",
-		['['] = "'[' has to be here",
-		[']'] = "']' has to be here",
-		['{'] = "'{' has to be here",
-		['}'] = "'}' has to be here",
+		['"'] = "expected a string",
+		[','] = "expected ','",
+		[':'] = "expected ':'",
+		['['] = "expected '['",
+		[']'] = "expected ']'",
+		['{'] = "expected '{'",
+		['}'] = "expected '}'",
 	};
 
 	return yk_scan_is(s, c) || refuse(s, missing[(unsigned char)c]);
@@ -308,6 +308,6 @@ bool yk_scan_size(struct yk_scan *s, int64_t *to)
 	s->at += at - first;
 	if (s->why || at == first || (*first == '0' && at > first + 1) ||
 	    (at < s->end && memchr(".eE", *at, 3)))
-		return refuse(s, "a whole number, 0 or more, has to be here");
+		return refuse(s, "expected a whole number, 0 or more");
 	return true;
 }

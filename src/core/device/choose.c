@@ -410,7 +410,7 @@ int yk_device_leave(struct yk_device *d)
 
 	if (*yk_param_str(&device_setting) ||
 	    (!yk_list_is_open(list) && *list != '^' && !strchr(list, ',')))
-		return yk_fail(YOKE_EDEVICE, "%s was asked for by name", d->id);
+		return yk_fail(YOKE_EDEVICE, "%s was requested explicitly, so no other device is used", d->id);
 	if (is_cpu(d))
 		return yk_fail(YOKE_EDEVICE, "%s is the last resort", d->id);
 	yk_device_lose(d);

@@ -117,7 +117,7 @@ static struct yk_plugin_outcome *outcome_new(const char *path)
 		free(o);
 		return NULL;
 	}
-	o->text = "not asked for";
+	o->text = "not requested";
 	*last_outcome = o;
 	last_outcome = &o->next;
 	return o;
@@ -443,7 +443,7 @@ static int open_file(struct file *f, char *why, size_t cap)
 		return code;
 	if (t && t->abi >> 16 == YOKE_ABI_MAJOR && t->name && good_name(t->name) &&
 	    strcmp(t->name, f->name)) {
-		snprintf(why, cap, "its backend is '%s': the file has to be " PREFIX "%s" SUFFIX,
+		snprintf(why, cap, "its backend is '%s': the file must be named " PREFIX "%s" SUFFIX,
 			 t->name, t->name);
 		return YOKE_EPLUGIN;
 	}

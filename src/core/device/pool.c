@@ -432,7 +432,7 @@ static int fail(struct yk_pool *p, int code, uint64_t bytes, const char *detail)
 		yk_history_note(p->history, (struct yk_moment){ .kind = YK_MOMENT_OOM, .bytes = bytes }, NULL);
 	if (p->limit != UINT64_MAX)
 		amount(p->limit, limit);
-	return yk_fail(code, "out of memory on %s: %s asked for, %s free; %s allocated, %s reserved, limit %s "
+	return yk_fail(code, "out of memory on %s: %s requested, %s free; %s allocated, %s reserved, limit %s "
 		"(YOKE_MEMORY), largest free block %s, largest segment %s (%s)", p->device->id,
 		amount(bytes, asked), amount(max > held ? max - held : 0, room), amount(held, have),
 		amount(p->stats.reserved_bytes.current, reserved), limit,

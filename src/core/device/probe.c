@@ -56,7 +56,7 @@ static bool try_in_child(const char *helper, const char *file, const char *key, 
 	int known = answer ? yk_child_run(helper, file, NULL, answer, ANSWER_MAX, v->outcome, sizeof v->outcome) : -1;
 	clock_gettime(CLOCK_MONOTONIC, &to);
 	yk_log(YOKE_LOG_DEBUG, "plugin", "%s: tried by %s: %s", file, helper,
-	       *v->outcome ? v->outcome : "came through");
+	       *v->outcome ? v->outcome : "passed");
 	v->tried = (int64_t)time(NULL);
 	v->cost_ms = (to.tv_sec - from.tv_sec) * 1000 + (to.tv_nsec - from.tv_nsec) / 1000000;
 	if (known > 0 && key)

@@ -65,7 +65,7 @@ yoke_tensor *yk_share(struct yk_tensor *t, const void **at)
 	const char *host = t->ctx->device == t->ctx->cpu ? s->buffer->block->host : NULL;
 	if (!host || yk_is_packed(t)) {
 		yk_fail(YOKE_EUNSUPPORTED, "share: %s; read it instead",
-			yk_is_packed(t) ? "the variable lies in a pack, whose bytes are written in place" :
+			yk_is_packed(t) ? "the variable is part of a pack, whose bytes are overwritten in place" :
 					  "the device's memory has no address on the host");
 		return NULL;
 	}
@@ -141,7 +141,7 @@ int yk_ahead_fill(yoke_tensor *handle, const void *from, struct yk_event **done)
 		yk_backend_detail(had, err, why, sizeof why);
 		if (yk_settle(ctx))
 			ctx->failure.reported = true; // by the error of this call
-		yk_fail(err, "%llu bytes could not be brought to %s: %s", (unsigned long long)t->storage->bytes,
+		yk_fail(err, "%llu bytes could not be copied to %s: %s", (unsigned long long)t->storage->bytes,
 			ctx->device->id, why);
 	}
 	yk_leave(ctx);

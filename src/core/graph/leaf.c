@@ -351,7 +351,7 @@ int yoke_place(yoke_tensor *handle, int where)
 		err = yk_fail(YOKE_EINVAL, "place: variable %s: %d is neither YOKE_ON_DEVICE nor YOKE_ON_HOST",
 			      name_of(t), where);
 	else if (yk_is_packed(t))
-		err = yk_fail(YOKE_EINVAL, "place: variable %s lies in a pack, which stays where it is",
+		err = yk_fail(YOKE_EINVAL, "place: variable %s is part of a pack, and packs cannot be moved",
 			      name_of(t));
 	else if (!(data = malloc(bytes + !bytes)))
 		err = yk_fail(YOKE_ENOMEM, "place: no memory for %zu bytes", bytes);

@@ -120,7 +120,7 @@ int yk_enter(struct yoke_context *ctx)
 	if (inside)
 		return yk_fail(YOKE_EBUSY,
 			       "context %p: thread %d is inside, thread %d may not enter; "
-			       "give each thread a context of its own",
+			       "create a context for each thread",
 			       (void *)ctx, inside, own_id);
 	if (ctx->observe.traced)
 		ctx->graph.site = yk_site_here(&ctx->observe.sites);

@@ -23,7 +23,7 @@ static int shape_attention(struct yk_graph *g, const struct yk_call *c, struct y
 	    q->dims[3] != k->dims[3] || !k->dims[2] || q->dims[2] % k->dims[2] ||
 	    !q->dims[3])
 		return fail_two(g, c, YOKE_ESHAPE,
-				"wants [B,T,H,D] and [B,S,G,D] with G dividing H, got", q,
+				"expects [B,T,H,D] and [B,S,G,D] with G dividing H, got", q,
 				k);
 	if (want_like(g, c, 2, k) < 0)
 		return YOKE_ESHAPE;

@@ -29,7 +29,7 @@ static int want_conv(struct yk_graph *g, const struct yk_call *c, const struct y
 	    x->dims[1] % groups || w->dims[0] % groups || w->dims[1] != x->dims[1] / groups || y->dims[1] != w->dims[0] ||
 	    y->dims[0] != x->dims[0])
 		return yk_op_fail(g, c->op, YOKE_ESHAPE,
-				  "wants [B,C,S..] and [O,C/groups,K..] with 1 or 2 spatial axes, C and O multiples of %lld groups",
+				  "expects [B,C,S..] and [O,C/groups,K..] with 1 or 2 spatial axes, C and O multiples of %lld groups",
 				  (long long)groups);
 	for (int i = 0; i < spatial; i++) {
 		const struct yk_conv_axis a = yk_conv_axis(c->attr[1 + i].i);
@@ -50,7 +50,7 @@ static int shape_conv(struct yk_graph *g, const struct yk_call *c, struct yk_val
 {
 	const struct yk_value *x = IN(0), *w = IN(1);
 	if (x->rank < 3 || x->rank > 2 + YK_CONV_AXES || w->rank != x->rank)
-		return fail_two(g, c, YOKE_ESHAPE, "wants [B,C,S..] and [O,C/groups,K..] with 1 or 2 spatial axes, got", x, w);
+		return fail_two(g, c, YOKE_ESHAPE, "expects [B,C,S..] and [O,C/groups,K..] with 1 or 2 spatial axes, got", x, w);
 	struct yk_value y = *x;
 	y.dims[1] = w->dims[0];
 	for (int i = 2; i < x->rank; i++) {
@@ -67,7 +67,7 @@ static int shape_conv_x(struct yk_graph *g, const struct yk_call *c, struct yk_v
 {
 	const struct yk_value *y = IN(0), *w = IN(1);
 	if (y->rank < 3 || y->rank > 2 + YK_CONV_AXES || w->rank != y->rank)
-		return fail_two(g, c, YOKE_ESHAPE, "wants [B,O,Q..] and [O,C/groups,K..] with 1 or 2 spatial axes, got", y, w);
+		return fail_two(g, c, YOKE_ESHAPE, "expects [B,O,Q..] and [O,C/groups,K..] with 1 or 2 spatial axes, got", y, w);
 	struct yk_value x = *y;
 	if (__builtin_mul_overflow(w->dims[1], c->attr[0].i, &x.dims[1]))
 		return fail_one(g, c, YOKE_ESHAPE, "too many elements:", w);
@@ -83,7 +83,7 @@ static int shape_conv_w(struct yk_graph *g, const struct yk_call *c, struct yk_v
 {
 	const struct yk_value *x = IN(0), *y = IN(1);
 	if (x->rank < 3 || x->rank > 2 + YK_CONV_AXES || y->rank != x->rank || c->attr[0].i < 1)
-		return fail_two(g, c, YOKE_ESHAPE, "wants [B,C,S..] and [B,O,Q..] with 1 or 2 spatial axes, got", x, y);
+		return fail_two(g, c, YOKE_ESHAPE, "expects [B,C,S..] and [B,O,Q..] with 1 or 2 spatial axes, got", x, y);
 	struct yk_value w = *x;
 	w.dims[0] = y->dims[1];
 	w.dims[1] = x->dims[1] / c->attr[0].i;

@@ -14,7 +14,7 @@ static int shape_cross_entropy(struct yk_graph *g, const struct yk_call *c,
 	if (want_float(g, c, x) < 0 || want_index(g, c, ids) < 0)
 		return YOKE_EDTYPE;
 	if (x->rank != 2 || ids->rank != 1 || ids->dims[0] != x->dims[0] || !x->dims[1])
-		return fail_two(g, c, YOKE_ESHAPE, "wants [N,V] and [N], got", x, ids);
+		return fail_two(g, c, YOKE_ESHAPE, "expects [N,V] and [N], got", x, ids);
 	out[0] = (struct yk_value){ .dtype = (uint8_t)yk_acc(x->dtype) };
 	out[1] = out[0];
 	out[1].rank = 1;
@@ -122,7 +122,7 @@ yoke_tensor *yoke_cross_entropy(yoke_tensor *logits, yoke_tensor *ids, int64_t i
 	char a[160], b[160];
 	if (!v.rank || !yk_same_shape(&lead, &vt)) {
 		yk_rec_fail(&r, YOKE_ESHAPE,
-			   "wants [..,V] and [..], got %s and %s", yk_describe(&v, a),
+			   "expects [..,V] and [..], got %s and %s", yk_describe(&v, a),
 			   yk_describe(&vt, b));
 		return yk_rec_end(&r, YK_BAD);
 	}

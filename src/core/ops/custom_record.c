@@ -88,7 +88,7 @@ static int value_of(struct yoke_context *ctx, const struct yk_custom *o, yoke_te
 			yk_fail(YOKE_EINVAL, "%s: its %s gives no value %d", o->def.name, what, number);
 	if (g->value[*to].dtype == want->dtype && yk_same_shape(&g->value[*to], want))
 		return 0;
-	return yk_fail(YOKE_ESHAPE, "%s: its %s gives %s for value %d, which has to be %s", o->def.name, what,
+	return yk_fail(YOKE_ESHAPE, "%s: its %s gives %s for value %d, which must be %s", o->def.name, what,
 		       yk_describe(&g->value[*to], got), number, yk_describe(want, should));
 }
 

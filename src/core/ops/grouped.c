@@ -16,9 +16,9 @@ static int shape_grouped(struct yk_graph *g, const struct yk_call *c, struct yk_
 	if (w->dtype != x->dtype)
 		return fail_two(g, c, YOKE_EDTYPE, "dtypes differ:", x, w);
 	if (x->rank != 2 || w->rank != 3 || w->dims[1 + turned] != x->dims[1])
-		return fail_two(g, c, YOKE_ESHAPE, "wants [T,K] and [E,K,N], got", x, w);
+		return fail_two(g, c, YOKE_ESHAPE, "expects [T,K] and [E,K,N], got", x, w);
 	if (first->dtype != yoke_i64 || first->rank != 1 || first->dims[0] != w->dims[0] + 1)
-		return fail_two(g, c, YOKE_ESHAPE, "wants [E,K,N] and where groups begin, i64 [E+1], got", w, first);
+		return fail_two(g, c, YOKE_ESHAPE, "expects [E,K,N] and offsets of the groups, i64 [E+1], got", w, first);
 	*out = *x;
 	out->dims[1] = w->dims[2 - turned];
 	return want_size(g, c, out);
@@ -31,7 +31,7 @@ static int shape_grouped_backward(struct yk_graph *g, const struct yk_call *c, s
 	if (cot->dtype != x->dtype)
 		return fail_two(g, c, YOKE_EDTYPE, "dtypes differ:", x, cot);
 	if (x->rank != 2 || cot->rank != 2 || cot->dims[0] != x->dims[0] || first->rank != 1 || !first->dims[0])
-		return fail_two(g, c, YOKE_ESHAPE, "wants [T,K] and [T,N], got", x, cot);
+		return fail_two(g, c, YOKE_ESHAPE, "expects [T,K] and [T,N], got", x, cot);
 	*out = (struct yk_value){ .dtype = x->dtype, .rank = 3,
 				  .dims = { first->dims[0] - 1, x->dims[1], cot->dims[1] } };
 	return want_size(g, c, out);

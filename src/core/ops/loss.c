@@ -97,7 +97,7 @@ static yk_id weight_of(struct yk_rec *r, yoke_tensor *w, yk_id like)
 	char text[160];
 	if (v == YK_NIL || v == YK_BAD || yk_is_float(r->g->value[v].dtype))
 		return v == YK_NIL || v == YK_BAD ? v : yk_cast(r->g, v, r->g->value[like].dtype);
-	yk_rec_fail(r, YOKE_EDTYPE, "a weight is %s; it has to be floating point", yk_describe(&r->g->value[v], text));
+	yk_rec_fail(r, YOKE_EDTYPE, "a weight is %s; it must be a floating-point number", yk_describe(&r->g->value[v], text));
 	return YK_BAD;
 }
 
@@ -179,7 +179,7 @@ yoke_tensor *yoke_loss_cross_entropy(yoke_tensor *logits, yoke_tensor *target, c
 	lead.rank = v.rank ? (uint8_t)(v.rank - 1) : 0;
 	if (!v.rank || !yk_is_float(v.dtype) || !yk_same_shape(soft ? &v : &lead, &t) || (soft && t.dtype != v.dtype) ||
 	    (!soft && t.dtype != yoke_i32 && t.dtype != yoke_i64)) {
-		yk_rec_fail(&r, YOKE_ESHAPE, "wants logits [..,V] and ids [..], or probabilities [..,V] of their dtype, got %s and %s",
+		yk_rec_fail(&r, YOKE_ESHAPE, "expects logits [..,V] and ids [..], or probabilities [..,V] of their dtype, got %s and %s",
 			    yk_describe(&v, a), yk_describe(&t, b));
 		return yk_rec_end(&r, YK_BAD);
 	}

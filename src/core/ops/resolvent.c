@@ -25,7 +25,7 @@ static int want_matching(struct yk_graph *g, const struct yk_call *c, const stru
 	if (t->dtype != a->dtype)
 		return fail_two(g, c, YOKE_EDTYPE, "dtypes differ:", a, t);
 	if (!yk_same_shape(t, &like))
-		return fail_two(g, c, YOKE_ESHAPE, "wants [..,N], [..,N-1] of b and c, [..,2] of z, got", a, t);
+		return fail_two(g, c, YOKE_ESHAPE, "expects [..,N], [..,N-1] of b and c, [..,2] of z, got", a, t);
 	return 0;
 }
 
@@ -336,7 +336,7 @@ static int resolved(struct yk_rec *r, const struct yoke_resolvent *o, struct yk_
 	return 0;
 }
 
-#define SHAPES "wants [..,N], [..,N-1] of b and c, [..,2] of z"
+#define SHAPES "expects [..,N], [..,N-1] of b and c, [..,2] of z"
 
 // Broadcasts all leading dims of the operands into `to`; the caller sets the last dim.
 static int lead(struct yk_rec *r, struct yk_value *to)

@@ -18,7 +18,7 @@ static int shape_rope(struct yk_graph *g, const struct yk_call *c, struct yk_val
 		if (x->rank != 4 || t->rank != 2 || t->dims[0] != x->dims[1] ||
 		    x->dims[3] % 2 || t->dims[1] != x->dims[3] / 2)
 			return fail_two(g, c, YOKE_ESHAPE,
-					"wants [B,T,H,D] and [T,D/2], got", x, t);
+					"expects [B,T,H,D] and [T,D/2], got", x, t);
 	}
 	*out = *x;
 	return 0;

@@ -20,7 +20,7 @@
 #include "plan/planner.h"
 
 YK_PARAM(check, "check", YK_STRING, "",
-	 "nan: bring every result to the host and name the op that makes the first infinity or NaN");
+	 "nan: copy every result to the host and report the op that produces the first infinity or NaN");
 
 int yk_check_wanted(bool *nan)
 {

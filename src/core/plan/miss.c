@@ -197,7 +197,7 @@ static void leaf_difference(const uint32_t *a, const uint32_t *b, size_t i, char
 	else if (i == 1 && leaf_rank(a + 1) != leaf_rank(b + 1))
 		snprintf(to, cap, "rank: %u -> %u", leaf_rank(a + 1), leaf_rank(b + 1));
 	else if (i == 1)
-		snprintf(to, cap, "in whose memory it lies");
+		snprintf(to, cap, "whose memory holds it");
 	else if ((a[1] & 0xff) != YK_LEAF_STORAGE)
 		snprintf(to, cap, "another call of a random op, or in another scope");
 	else if (i == 2)

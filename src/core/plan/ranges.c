@@ -128,7 +128,7 @@ int yk_check_leaves(const struct yk_planner *pl, const struct yk_plan *p)
 				    (yk_is_wrapped(s) || yk_storage_at(s) % YK_ALIGN == 0)))
 			continue;
 		return yk_fail(YOKE_EINVAL,
-			       "the plan found wants %llu bytes, aligned to %d, in leaf %zu, which has "
+			       "the cached plan needs %llu bytes, aligned to %d, in leaf %zu, which has "
 			       "%llu: an error of yoke; YOKE_PLAN_MAX=0 plans anew",
 			       (unsigned long long)p->layout.leaf_bytes[i], YK_ALIGN, i,
 			       (unsigned long long)(there ? s->bytes : 0));

@@ -123,10 +123,10 @@ void yk_carrier_open(struct yk_carrier *c)
 	if (c->mpi->begin(&rank, &ranks) < 0)
 		refuse(c, YOKE_ERANK, "MPI cannot be initialized: %s", c->mpi->error());
 	else if (ranks != p->ranks)
-		refuse(c, YOKE_ERANK, "%s started %u ranks, MPI says %u: it is the launcher of another MPI; dist.mpi names the one to use",
+		refuse(c, YOKE_ERANK, "%s started %u ranks, MPI reports %u: it is the launcher of another MPI; dist.mpi names the one to use",
 		       p->launcher, p->ranks, ranks);
 	else if (rank != p->rank)
-		refuse(c, YOKE_ERANK, "%s says that this is rank %u, MPI says %u", p->launcher, p->rank, rank);
+		refuse(c, YOKE_ERANK, "%s reports that this is rank %u, MPI reports rank %u", p->launcher, p->rank, rank);
 	else if (exchange_versions(c) == 0) {
 		c->serialized = c->mpi->serialized();
 		atomic_store(&c->phase, OPENED);

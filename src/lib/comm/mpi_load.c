@@ -101,7 +101,7 @@ static int query(struct yk_started *p)
 		p->mpi = name;
 	atomic_store(&initialized, m);
 	if (rank != p->rank)
-		return yk_fail(YOKE_ERANK, "%s says that this is rank %u, MPI says %u: it is the launcher of another MPI; dist.mpi "
+		return yk_fail(YOKE_ERANK, "%s reports that this is rank %u, MPI reports rank %u: it is the launcher of another MPI; dist.mpi "
 			       "names the one to use", p->launcher, p->rank, rank);
 	if (atexit(at_exit))
 		return yk_fail(YOKE_ENOMEM, "no memory");

@@ -169,7 +169,7 @@ int yoke_group_run(int n, const char *devices, int (*fn)(yoke_group *world, void
 		if (!code)
 			continue;
 		err = yk_fail(YOKE_ENOMEM, "group_run: no thread for rank %d: %s", started, strerror(code));
-		yk_rendezvous_break(r.rendezvous, YOKE_ERANK, "rank %d has not begun: %s", started, strerror(code));
+		yk_rendezvous_break(r.rendezvous, YOKE_ERANK, "rank %d did not start: %s", started, strerror(code));
 		for (int i = started; i < n; i++)
 			yk_rendezvous_unref(r.rendezvous);
 		break;

@@ -197,7 +197,7 @@ static int check_count(const yoke_tokenizer *t, const struct yk_merge *list, siz
 	if (beyond > added || used)
 		return yk_fail(YOKE_EINVAL, "%s: has %zu tokens, but the model %" PRId64, t->name, t->vocab.count, vocab);
 	if (beyond)
-		yk_warn("export", "%s: %zu added tokens have ids that the model does not have; they are left out", t->name, beyond);
+		yk_warn("export", "%s: %zu added tokens have ids that the model does not have; they are omitted", t->name, beyond);
 	return 0;
 }
 

@@ -314,15 +314,15 @@ static int check_tensor(const struct yk_safetensors *s, const struct yk_host_ten
 	char a[YK_SHAPE_TEXT], b[YK_SHAPE_TEXT];
 
 	if (!got)
-		return yk_fail(YOKE_ESHAPE, "%s: of another model: no tensor '%s'",
+		return yk_fail(YOKE_ESHAPE, "%s: belongs to another model: no tensor '%s'",
 			       s->path, want->name);
 	if (got->dtype != want->dtype)
-		return yk_fail(YOKE_EDTYPE, "%s: of another model: '%s' is %s, wanted %s",
+		return yk_fail(YOKE_EDTYPE, "%s: belongs to another model: '%s' is %s, expected %s",
 			       s->path, want->name, yk_safetensors_dtype(got->dtype),
 			       yk_safetensors_dtype(want->dtype));
 	if (got->rank != want->rank ||
 	    memcmp(got->dims, want->dims, (size_t)got->rank * sizeof *got->dims))
-		return yk_fail(YOKE_ESHAPE, "%s: of another model: '%s' is %s, wanted %s",
+		return yk_fail(YOKE_ESHAPE, "%s: belongs to another model: '%s' is %s, expected %s",
 			       s->path, want->name, yk_shape_text(a, got->rank, got->dims),
 			       yk_shape_text(b, want->rank, want->dims));
 	return 0;
@@ -341,7 +341,7 @@ static int load_tensors(const char *path, int n, const struct yk_host_tensor *t,
 	for (int i = 0; e == 0 && i < n; i++)
 		e = check_tensor(&s, &t[i]);
 	if (e == 0 && s.count != n)
-		e = yk_fail(YOKE_ESHAPE, "%s: of another model: %d tensors, wanted %d",
+		e = yk_fail(YOKE_ESHAPE, "%s: belongs to another model: %d tensors, expected %d",
 			    path, s.count, n);
 	for (int i = 0; e == 0 && i < s.count; i++)
 		max = s.entries[i].bytes > max ? s.entries[i].bytes : max;

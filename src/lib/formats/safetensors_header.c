@@ -204,7 +204,7 @@ static int read_entry(struct reader *r, struct yk_safetensors_entry *to, uint64_
 			which = OFFSETS;
 			e = read_sizes(r, 2, "more than two data_offsets", at, &n);
 			if (e == 0 && n < 2)
-				e = bad(r, "wants two data_offsets");
+				e = bad(r, "expected two data_offsets");
 		} else {
 			return bad(r, "a key other than dtype, shape and data_offsets");
 		}
@@ -215,7 +215,7 @@ static int read_entry(struct reader *r, struct yk_safetensors_entry *to, uint64_
 		seen |= which;
 	} while (yk_scan_is(&r->scan, ','));
 	if (seen != ALL)
-		return bad(r, "wants dtype, shape and data_offsets");
+		return bad(r, "expected dtype, shape and data_offsets");
 	if (!yk_scan_want(&r->scan, '}'))
 		return bad(r, NULL);
 	e = check_entry(r, &x, at, size);

@@ -123,7 +123,7 @@ static int take_files(struct yk_safetensors_set *s, const json_t *map, uint64_t 
 			const struct yk_safetensors_entry *e = &s->file[i].entries[k];
 			const char *in = base_name(s->file[i].path), *listed = map ? json_string_value(json_object_get(map, e->name)) : in;
 			if (!listed)
-				return yk_fail(YOKE_EFORMAT, "%s: says nothing of '%.80s', which is in %s", s->path, e->name, in);
+				return yk_fail(YOKE_EFORMAT, "%s: does not list '%.80s', which is in %s", s->path, e->name, in);
 			if (strcmp(listed, in))
 				return yk_fail(YOKE_EFORMAT, "%s: '%.80s' is in %s, as listed, "
 					"and also in %s", s->path, e->name, listed, in);

@@ -81,7 +81,7 @@ int yk_weight_source(struct yk_weights *w, const struct yk_family *f, const stru
 	const int64_t dims[] = { to->transposed ? to->dims[1] : to->rows, to->transposed ? to->rows : to->dims[1] };
 	if (to->weight.rank == to->rank && to->weight.dims[0] == dims[0] && (to->rank == 1 || to->weight.dims[1] == dims[1]))
 		return 0;
-	fprintf(problems, "tensor '%s' is %s, but the configuration says %s", place.name,
+	fprintf(problems, "tensor '%s' is %s, but the configuration gives %s", place.name,
 		yk_shape_text(got, to->weight.rank, to->weight.dims), yk_shape_text(want, to->rank, dims));
 	return 1;
 }

@@ -41,7 +41,7 @@ static int add_layer(struct yk_network *n, const struct yk_lora_layer *l,
 	yoke_module *m = linear_at(n, l->name);
 	if (!m)
 		return yk_fail(YOKE_EINVAL,
-			       "lora: the model has no layer '%s' with a matrix of its own",
+			       "lora: the model has no layer '%s' with its own matrix",
 			       l->name);
 	if (m->lora)
 		return yk_fail(YOKE_EINVAL, "lora: layer '%s' is listed twice", l->name);

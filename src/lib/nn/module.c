@@ -537,7 +537,7 @@ static int tie(struct yk_module_own *to, struct yk_module_own *of, const char *p
 	if (to->tensor == of->tensor)
 		return 0;
 	if (to->buffer || of->buffer || to->shared)
-		return yk_fail(YOKE_EINVAL, "%s: '%s' and '%s' have to be parameters, and the first one not a network's", what, path,
+		return yk_fail(YOKE_EINVAL, "%s: '%s' and '%s' must be parameters, and the first must not belong to a network", what, path,
 			       with);
 	if (yoke_dtype(to->tensor) != yoke_dtype(of->tensor))
 		return yk_fail(YOKE_EDTYPE, "%s: '%s' is of %s, '%s' of %s", what, path, yoke_dtype_name(yoke_dtype(to->tensor)),

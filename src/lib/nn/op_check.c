@@ -61,7 +61,7 @@ static int take_operand(struct check *c, int i, yoke_tensor *t)
 	v->rank = yoke_rank(t);
 	v->n = yoke_count(t);
 	if (v->dtype <= 0) // a scalar
-		return yk_fail(YOKE_EINVAL, "op_check: operand %d has to be a tensor", i);
+		return yk_fail(YOKE_EINVAL, "op_check: operand %d must be a tensor", i);
 	for (int k = 0; k < v->rank; k++)
 		v->dims[k] = yoke_dim(t, k);
 	if (!(v->bytes = malloc(yoke_bytes(t) + 1)))

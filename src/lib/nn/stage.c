@@ -22,7 +22,7 @@ static int split_given(const char *split, int64_t stages, int64_t layers, int64_
 		char *end;
 		const long long x = strtoll(at, &end, 10);
 		if (end == at || (*end && *end != ',') || x < 1 || x > layers)
-			return yk_fail(YOKE_EINVAL, "split=%s: wants the blocks of each stage, 1 at least, as 4,4", split);
+			return yk_fail(YOKE_EINVAL, "split=%s: must list the number of blocks of each stage, at least 1, e.g. 4,4", split);
 		if (count < stages)
 			n[count] = x;
 		count++;

@@ -169,7 +169,7 @@ static int hand_over(yoke_profile *p, bool partial)
 		snprintf(path, sizeof path, "%s/cycle%lld.json", p->folder, (long long)p->cycle);
 		e = yk_profile_trace_max(core, path, yk_profile_max_bytes(p), 0, NULL);
 		if (e == 0 && core->dropped)
-			yk_warn("profile", "%s: %llu events are left out, because the file would "
+			yk_warn("profile", "%s: %llu events are omitted, because the file would "
 				"exceed %llu bytes",
 				path, (unsigned long long)core->dropped, (unsigned long long)yk_profile_max_bytes(p));
 	}

@@ -112,7 +112,7 @@ static size_t sample(yoke_recorder *s)
 	struct yk_error_aside *was = yk_error_aside();
 	if (line && yk_file_append(s->fd, s->path, NULL, line) < 0 && !s->failed) {
 		s->failed = true;
-		yk_warn("telemetry", "%s; the run goes on", yoke_error());
+		yk_warn("telemetry", "%s; the run continues", yoke_error());
 	}
 	yk_error_back(was);
 	const size_t n = line ? strlen(line) : 0;

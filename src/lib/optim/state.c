@@ -214,8 +214,8 @@ static int enter(struct yoke_optim *o, const char *call, yoke_context **former)
 	if (!o || !o->n)
 		return yk_fail(YOKE_EINVAL, "%s: no parameters were added", call);
 	if (!is_here(o))
-		return yk_fail(YOKE_ECONTEXT, "%s: the context of '%s' is gone, with the thread that had it or by "
-			       "yoke_context_free", call, o->member[0].name);
+		return yk_fail(YOKE_ECONTEXT, "%s: the context of '%s' no longer exists: its thread ended, or "
+			       "yoke_context_free freed it", call, o->member[0].name);
 	*former = yoke_use(o->ctx);
 	int err = yk_optim_states_ready(o);
 	if (err)

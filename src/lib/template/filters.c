@@ -133,7 +133,7 @@ static struct yk_value items_of(struct yk_render *r, struct yk_value v, enum yk_
 		return v.kind == YK_V_UNDEFINED && kind == YK_V_ITERATOR ?
 			       list :
 			       yk_render_fail(r, YOKE_EFORMAT,
-					      "the pairs of a dict are wanted, not of '%s'",
+					      "expected a dict for its pairs, not '%s'",
 					      yk_v_type(v));
 	for (size_t i = 0; i < v.dict->n && !r->failed; i++)
 		yk_v_append(r, list, pair_of(r, v.dict->pair[i].key, v.dict->pair[i].value));

@@ -314,7 +314,7 @@ static int take_word(struct yk_words *w, const json_t *s, const char *what)
 						      by_bytes(&w->word[i - 1], &x) < 0);
 	if (!good)
 		return yk_fail(YOKE_EFORMAT,
-			       "%s: word %zu of its vocabulary is not one: wants <pad>, "
+			       "%s: entry %zu of its vocabulary is invalid: expected <pad>, "
 			       "<unk>, then words in the order of their bytes",
 			       what, i);
 	return append(w, x.s, x.n);
