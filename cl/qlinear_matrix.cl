@@ -39,7 +39,7 @@
 #define TERMS 2
 #endif
 
-// x in 16 bits; for bf16, cut off.
+// x in 16 bits; truncated for bf16.
 FN ushort exact_bits(float x)
 {
 #if MATRIX == 3
@@ -49,7 +49,8 @@ FN ushort exact_bits(float x)
 #endif
 }
 
-// A part of a line of x and of w on the way to the tiles.
+// An item's part of a line of x and of a line of w, in registers between global memory and the
+// tiles.
 struct lines {
 	float x[QUADS][4], q[QUADS][4];
 	struct group b;

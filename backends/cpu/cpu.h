@@ -108,7 +108,7 @@ int yk_cpu_fail(int code, const char *fmt, ...) __attribute__((format(printf, 2,
 #define YK_PASTE2(a, b) a##_##b
 #define YK_PASTE(a, b) YK_PASTE2(a, b)
 #define ISA(name) YK_PASTE(name, YK_ISA)
-// Defines a kernel, after which come the ops that it runs: YK_KERNEL(conv, CONV, CONV_X) = { .. };
+// Defines a kernel and lists the codes of its ops: YK_KERNEL(conv, CONV, CONV_X) = { .. };
 // build-aux/op_list collects these lines into backends/cpu/kernel_list.inc, as X(CODE, name).
 #define YK_KERNEL(name, ...) const struct yk_kernel ISA(yk_##name)
 extern const struct yk_kernel ISA(yk_map), ISA(yk_move); // other kernels call these

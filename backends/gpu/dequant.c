@@ -13,8 +13,8 @@ struct dequant {
 };
 
 enum {
-	STEPS_OF_GROUP = 4, // each is two quads
-	COST = 16           // of a step, in copies of an element
+	STEPS_OF_GROUP = 4, // each decodes two quads
+	COST = 16           // of a step, relative to copying an element
 };
 
 static bool is_index(const struct yoke_view *v)

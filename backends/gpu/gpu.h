@@ -277,7 +277,7 @@ int yk_gpu_map_call(const struct yoke_op *, struct yoke_map_call *);
 // registers and function calls.
 bool yk_gpu_fours(const struct yk_gpu_device *, const struct yoke_map *);
 uint64_t yk_gpu_map_can(struct yk_gpu_device *, const struct yoke_op *);
-// Defines what runs ops, the codes of which follow: YK_GPU_OP(conv, CONV, CONV_X) = { .. };
+// Defines the implementation of the ops whose codes follow: YK_GPU_OP(conv, CONV, CONV_X) = { .. };
 // build-aux/op_list collects these lines into backends/gpu/op_list.inc, as X(CODE, name).
 #define YK_GPU_OP(name, ...) const struct yk_gpu_op yk_gpu_##name
 

@@ -108,8 +108,8 @@ struct units {
 	size_t items;
 };
 
-// f16 is multiplied as such by warps of 32; the units of some with 64 flush its subnormal numbers.
-// Products with weights without blocks are exact, so x must not be rounded.
+// Warps of 32 items multiply f16 without conversion; some matrix units of devices with warps of 64
+// flush its subnormal numbers. F16 and BF16 weights are multiplied exactly, so x is not rounded.
 static int units_dtype(const struct yk_gpu_device *d, const struct yoke_op *op)
 {
 	const int64_t format = op->attr[0].i;
@@ -154,7 +154,7 @@ static bool is_for_library(const struct yk_gpu_device *d, const struct yoke_op *
 	       l->fast(d, dtype);
 }
 
-// Rows with neighbouring axes merged: of usual tensors, one axis is left.
+// The rows of a view, with neighbouring axes merged; usually one axis remains.
 static struct yk_gpu_rows merged(const struct yoke_view *v)
 {
 	const struct yk_gpu_rows all = yk_gpu_rows_of(v);
@@ -205,10 +205,10 @@ struct launch {
 	size_t items[2], group[2];
 };
 
-// Builds the kernel for this layout, passes its arguments, and launches it or the groups that share
-// `pieces` of the work.
+// Builds the kernel for this layout, passes its arguments, and launches it: with l->items or, if
+// `chunks` is not 0, with groups that share so many chunks.
 static int launch(struct yk_gpu_record *r, const struct yoke_op *op, const struct qlinear *s,
-		  struct launch *l, int64_t pieces)
+		  struct launch *l, int64_t chunks)
 {
 	const struct yoke_view *const rows[] = { &op->in[0], &op->out[0], NULL };
 	const size_t items = l->group[0] * l->group[1];
@@ -224,7 +224,7 @@ static int launch(struct yk_gpu_record *r, const struct yoke_op *op, const struc
 	yk_gpu_arg_view(r, &op->in[0]);
 	yk_gpu_arg_view(r, &op->in[1]);
 	yk_gpu_arg_struct(r, s, sizeof *s);
-	return pieces ? yk_gpu_launch_pieces(r, pieces, items, l->build.name) :
+	return chunks ? yk_gpu_launch_chunks(r, chunks, items, l->build.name) :
 			yk_gpu_launch(r, 2, l->items, l->group, l->build.name);
 }
 

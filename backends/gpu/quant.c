@@ -5,7 +5,8 @@
 #include "quant.h"
 
 static const struct format {
-	uint8_t number, elements_log2, bytes; // GGUF's number; of a block
+	uint8_t number; // GGUF's number of the type
+	uint8_t elements_log2, bytes; // of a block
 } formats[] = {
 	{ 1, 0, 2 },    { 30, 0, 2 },                   // F16, BF16
 	{ 2, 5, 18 },   { 3, 5, 20 },                   // Q4_0, Q4_1

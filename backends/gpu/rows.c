@@ -216,11 +216,11 @@ int64_t yk_gpu_max_groups(const struct yk_gpu_device *d, int64_t groups)
 	return d->max_groups && groups > d->max_groups ? d->max_groups : groups;
 }
 
-int yk_gpu_launch_pieces(struct yk_gpu_record *r, int64_t pieces, size_t items, const char *name)
+int yk_gpu_launch_chunks(struct yk_gpu_record *r, int64_t chunks, size_t items, const char *name)
 {
 	const int64_t max = (int64_t)r->device->info.units * GROUPS_OF_UNIT;
 
-	return yk_gpu_launch_groups(r, r->device->cpu_like && pieces > max ? max : yk_gpu_max_groups(r->device, pieces), items,
+	return yk_gpu_launch_groups(r, r->device->cpu_like && chunks > max ? max : yk_gpu_max_groups(r->device, chunks), items,
 				    name);
 }
 

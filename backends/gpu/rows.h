@@ -80,7 +80,7 @@ bool yk_gpu_streams(const struct yk_gpu_device *, const struct yoke_op *, const 
 // Limits a number of groups to what a launch allows along its first axis.
 int64_t yk_gpu_max_groups(const struct yk_gpu_device *, int64_t groups);
 // Launches groups of `items` items that share the chunks; group i takes chunks i, i + groups, ...
-int yk_gpu_launch_pieces(struct yk_gpu_record *, int64_t pieces, size_t items, const char *name);
+int yk_gpu_launch_chunks(struct yk_gpu_record *, int64_t chunks, size_t items, const char *name);
 // Launches `groups` groups of `items`.
 int yk_gpu_launch_groups(struct yk_gpu_record *, int64_t groups, size_t items, const char *name);
 

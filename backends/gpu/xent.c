@@ -64,10 +64,10 @@ static struct xent_args args_of(const struct yk_gpu_device *d, const struct yoke
 	return a;
 }
 
-// Launches `pieces` chunks with these views, then the struct, and the report slot if the kernel
+// Launches `chunks` chunks with these views, then the struct, and the report slot if the kernel
 // reports.
 static int launch(struct yk_gpu_record *r, const struct yoke_op *op, const struct xent_args *a,
-		  const char *name, int64_t pieces, const struct yoke_view *const *views,
+		  const char *name, int64_t chunks, const struct yoke_view *const *views,
 		  bool reports)
 {
 	struct yk_gpu_entry *kernel;
@@ -83,7 +83,7 @@ static int launch(struct yk_gpu_record *r, const struct yoke_op *op, const struc
 		yk_gpu_arg_number(r, offsetof(struct xent_args, g), &op->in[3]);
 	if (reports)
 		yk_gpu_arg_slot(r);
-	return yk_gpu_launch_pieces(r, pieces, yk_gpu_row_items(r->device, a->cols), name);
+	return yk_gpu_launch_chunks(r, chunks, yk_gpu_row_items(r->device, a->cols), name);
 }
 
 static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t impl)
@@ -91,16 +91,16 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 	const struct xent_args a = args_of(r->device, op);
 	const struct yoke_view *in = op->in, *out = op->out, *space = &op->workspace;
 	const bool back = op->code == YOKE_OP_CROSS_ENTROPY_BACKWARD;
-	const int64_t pieces = a.cols ? yk_gpu_pieces(a.count, a.each) : 0;
+	const int64_t chunks = a.cols ? yk_gpu_pieces(a.count, a.each) : 0;
 	int err;
 
 	(void)impl;
-	if (back && !pieces)
+	if (back && !chunks)
 		return 0;
 	yk_gpu_workspace(r, sizeof(float) * (back || !a.count ? 1 : (uint64_t)a.count));
 	yk_gpu_reports(r, YK_GPU_INDEX, back ? "cross_entropy_backward" : "cross_entropy", a.cols - 1);
 	if (!back) {
-		err = launch(r, op, &a, "xent_rows", pieces,
+		err = launch(r, op, &a, "xent_rows", chunks,
 			     (const struct yoke_view *[]){ &out[1], space, &in[0], &in[1], NULL },
 			     true);
 		return err ? err :
@@ -112,7 +112,7 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 	err = launch(r, op, &a, "xent_scale", 1,
 		     (const struct yoke_view *[]){ space, g, &in[1], NULL }, false);
 	return err ? err :
-		     launch(r, op, &a, "xent_backward", pieces,
+		     launch(r, op, &a, "xent_backward", chunks,
 			    (const struct yoke_view *[]){ &out[0], space, &in[0], &in[1], &in[2],
 							  NULL },
 			    true);

@@ -125,8 +125,8 @@ static void fill(const struct job *j, int64_t n, int64_t from, int64_t groups,
 
 // ---- products ----
 
-// sums[0] .. = the products of a group whose weights in the result fall by 256 each; returns how
-// many there are.
+// The integer products of a group by pairs of parts, added by significance: sums[i] contributes
+// with a factor that is 256 times smaller than that of sums[i - 1]. Returns their number.
 YK_INLINE int products_of_parts(const int xparts, const int parts, const uint8_t *x,
 				const uint8_t *w, int32_t (*sums)[SIDE][SIDE])
 {

@@ -38,8 +38,8 @@
 // Types: INT and REAL in [min, max]; STRING; CHOICE of the words in `choices`; PATHS, a
 // comma-separated list; CHOICE_OR_PATH: a word of `choices` or a path; REAL_OR_PATHS: a number in
 // [min, max] or PATHS; EVERY: an INT, or passes over
-// the text as in 0.25ep. An INT with choices
-// may also be one of these words, and a REAL the only one; its value is then YK_AUTO.
+// the text as in 0.25ep. An INT or REAL with choices may also be one of these words; its value is
+// then YK_AUTO.
 #define YK_AUTO (-1)
 #define YK_CONFIG_KEYS(X, S, O) \
 	X(data, DATA, BASIC, PATHS, YK_T | YK_E, "", 0, 0, NULL, \

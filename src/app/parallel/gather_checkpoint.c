@@ -40,7 +40,7 @@ struct yk_checkpoint_gather {
 	char *room; // buffer for one window
 };
 
-// Broadcast by rank 0: requests these elements of a tensor; part -1: no more requests.
+// A request that rank 0 broadcasts: these elements of a tensor; part -1: no more requests.
 struct request {
 	int32_t part, i;
 	struct range of;

@@ -37,7 +37,7 @@ static int part(const struct yk_grid *g, int64_t size, int64_t color, int64_t at
 		*to = yoke_group_split(g->all, (int)color, (int)at);
 	else if (color >= 0)
 		*to = yk_group_dry((uint32_t)size, (uint32_t)at, false);
-	return *to ? 0 : yoke_error_code(); // without a color there is no group, which is no error
+	return *to ? 0 : yoke_error_code(); // no color: no group, but no error
 }
 
 // Creates the group of the first and the last stage.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A trainer's part in several ranks: gradient reduction and the exchange of status. For consistency
+// Training on several ranks: gradient reduction and the exchange of status. For consistency
 // checks see consistency.c, for starting ranks train/launch_ranks.c.
 #include "config.h"
 
@@ -21,8 +21,8 @@
 
 // ---- the order of sums ----
 
-// The sum over all micro-batches is in order T (train/sums.h, comm/schedule.h) if each rank's own
-// sum is a complete subtree of it.
+// The sum over all micro-batches is in order T (parallel/sums.h, comm/schedule.h) if each rank's
+// own sum is a complete subtree of it.
 bool yk_ranks_in_order(const struct yk_config *c, int64_t data, int64_t parts, char why[YK_ORDER_WHY])
 {
 	const int64_t each = parts / data, zero = yk_config_int(c, YK_KEY_zero), n = zero < 2 ? each : data;

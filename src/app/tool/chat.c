@@ -162,7 +162,8 @@ static int encode(const struct yk_chat *c, struct yk_tokens *to)
 	return e;
 }
 
-// The next message of the user after c->first, with which the shown part can begin; 0: there is none.
+// The next message of the user after c->first; a shortened conversation begins with one.  0: there
+// is none.
 static size_t next_start(const struct yk_chat *c)
 {
 	for (size_t i = c->first + 1 + (c->first == 0 && has_system(c));
@@ -172,7 +173,7 @@ static size_t next_start(const struct yk_chat *c)
 	return 0;
 }
 
-// Leaves out the oldest messages until a quarter of the context, or the limit of an answer, is free.
+// Omits the oldest messages until a quarter of the context, or the limit of an answer, is free.
 static int fit_prompt(struct yk_chat *c, struct yk_tokens *to)
 {
 	const int64_t context = c->o->model.net->shape.context,
@@ -203,7 +204,7 @@ static int fit_prompt(struct yk_chat *c, struct yk_tokens *to)
 
 struct answer {
 	struct yk_string text; // all of it
-	size_t shown;          // bytes that were passed on
+	size_t shown;          // bytes passed on so far
 };
 
 // Can these bytes be the beginning of a character?
@@ -216,7 +217,7 @@ static bool is_begun(const char *s, size_t n)
 	return begun;
 }
 
-// Passes on what is complete, invalid bytes as U+FFFD; at the end all of it.
+// Passes on complete characters, with U+FFFD for invalid bytes; at the end also an incomplete one.
 static int show(struct answer *a, bool all, yk_chat_emit_fn *emit, void *arg)
 {
 	int e = 0;
@@ -263,7 +264,7 @@ static int generate(struct yk_chat *c, int64_t tokens, struct answer *a, yk_chat
 		e = add_token(c, a, id);
 		if (e == 0)
 			e = show(a, false, emit, arg);
-		if (e == 0) // a special token has no text, but may be interrupted as well
+		if (e == 0) // also for a special token, which has no text
 			e = emit(arg, "", 0);
 		if (e > 0)
 			*end = YK_CHAT_STOPPED;
@@ -320,7 +321,7 @@ int yk_chat_save(const struct yk_chat *c, const char *path)
 	FILE *f = o ? fopen(path, "a+e") : NULL;
 	int e = 0;
 	errno = o ? errno : ENOMEM;
-	// a last line without an end gets one
+	// terminates an incomplete last line
 	if (f && fseek(f, -1, SEEK_END) == 0 && fgetc(f) != '\n' &&
 	    (fseek(f, 0, SEEK_END) || fputc('\n', f) == EOF))
 		e = -1;

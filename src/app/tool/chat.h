@@ -34,10 +34,11 @@ int yk_chat_add(struct yk_chat *, const char *role, const char *text, size_t byt
 int yk_chat_system(struct yk_chat *, const char *text, size_t bytes);
 // Forgets all messages but the system message.
 int yk_chat_reset(struct yk_chat *);
-// Removes the last message if it has that role; false: it has not.
+// Removes the last message if it has that role; otherwise returns false.
 bool yk_chat_take_back(struct yk_chat *, const char *role);
-// Answers the messages, and appends the answer, also one that was stopped.  *dropped: the number of messages
-// that the context is too short for, 0 if it is the same as before.  ERANGE: even the last one does not fit.
+// Answers the messages and appends the answer, even if it was stopped.  *dropped: the number of
+// messages that the context is too short for, 0 if it is the same as before.  ERANGE: even the last
+// one does not fit.
 int yk_chat_answer(struct yk_chat *, yk_chat_emit_fn *, void *arg, enum yk_chat_end *,
 		   size_t *dropped);
 // Appends {"messages": ..} as a line to a file; reads the messages of the last line of a file.

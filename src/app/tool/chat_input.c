@@ -76,7 +76,7 @@ static void take(struct yk_chat_input *in, const char *s, size_t n)
 		yk_string_add(&in->message, s, n);
 }
 
-// The line is complete; it may end in CR LF.
+// Ends the current line, which may end in CR LF.
 static int end_line(struct yk_chat_input *in)
 {
 	struct yk_chat_part *p = &in->part;
@@ -137,7 +137,7 @@ static bool ends_with(const struct yk_chat_part *p, const char *what)
 	return p->n >= n && !memcmp(p->tail + sizeof p->tail - n, what, n);
 }
 
-// Does the message go on after this line?
+// Does the message continue on the next line?
 static bool goes_on(struct yk_chat_input *in)
 {
 	const struct yk_chat_part *p = &in->part;
@@ -157,7 +157,7 @@ static bool goes_on(struct yk_chat_input *in)
 	return in->continued;
 }
 
-// Moves the message to *to, without quotes and the line ends at them.
+// Moves the message to *to, without the quotes and the line ends next to them.
 static void finish(struct yk_chat_input *in, struct yk_string *to)
 {
 	const bool closed = ends_with(&in->part, QUOTES);
@@ -192,7 +192,7 @@ int yk_chat_read(struct yk_chat_input *in, struct yk_string *to, enum yk_chat_re
 		e = read_line(in, in->quoted || in->continued ? "... " : ">>> ", what);
 	while (e == 0 && *what == YK_READ_MESSAGE && goes_on(in));
 	if (e == 0 && *what == YK_READ_INTERRUPT && !in->terminal)
-		return 0; // a pipe goes on where it was
+		return 0; // from a pipe, reading continues as before
 	in->begun = in->quoted || in->continued || (in->part.n && !in->part.ended);
 	if (e == 0 && *what == YK_READ_END &&
 	    (in->quoted || in->continued)) // the input ends within the message

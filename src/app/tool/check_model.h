@@ -27,7 +27,7 @@ int yk_self_with(struct yk_self *, const char *backend, int n, const char *const
 // Trains n steps and returns their losses.
 int yk_self_steps(struct yk_trainer *, int n, double *loss);
 
-// Sections for models with resolvents (selftest_bk.c); they create their own trainers.
+// Sections for models with resolvents (check_model_bk.c); they create their own trainers.
 int yk_self_kernels(struct yk_self *);
 int yk_self_tiers(struct yk_self *);
 int yk_self_mixed(struct yk_self *);

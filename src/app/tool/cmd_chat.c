@@ -36,7 +36,8 @@ static void note(const char *fmt, ...)
 	va_end(ap);
 }
 
-// A message or a command that failed does not end the conversation; a pipe learns it from the exit status.
+// A message or a command that fails does not end the conversation; the exit status then reports the
+// failure to scripts.
 static void report(struct talk *t)
 {
 	if (t->input.terminal)
@@ -169,7 +170,7 @@ static int resend(struct talk *t, const char *arg)
 	return answer_new(t);
 }
 
-// If it fails, the answer before stays.
+// If it fails, the previous answer is kept.
 static int regenerate(struct talk *t, const char *arg)
 {
 	json_t *messages = t->chat.messages;

@@ -194,7 +194,7 @@ static int gather(struct embed *x)
 
 // ---- output ----
 
-// Writes what a block's stream has gathered, and empties it.
+// Writes the buffered output of a block, and empties the buffer.
 static int flush(struct embed *x, const char *text, size_t bytes)
 {
 	if (x->writes)

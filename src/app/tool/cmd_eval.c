@@ -19,7 +19,7 @@ struct result {
 	int64_t tokens, bytes; // predicted tokens (all but the first of a window; of conversations, the assistant's) and their bytes
 	int64_t chats;         // conversations; 0: text
 	int64_t skipped;       // windows that could not be read
-	int64_t unknown;       // number of these tokens that are not in the vocabulary
+	int64_t unknown;       // number of predicted tokens that are not in the vocabulary
 	double loss;           // mean of -log p(token), in nats
 };
 

@@ -74,7 +74,7 @@ static int format_of(const char *name, int n)
 	return -2;
 }
 
-// Is one of the keys that only some formats have given for another one?  Returns YK_DONE or YK_USAGE.
+// Rejects keys that the chosen format does not have.  Returns YK_DONE or YK_USAGE.
 static int check_keys(const char *command, const struct arguments *a)
 {
 	const struct {

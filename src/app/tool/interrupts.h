@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ctrl-C that ends an answer or a line, but not the program.
+// Handles Ctrl-C, which ends an answer or a line but not the program.
 #ifndef YK_INTERRUPTS_H
 #define YK_INTERRUPTS_H
 
@@ -8,11 +8,12 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-// SIGINT, awaited by a thread, so that no handler runs.  Until `ready` it ends the process.
+// A thread waits for SIGINT, so that no signal handler is needed.  Until `ready`, SIGINT ends the
+// process.
 struct yk_interrupts {
 	atomic_bool ready;
 	atomic_uint count;
-	unsigned taken; // those that were acted on
+	unsigned taken; // number of signals that were handled
 	int wake;       // an eventfd, readable after a signal
 	pthread_t thread;
 	sigset_t set, old;

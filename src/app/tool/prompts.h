@@ -5,8 +5,9 @@
 
 #include <stddef.h>
 
-// Reads a file, or standard input if the path is "-"; removes a UTF-8 byte-order mark and converts line ends
-// to LF.  `what` and how to end them is printed on a terminal.  The text ends with a NUL that is not counted.
+// Reads a file, or standard input if the path is "-"; removes a UTF-8 byte-order mark and converts
+// line ends to LF.  On a terminal, prints `what` and how to end the input.  The text ends with a
+// NUL that is not counted.
 int yk_prompts_read(const char *path, const char *what, char **text, size_t *bytes);
 
 #endif

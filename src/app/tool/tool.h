@@ -18,7 +18,7 @@ enum yk_exit { YK_DONE = 0, YK_FAILED = 1, YK_USAGE = 2 };
 struct yk_command {
 	const char *name, *arguments, *summary;
 	int (*run)(int argc, char **argv); // argv[0] is its name; returns the exit status
-	unsigned keys;                     // keys in its help: 0, YK_T, YK_G, YK_E (train/conf.h)
+	unsigned keys;                     // of its help: 0, or YK_T, YK_G, YK_E or YK_C (conf.h)
 	const char *more;                  // additional lines for its help, or NULL
 	// Named by the first argument, as in `yoke check device`; terminated by a NULL name, or NULL.
 	// The name of a subject is "check device".
