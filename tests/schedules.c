@@ -155,13 +155,13 @@ static bool advance(uint32_t i)
 	return true;
 }
 
-static void begin(const struct yk_schedule_want *w, uint32_t n, bool in_place)
+static void begin(const struct yk_schedule_request *w, uint32_t n, bool in_place)
 {
 	nterms = 0;
 	table_size = 1u << (n > 32 ? 20 : n > 8 ? 17 : 12);
 	memset(table, 0, table_size * sizeof *table);
 	for (uint32_t i = 0; i < n; i++) {
-		struct yk_schedule_want mine = *w;
+		struct yk_schedule_request mine = *w;
 		struct rank *r = &rank[i];
 		mine.rank = i;
 		yk_schedule_make(&mine, &r->s);
@@ -203,7 +203,7 @@ static uint32_t leaf(uint32_t i, uint32_t c)
 }
 
 // The term that rank i must have in chunk c; 0: any.
-static uint32_t wanted(const struct yk_schedule_want *w, uint32_t i, uint32_t c)
+static uint32_t wanted(const struct yk_schedule_request *w, uint32_t i, uint32_t c)
 {
 	uint32_t x[LIMIT];
 	switch (w->what) {
@@ -225,7 +225,7 @@ static uint32_t wanted(const struct yk_schedule_want *w, uint32_t i, uint32_t c)
 }
 
 // Runs all ranks, in the order given by `turn`; NULL, or the error.
-static const char *run(const struct yk_schedule_want *w, bool in_place, uint64_t turn)
+static const char *run(const struct yk_schedule_request *w, bool in_place, uint64_t turn)
 {
 	const uint32_t n = w->ranks;
 	wrong = NULL;
@@ -273,7 +273,7 @@ static uint32_t log2_up(uint32_t n)
 
 // Messages, and chunks sent, by each rank at most and by all: the table of the definitions. exact:
 // each rank sends that many.
-static bool formula(const struct yk_schedule_want *w, uint64_t *each, uint64_t *sent, uint64_t *all, bool *exact)
+static bool formula(const struct yk_schedule_request *w, uint64_t *each, uint64_t *sent, uint64_t *all, bool *exact)
 {
 	const uint64_t n = w->ranks, l = log2_up(w->ranks);
 	*exact = w->what != YK_DO_BROADCAST && w->what != YK_DO_REDUCE && (w->what != YK_DO_ALL_REDUCE || w->how != YK_BY_TREE);
@@ -303,7 +303,7 @@ static bool formula(const struct yk_schedule_want *w, uint64_t *each, uint64_t *
 	return false;
 }
 
-static void check_counts(const struct yk_schedule_want *w)
+static void check_counts(const struct yk_schedule_request *w)
 {
 	uint64_t each, sent, all, max = 0, max_sent = 0, sum = 0;
 	bool exact;
@@ -322,7 +322,7 @@ static void check_counts(const struct yk_schedule_want *w)
 }
 
 // Between nodes each full node's rank sends 2 (M - 1) / M of its shard, 1 / g of the data.
-static void check_nodes(const struct yk_schedule_want *w)
+static void check_nodes(const struct yk_schedule_request *w)
 {
 	const uint32_t m = (w->ranks + w->node - 1) / w->node;
 	uint64_t between = 0;
@@ -343,7 +343,7 @@ static void check_all(int what, int how, uint32_t max)
 	for (uint32_t n = 1; n <= max; n++) {
 		const uint32_t nodes = how == YK_BY_2D ? n : 1;
 		for (uint32_t g = 1; g <= nodes; g = g < 9 ? g + 1 : 2 * g) {
-			struct yk_schedule_want w = { .what = (uint8_t)what, .how = (uint8_t)how, .ranks = n,
+			struct yk_schedule_request w = { .what = (uint8_t)what, .how = (uint8_t)how, .ranks = n,
 						      .node = g, .root = roots[what] ? (uint32_t)rnd_int(0, n - 1) : 0 };
 			if (!yk_schedule_exists(&w))
 				continue;
@@ -374,7 +374,7 @@ int main(void)
 	table = calloc(1u << 20, sizeof *table);
 	for (int what = 0; what <= YK_DO_BARRIER; what++)
 		for (int how = 0; how < YK_BY_SHARED; how++) {
-			struct yk_schedule_want w = { .what = (uint8_t)what, .how = (uint8_t)how, .ranks = 4, .node = 2 };
+			struct yk_schedule_request w = { .what = (uint8_t)what, .how = (uint8_t)how, .ranks = 4, .node = 2 };
 			if (yk_schedule_exists(&w))
 				check_all(what, how, how == YK_BY_2D && !tap_long() ? 24 : 64);
 		}

@@ -45,7 +45,7 @@ static void one(int how, uint32_t n, uint32_t g, bool known)
 {
 	const struct yk_wire_model m = { draw(1e-7, 1e-4), draw(1e-12, 1e-8), draw(1e-7, 1e-4), draw(1e-12, 1e-8),
 				    draw(1e-12, 1e-9), g };
-	const struct yk_schedule_want w = { .what = YK_DO_ALL_REDUCE, .how = (uint8_t)how, .ranks = n, .node = g };
+	const struct yk_schedule_request w = { .what = YK_DO_ALL_REDUCE, .how = (uint8_t)how, .ranks = n, .node = g };
 	const double bytes = draw(1e3, 1e9), want = known ? closed(how, n, g, bytes, &m) : 0;
 	double took = 0, formula = 0;
 	if (!yk_schedule_exists(&w))
@@ -140,7 +140,7 @@ int main(void)
 	}
 	// only sums are modeled: twice the ranks by doubling is one more message and addition
 	const struct yk_wire_model m = { 1e-6, 1e-9, 1e-6, 1e-9, 1e-10, 1 };
-	struct yk_schedule_want w = { .what = YK_DO_ALL_REDUCE, .how = YK_BY_DOUBLING, .ranks = 16, .node = 1 };
+	struct yk_schedule_request w = { .what = YK_DO_ALL_REDUCE, .how = YK_BY_DOUBLING, .ranks = 16, .node = 1 };
 	double a = 0, b = 0;
 	yk_simulate(&m, &w, 1000, &a);
 	w.ranks = 32;

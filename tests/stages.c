@@ -60,7 +60,7 @@ static void test_simulated(void)
 	for (int how = 0; how < 2; how++)
 		for (int stages = 1; stages <= MAX_STAGES; stages++)
 			for (int parts = 1; parts <= MAX_PARTS; parts++) {
-				const struct yk_pipeline_want w = { how, stages, parts, 1e-3, 2e-3, 1 << 20 };
+				const struct yk_pipeline_request w = { how, stages, parts, 1e-3, 2e-3, 1 << 20 };
 				const double want = (double)(stages - 1) / (parts + stages - 1);
 				wrong += yk_simulate_pipeline(&free, &w, &took, &bubble) || fabs(bubble - want) > 1e-12 ||
 					 fabs(took - 3e-3 * (parts + stages - 1)) > 1e-12;
@@ -68,14 +68,14 @@ static void test_simulated(void)
 	ok(!wrong, "simulated: with free messages the bubble is (S - 1)/(M + S - 1): %d wrong", wrong);
 	for (int stages = 4; stages <= 8; stages *= 2)
 		for (int how = 0; how < 2; how++) {
-			const struct yk_pipeline_want w = { how, stages, 8, 10e-3, 20e-3, 1 << 20 };
+			const struct yk_pipeline_request w = { how, stages, 8, 10e-3, 20e-3, 1 << 20 };
 			const double want = (stages - 1.) / (8 + stages - 1);
 			const int e = yk_simulate_pipeline(&wire, &w, &took, &bubble);
 			ok(!e && bubble > want && bubble < 1.1 * want, "simulated: %s, %d stages, messages of 0.1 ms: bubble %.4f, formula %.4f",
 			   how == YK_GPIPE ? "gpipe" : "1f1b", stages, bubble, want);
 		}
 	// 2 stages, 1 micro-batch: forward, a message, forward and backward, a message, backward
-	const struct yk_pipeline_want w = { YK_1F1B, 2, 1, 1, 2, 10 };
+	const struct yk_pipeline_request w = { YK_1F1B, 2, 1, 1, 2, 10 };
 	const struct yk_wire_model slow = { .alpha1 = 0.5, .beta1 = 0.25, .node = 2 };
 	yk_simulate_pipeline(&slow, &w, &took, &bubble);
 	ok(fabs(took - (1 + 3 + 1 + 2 + 3 + 2)) < 1e-12, "simulated: two stages, one micro-batch, by hand: %g", took);

@@ -220,7 +220,7 @@ static bool try_library(enum yk_native_part which, const char *folder, const cha
 		return false;
 	}
 	bool serves = resolve(which, library, name);
-	if (serves && !(serves = yk_vendor_serves(which, name, why, sizeof why)))
+	if (serves && !(serves = yk_vendor_is_compatible(which, name, why, sizeof why)))
 		say(p, "%s", why);
 	// otherwise the linker would return it again for another library of that name
 	if (!serves) {

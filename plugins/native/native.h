@@ -99,7 +99,7 @@ void yk_vendor_compiler(char *to, size_t cap);
 // Describes an injected tool that replaces a library before any is searched for; NULL: none.
 const char *yk_vendor_injected(enum yk_native_part);
 // True if an opened library is compatible with the others; otherwise fills `why`.
-bool yk_vendor_serves(enum yk_native_part, const char *name, char *why, size_t cap);
+bool yk_vendor_is_compatible(enum yk_native_part, const char *name, char *why, size_t cap);
 // Fills arch, capability, options and the dtypes of matrix units. False: `why` explains why the
 // device cannot be used.
 bool yk_vendor_describe(struct yk_native_device *, char *why, size_t cap);

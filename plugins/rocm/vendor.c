@@ -32,7 +32,7 @@ const char *yk_vendor_injected(enum yk_native_part part)
 }
 
 // hiprtcVersion counts differently, so the libraries' file names are compared.
-bool yk_vendor_serves(enum yk_native_part part, const char *name, char *why, size_t cap)
+bool yk_vendor_is_compatible(enum yk_native_part part, const char *name, char *why, size_t cap)
 {
 	const int driver = yk_native_major(yk_native_library(YK_DRIVER)), major = yk_native_major(name);
 

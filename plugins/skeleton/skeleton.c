@@ -326,11 +326,11 @@ static const struct yoke_backend backend = {
 };
 
 __attribute__((visibility("default")))
-int yoke_plugin_init(uint32_t core_abi, const struct yoke_host *lent, const struct yoke_backend **to)
+int yoke_plugin_init(uint32_t core_abi, const struct yoke_host *core_host, const struct yoke_backend **to)
 {
 	*to = &backend; // also when refusing: the message can then name the plugin's ABI
 	if (core_abi >> 16 != YOKE_ABI_MAJOR)
 		return YOKE_EABI;
-	host = lent;
+	host = core_host;
 	return 0;
 }

@@ -49,7 +49,7 @@ static void factor_item(void *arg, int64_t index)
 	for (int64_t i = 0; i < n; i++)
 		for (int64_t j = 0; j < n; j++)
 			a[i * n + j] = j <= i ? matrix_get(&from, i, j) : 0;
-	const int64_t row = yk_lapack_wanted() ? yk_lapack_cholesky(n, a) : factor(a, n);
+	const int64_t row = yk_lapack_requested() ? yk_lapack_cholesky(n, a) : factor(a, n);
 	if (row < 0)
 		atomic_store(&f->err, (int)row);
 	else if (row)

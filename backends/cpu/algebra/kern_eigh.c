@@ -392,7 +392,7 @@ static int by_lapack(struct eigen *g, double *packed)
 
 static int decompose(struct eigen *g)
 {
-	if (yk_lapack_wanted()) {
+	if (yk_lapack_requested()) {
 		double *packed = malloc((size_t)(g->n * g->n) * sizeof *packed);
 		int err = packed ? by_lapack(g, packed) : yk_cpu_fail(YOKE_ENOMEM, "eigh: no memory for a copy");
 		free(packed);

@@ -66,7 +66,7 @@ int yk_lapack_check(void)
 	return verdict;
 }
 
-bool yk_lapack_wanted(void)
+bool yk_lapack_requested(void)
 {
 	return wanted;
 }

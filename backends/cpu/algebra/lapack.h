@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 // True if LAPACK is requested and its functions were found.
-bool yk_lapack_wanted(void);
+bool yk_lapack_requested(void);
 // Eigendecomposition of the symmetric a [n,n]; only the triangle i <= j of a[j * n + i] is read. w
 // [n] receives the eigenvalues, ascending; with `vectors`, a receives the eigenvectors one after
 // another. Returns 0 or an error.

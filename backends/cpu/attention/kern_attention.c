@@ -84,7 +84,7 @@ struct running {
 
 // Turns vector v of a block of n scores into exp(score - maximum); rescales the sum and the output
 // (D, TILE) so far by the change of the maximum.
-static void soften(const struct attention *a, struct running *r, int v, int64_t n,
+static void softmax_block(const struct attention *a, struct running *r, int v, int64_t n,
 		   float *score, float *out)
 {
 	const vf min = vf_splat(-__builtin_inff());
@@ -164,7 +164,7 @@ static struct running attend(const struct attention *a, const struct tile *x, co
 		for (int v = 0; v < x->nv; v++) {
 			const int64_t n = x->sees[v] - j < KEYS ? x->sees[v] - j : KEYS;
 			if (n > 0)
-				soften(a, &r, v, n, w->p + v * VF, w->out + v * VF);
+				softmax_block(a, &r, v, n, w->p + v * VF, w->out + v * VF);
 		}
 		if (a->dropout > 0)
 			drop(a, x, j, s, strips, w->keep, w->p);

@@ -102,7 +102,7 @@ YK_INLINE void add_row_mask(const int dtype, const struct attention *a, int64_t 
 				fn(yoke_f16, __VA_ARGS__))
 
 // p[i] = exp(p[i] - maximum), i < n; p has room for whole vectors
-static void soften(float *p, int64_t n, float *max, float *sum)
+static void exponentials(float *p, int64_t n, float *max, float *sum)
 {
 	const vf min = vf_splat(-__builtin_inff());
 	vf high = min, total = { 0 };
@@ -167,7 +167,7 @@ static void query_part(struct job *job, int64_t b, int64_t h, int64_t t, int64_t
 		EACH_DTYPE(a->mask_dtype, add_row_mask, a,
 			   b * a->mask_b + h * a->mask_h + t * a->mask_t + from * a->mask_s,
 			   n, p);
-	soften(p, n, &max, &sum);
+	exponentials(p, n, &max, &sum);
 	if (a->dropout > 0)
 		drop(a, row * a->S + from, n, (uint32_t *)(p + PART + VF), p);
 	const char *v = head_at(&a->v, b, from, h / a->group);

@@ -148,7 +148,7 @@ static bool fits(const struct yk_gemm *g, struct call *c)
 	       line(g->m, g->n, g->cm, g->cn, &c->tc, &c->ldc) && !c->tc;
 }
 
-enum yk_gemm_impl yk_gemm_wanted(const struct yk_gemm *g)
+enum yk_gemm_impl yk_gemm_requested(const struct yk_gemm *g)
 {
 	struct call c;
 	bool takes = g->dtype == yoke_f32 ||

@@ -127,7 +127,7 @@ static uint64_t can(const struct yoke_op *op)
 
 	if (!normal_form(&g, op))
 		return 0;
-	impl = yk_gemm_wanted(&g);
+	impl = yk_gemm_requested(&g);
 	if (impl != YK_GEMM_OWN) // with a library, a map must be a separate launch
 		return g.mapped ? 0 : 1 << impl;
 	if (is_integer(g.dtype))

@@ -75,7 +75,7 @@ static inline void yk_gemm_batch(const struct yk_gemm *g, int64_t batch, int64_t
 enum yk_gemm_impl { YK_GEMM_OWN, YK_GEMM_CBLAS, YK_GEMM_ONEDNN };
 
 // The implementation to use: the library that the setting names, if it supports the op.
-enum yk_gemm_impl yk_gemm_wanted(const struct yk_gemm *);
+enum yk_gemm_impl yk_gemm_requested(const struct yk_gemm *);
 int yk_gemm_library(const struct yk_gemm *, enum yk_gemm_impl);
 
 // True if products of such operands may have that result dtype.

@@ -306,15 +306,15 @@ static const struct yoke_backend table = {
 	.impl_name = impl_name,
 };
 
-int yoke_cpu_init(uint32_t core_abi, const struct yoke_host *lent,
+int yoke_cpu_init(uint32_t core_abi, const struct yoke_host *core_host,
 		  const struct yoke_backend **backend);
 
-int yoke_cpu_init(uint32_t core_abi, const struct yoke_host *lent,
+int yoke_cpu_init(uint32_t core_abi, const struct yoke_host *core_host,
 		  const struct yoke_backend **backend)
 {
 	if (core_abi >> 16 != YOKE_ABI_MAJOR)
 		return YOKE_EABI;
-	yk_cpu_lend(lent);
+	yk_cpu_lend(core_host);
 	yk_cpu_settings_declare();
 	yk_cores_declare();
 	yk_cpu_setting(&devices_setting);

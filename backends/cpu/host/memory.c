@@ -15,7 +15,7 @@ enum { LARGE = 2 << 20 };
 
 struct held {
 	struct yk_segment segment; // first: the part that kernels see
-	bool lent;                 // the memory belongs to the application
+	bool borrowed;                 // the memory belongs to the application
 };
 
 static void touch(void *arg, int64_t item)
@@ -42,7 +42,7 @@ int yk_cpu_segment_new(uint32_t device, int kind, uint64_t bytes, void **segment
 	h = malloc(sizeof *h);
 	if (!h)
 		return YOKE_ENOMEM;
-	h->lent = false;
+	h->borrowed = false;
 	s = &h->segment;
 	if (bytes <= LARGE - YK_SEGMENT_ALIGN) { // rounded up it stays below LARGE, as free expects
 		s->bytes = (bytes + !bytes + YK_SEGMENT_ALIGN - 1) / YK_SEGMENT_ALIGN *
@@ -93,7 +93,7 @@ int yk_cpu_segment_wrap(uint32_t device, void *memory, uint64_t bytes, void **se
 	struct held *h = malloc(sizeof *h);
 	if (!h)
 		return YOKE_ENOMEM;
-	*h = (struct held){ .segment = { .base = memory, .bytes = bytes }, .lent = true };
+	*h = (struct held){ .segment = { .base = memory, .bytes = bytes }, .borrowed = true };
 	*segment = h;
 	return 0;
 }
@@ -105,9 +105,9 @@ void yk_cpu_segment_free(uint32_t device, void *segment)
 	(void)device;
 	if (!h)
 		return;
-	if (h->segment.bytes < LARGE && !h->lent)
+	if (h->segment.bytes < LARGE && !h->borrowed)
 		free(h->segment.base);
-	else if (!h->lent)
+	else if (!h->borrowed)
 		munmap(h->segment.base, h->segment.bytes);
 	free(h);
 }

@@ -192,10 +192,10 @@ struct strip {
 };
 
 #define TURN(name, T) \
-	static void name(void *block, int64_t width, void *lie, int64_t along, int64_t across, int64_t steps, \
+	static void name(void *block, int64_t width, void *buffer, int64_t along, int64_t across, int64_t steps, \
 			 int64_t n, bool out) \
 	{ \
-		T *row = block, *at = lie; \
+		T *row = block, *at = buffer; \
 		for (int64_t c = 0; c < n; c++, row++, at += across) \
 			for (int64_t t = 0; t < steps; t++) \
 				if (out) \

@@ -622,7 +622,7 @@ bool yk_config_given(const struct yk_config *c, enum yk_config_key key)
 	return c->value[key].origin != YK_BY_DEFAULT;
 }
 
-bool yk_config_asked(const struct yk_config *c, enum yk_config_key key)
+bool yk_config_is_explicit(const struct yk_config *c, enum yk_config_key key)
 {
 	return c->value[key].origin > YK_BY_CHECKPOINT;
 }

@@ -332,7 +332,7 @@ bool yk_config_is(const struct yk_config *, enum yk_config_key, const char *text
 // Whether the value is not the default.
 bool yk_config_given(const struct yk_config *, enum yk_config_key);
 // Whether this command set it, rather than the checkpoint being resumed.
-bool yk_config_asked(const struct yk_config *, enum yk_config_key);
+bool yk_config_is_explicit(const struct yk_config *, enum yk_config_key);
 // How to read the data according to the keys, in windows of `context` tokens.
 struct yk_data_spec yk_config_data(const struct yk_config *, int64_t context);
 // To and from the JSON object of the manifest, without the keys out and resume, which describe

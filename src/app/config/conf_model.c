@@ -57,7 +57,7 @@ struct yk_data_spec yk_config_data(const struct yk_config *c, int64_t context)
 {
 	return (struct yk_data_spec){
 		.context = context, .valid = yk_config_real(c, YK_KEY_valid),
-		.valid_given = yk_config_asked(c, YK_KEY_valid) && !yk_config_is_path(c, YK_KEY_valid),
+		.valid_given = yk_config_is_explicit(c, YK_KEY_valid) && !yk_config_is_path(c, YK_KEY_valid),
 		.apart = yk_config_is_path(c, YK_KEY_valid),
 		.format = yk_config_str(c, YK_KEY_format), .vocab = yk_config_int(c, YK_KEY_vocab),
 		.limit = c->command == YK_T ? yk_config_int(c, YK_KEY_limit) : 0,

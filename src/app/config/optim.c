@@ -226,7 +226,7 @@ int yk_optim_of(yoke_optim *rule, const struct yk_parameters *ps, const struct y
 	struct yk_optim *o = calloc(1, sizeof *o);
 	if (!o)
 		return yk_fail(YOKE_ENOMEM, "optimizer: out of memory");
-	*o = (struct yk_optim){ .rule = rule, .p = ps->var, .lent = true, .shared = sharding && sharding->range };
+	*o = (struct yk_optim){ .rule = rule, .p = ps->var, .borrowed = true, .shared = sharding && sharding->range };
 	int e = sharding ? yk_optim_shard(rule, sharding) : 0;
 	if (e == 0)
 		e = yk_optim_states_ready(rule);
@@ -253,7 +253,7 @@ void yk_optim_free(struct yk_optim *o)
 		free(o->states.row[i].name);
 	free(o->states.var);
 	free(o->states.row);
-	if (o->lent) {
+	if (o->borrowed) {
 		yk_optim_unshard(o->rule);
 		yk_optim_unnumber(o->rule);
 	} else {

@@ -12,7 +12,7 @@
 struct yk_optim {
 	yoke_optim *rule;
 	yoke_tensor *const *p; // the parameters
-	bool lent;             // `rule` belongs to the caller
+	bool borrowed;             // `rule` belongs to the caller
 	bool shared;           // parameters are sharded or replicated among ranks
 	// of the step recorded last, with a scaler: not 0 if the update is skipped
 	yoke_tensor *skip;

@@ -127,7 +127,7 @@ static int differ(const struct yk_replica *t, int fact, int other, const char *m
 	return e;
 }
 
-int yk_ranks_agree(const struct yk_replica *t, const struct yk_data *data)
+int yk_ranks_check_setup(const struct yk_replica *t, const struct yk_data *data)
 {
 	const int n = yoke_group_size(t->grid.all);
 	uint64_t mine[FACTS], *all = calloc((size_t)n, sizeof mine);
@@ -188,7 +188,7 @@ static bool is_copied(const struct yk_replica *t, int i)
 	return yk_stages_copy(t) == i;
 }
 
-int yk_ranks_alike(const struct yk_replica *t, bool parameters)
+int yk_ranks_check_replicas(const struct yk_replica *t, bool parameters)
 {
 	struct same {
 		uint64_t kernels, data, tensor, ends;

@@ -9,9 +9,9 @@
 
 // EINVAL, ERANK: ranks differ in version, configuration or data. All ranks call it.
 // data: NULL: the application has its own.
-int yk_ranks_agree(const struct yk_replica *, const struct yk_data *data);
+int yk_ranks_check_setup(const struct yk_replica *, const struct yk_data *data);
 // EINVAL: since then some kernels were disabled on one rank only. EMISMATCH: replicated parameters
 // have different bits. All ranks call it after a step.
-int yk_ranks_alike(const struct yk_replica *, bool parameters);
+int yk_ranks_check_replicas(const struct yk_replica *, bool parameters);
 
 #endif

@@ -71,7 +71,7 @@ static int part_near(struct yk_grid *g)
 }
 
 // Checks that all ranks have the same layout; otherwise their first collectives would not match.
-static int agree(const struct yk_grid *g, const char *split)
+static int check_layout(const struct yk_grid *g, const char *split)
 {
 	struct layout {
 		int64_t stages, tensor;
@@ -120,7 +120,7 @@ int yk_grid_join(const struct yk_config *c, struct yk_grid *to)
 	g.d = rank / unit;
 	g.s = rank / g.tensor % g.stages;
 	g.p = rank % g.tensor;
-	int e = g.all && !ctx->mode.dry ? agree(&g, yk_config_str(c, YK_KEY_split)) : 0;
+	int e = g.all && !ctx->mode.dry ? check_layout(&g, yk_config_str(c, YK_KEY_split)) : 0;
 	if (e == 0)
 		e = part(&g, g.data, g.s * g.tensor + g.p, g.d, &g.over_data);
 	if (e == 0)

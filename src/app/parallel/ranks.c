@@ -77,7 +77,7 @@ bool yk_ranks_order_text(const struct yk_replica *t, char *to, size_t cap)
 // STOP: stop request; ADAPT: rank 0's yk_adapt_propose; from WAITED on: per rank, seconds of waiting
 enum { STOP, ADAPT, WAITED };
 
-struct yk_ranks_says {
+struct yk_ranks_status {
 	yoke_tensor *number[3]; // host scalars
 	yoke_tensor *place[3];  // [WAITED + ranks]: one-hot position of the number
 	yoke_tensor *all[2];    // sums over all ranks: of the previous step, of the last step
@@ -85,7 +85,7 @@ struct yk_ranks_says {
 	double *waited;         // per rank, seconds since yk_ranks_released
 };
 
-static void says_free(struct yk_ranks_says *s)
+static void status_free(struct yk_ranks_status *s)
 {
 	if (!s)
 		return;
@@ -99,15 +99,15 @@ static void says_free(struct yk_ranks_says *s)
 	free(s);
 }
 
-static int64_t says_count(const struct yk_replica *t)
+static int64_t status_count(const struct yk_replica *t)
 {
 	return WAITED + yoke_group_size(t->grid.all);
 }
 
-static int says_make(struct yk_replica *t)
+static int status_make(struct yk_replica *t)
 {
-	const int64_t n = says_count(t);
-	struct yk_ranks_says *s = t->says = calloc(1, sizeof *s);
+	const int64_t n = status_count(t);
+	struct yk_ranks_status *s = t->status = calloc(1, sizeof *s);
 	float *one = calloc((size_t)n, sizeof *one);
 	if (s && one && (s->waited = calloc((size_t)n, sizeof *s->waited)))
 		for (int i = 0; i < 3; i++) {
@@ -128,9 +128,9 @@ static double waited(const struct yk_replica *t)
 	return yoke_group_state(t->grid.all, &now) == 0 ? now.waited : 0;
 }
 
-void yk_ranks_say(struct yk_replica *t, bool ends)
+void yk_ranks_set_status(struct yk_replica *t, bool ends)
 {
-	struct yk_ranks_says *s = t->says;
+	struct yk_ranks_status *s = t->status;
 	const double now = waited(t);
 	yoke_scalar_set(s->number[STOP], ends);
 	yoke_scalar_set(s->number[WAITED], now - s->before);
@@ -143,7 +143,7 @@ void yk_ranks_say(struct yk_replica *t, bool ends)
 	s->before = now;
 }
 
-static yoke_tensor *said(const struct yk_ranks_says *s)
+static yoke_tensor *status_row(const struct yk_ranks_status *s)
 {
 	yoke_tensor *sum = yoke_mul(s->place[0], s->number[0]);
 	for (int i = 1; i < 3; i++)
@@ -151,10 +151,10 @@ static yoke_tensor *said(const struct yk_ranks_says *s)
 	return sum;
 }
 
-int yk_ranks_hear(struct yk_replica *t)
+int yk_ranks_read_status(struct yk_replica *t)
 {
-	struct yk_ranks_says *s = t->says;
-	const int64_t n = says_count(t);
+	struct yk_ranks_status *s = t->status;
+	const int64_t n = status_count(t);
 	float *all = s->all[0] ? calloc((size_t)n, sizeof *all) : NULL;
 	int e = !s->all[0] ? 0 :
 		all        ? yoke_read(s->all[0], all, (size_t)n * sizeof *all) :
@@ -175,7 +175,7 @@ int yk_ranks_hear(struct yk_replica *t)
 
 void yk_ranks_released(struct yk_replica *t, double *seconds, uint64_t *sent, int *slowest)
 {
-	struct yk_ranks_says *s = t->says;
+	struct yk_ranks_status *s = t->status;
 	const int n = yoke_group_size(t->grid.all);
 	*seconds = waited(t);
 	*sent = yk_grid_sent(&t->grid);
@@ -199,7 +199,7 @@ int yk_ranks_join(struct yk_replica *t)
 	t->batches.stride = t->stage < 2 ? 1 : t->grid.data;
 	if (t->group && yk_adapt_enabled() && !(t->group->adapt = yk_adapt_new(t->group->ranks, t->group->rendezvous->node)))
 		return yk_fail(YOKE_ENOMEM, "ranks: out of memory");
-	return says_make(t);
+	return status_make(t);
 }
 
 void yk_ranks_failed(const struct yk_replica *t)
@@ -213,8 +213,8 @@ void yk_ranks_failed(const struct yk_replica *t)
 
 void yk_ranks_leave(struct yk_replica *t)
 {
-	says_free(t->says);
-	t->says = NULL;
+	status_free(t->status);
+	t->status = NULL;
 	yk_grid_leave(&t->grid);
 	t->group = NULL;
 }
@@ -264,17 +264,17 @@ int yk_ranks_reduce(struct yk_replica *t, yoke_tensor **loss)
 	}
 	if (t->stage > 0 && in_part)
 		yk_zero_take_reduced(t);
-	yoke_tensor *own = said(t->says), **to = &t->says->all[1];
+	yoke_tensor *own = status_row(t->status), **to = &t->status->all[1];
 	if (t->stage < 2 && t->group == t->grid.all) { // loss and status in one message
 		yoke_tensor *all = yoke_all_reduce(t->group, YOKE_REDUCE_SUM,
 						   yoke_concat(2, (yoke_tensor *[]){ yoke_reshape(*loss, 1, &one), own }, 0));
 		*loss = yoke_reshape(yoke_slice(all, 0, 0, 1, 1), 0, NULL);
-		*to = yoke_keep(yoke_slice(all, 0, 1, 1 + says_count(t), 1));
+		*to = yoke_keep(yoke_slice(all, 0, 1, 1 + status_count(t), 1));
 	} else { // with zero >= 2 the loss is already summed
 		if (t->stage < 2 && t->group && has_loss)
 			*loss = yoke_all_reduce(t->group, YOKE_REDUCE_SUM, *loss);
 		if (t->stages)
-			*loss = yk_stages_tell(t, *loss);
+			*loss = yk_stages_broadcast_loss(t, *loss);
 		*to = yoke_keep(yoke_all_reduce(t->grid.all, YOKE_REDUCE_SUM, own));
 	}
 	return e ? e : *to ? 0 : yoke_error_code();
@@ -332,14 +332,14 @@ int yk_ranks_settle(struct yk_config *c)
 {
 	const int64_t parts = yk_config_int(c, YK_KEY_micro_batches);
 	uint32_t rank, started;
-	char said[32];
+	char argument[32];
 	const int place = yk_process_place(&rank, &started);
 	if (place < 0)
 		return place;
 	// takes precedence over the checkpoint's value
-	if (place && !yk_config_asked(c, YK_KEY_ranks)) {
-		snprintf(said, sizeof said, "ranks=%u", started);
-		return yk_config_argument(c, said);
+	if (place && !yk_config_is_explicit(c, YK_KEY_ranks)) {
+		snprintf(argument, sizeof argument, "ranks=%u", started);
+		return yk_config_argument(c, argument);
 	}
 	if (yk_config_int(c, YK_KEY_ranks) != YK_AUTO)
 		return 0;

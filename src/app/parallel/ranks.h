@@ -21,10 +21,10 @@ yoke_tensor **yk_ranks_part(struct yk_replica *, yoke_tensor **loss);
 int yk_ranks_reduce(struct yk_replica *, yoke_tensor **loss);
 // Before a step: sets what this rank reports to the others: its stop request, and its waiting time
 // so far.
-void yk_ranks_say(struct yk_replica *, bool ends);
+void yk_ranks_set_status(struct yk_replica *, bool ends);
 // After a step: reads what all ranks reported in the previous one, waiting for it if necessary;
 // sets t->ends.
-int yk_ranks_hear(struct yk_replica *);
+int yk_ranks_read_status(struct yk_replica *);
 // Since the run began: seconds that this rank waited in collectives, and bytes of tensors that it
 // sent. slowest: the rank that waited least since the last call, that is, the one the others waited
 // for.

@@ -39,7 +39,7 @@ struct yk_replica {
 	struct yk_stages *stages; // NULL: all layers are on this rank
 	struct yk_compress *compress; // NULL: gradients are sent completely
 	struct yk_checkpoint_gather *whole; // only while saving
-	struct yk_ranks_says *says; // several ranks: what each reports to all after a step
+	struct yk_ranks_status *status; // several ranks: what each reports to all after a step
 	bool ends; // some rank requests a stop; all ranks see it at the same step
 };
 

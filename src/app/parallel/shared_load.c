@@ -33,7 +33,7 @@ static int take_and_tell(void *arg, int i, const void *data, uint64_t bytes)
 	return e ? e : r->take(r->arg, i, data, bytes);
 }
 
-static int hear(const struct yk_grid *g, int n, const struct yk_host_tensor *t, yk_checkpoint_take_fn *take, void *arg)
+static int receive(const struct yk_grid *g, int n, const struct yk_host_tensor *t, yk_checkpoint_take_fn *take, void *arg)
 {
 	size_t max = 0;
 	for (int i = 0; i < n; i++)
@@ -63,10 +63,10 @@ int yk_shared_load(const struct yk_grid *g, const char *folder, const struct yk_
 	if (!g || !g->near)
 		return yk_checkpoint_load(folder, ck, part, n, t, take, arg);
 	if (yoke_group_rank(g->near) > 0)
-		return hear(g, n, t, take, arg);
+		return receive(g, n, t, take, arg);
 	const int e = yk_checkpoint_load(folder, ck, part, n, t, take_and_tell, &(struct reader){ g, take, arg });
 	struct word w = { .code = e };
 	snprintf(w.why, sizeof w.why, "%s", e < 0 ? yoke_error() : "");
-	const int told = yk_group_broadcast(g->near, 0, &w, sizeof w);
-	return e ? e : told;
+	const int sent = yk_group_broadcast(g->near, 0, &w, sizeof w);
+	return e ? e : sent;
 }

@@ -187,7 +187,7 @@ int yk_stages_reduce(struct yk_replica *t)
 	return t->grad[copy] ? 0 : yoke_error_code();
 }
 
-yoke_tensor *yk_stages_tell(const struct yk_replica *t, yoke_tensor *loss)
+yoke_tensor *yk_stages_broadcast_loss(const struct yk_replica *t, yoke_tensor *loss)
 {
 	return yoke_broadcast(t->grid.over_stages, (int)t->grid.stages - 1, loss);
 }

@@ -41,7 +41,7 @@ int yk_stages_record(struct yk_replica *, const struct yk_stages_step *, yoke_te
 // Records the sum of both copies' gradients; and the broadcast of the last stage's loss to all
 // stages.
 int yk_stages_reduce(struct yk_replica *);
-yoke_tensor *yk_stages_tell(const struct yk_replica *, yoke_tensor *loss);
+yoke_tensor *yk_stages_broadcast_loss(const struct yk_replica *, yoke_tensor *loss);
 
 // Loads a list of this stage's tensors from a file that holds those of all stages: tensors of no
 // parameter first, then `each` per parameter.

@@ -43,7 +43,7 @@ struct bench {
 	yoke_group *world; // group of this process if ranks are processes
 	// arrays of all ranks, for the hand-written loop
 	float *in[YK_MAX_RANKS], *out[YK_MAX_RANKS];
-	_Atomic uint64_t came;
+	_Atomic uint64_t arrived;
 };
 
 struct mine { // state of one rank
@@ -53,7 +53,7 @@ struct mine { // state of one rank
 	yoke_tensor *x;
 	struct yk_task task[WAYS]; // each keeps the schedule of its first run
 	int times[WAYS];           // operations per sample, as determined by rank 0
-	uint64_t often;            // number of meet() calls
+	uint64_t barriers;            // number of barrier() calls
 };
 
 // ---- measured operations ----
@@ -76,11 +76,11 @@ static int by_itself(struct mine *m, int way)
 }
 
 // Barrier for threads: waits until all ranks have called it equally often.
-static void meet(struct mine *m)
+static void barrier(struct mine *m)
 {
-	atomic_fetch_add(&m->b->came, 1);
-	m->often++;
-	while (atomic_load(&m->b->came) < m->often * (uint64_t)m->b->ranks)
+	atomic_fetch_add(&m->b->arrived, 1);
+	m->barriers++;
+	while (atomic_load(&m->b->arrived) < m->barriers * (uint64_t)m->b->ranks)
 		sched_yield();
 }
 
@@ -90,7 +90,7 @@ static int by_hand(struct mine *m, int way)
 	const int r = yoke_group_rank(m->world);
 	const int64_t from = b->n * r / b->ranks, to = b->n * (r + 1) / b->ranks;
 	(void)way;
-	meet(m);
+	barrier(m);
 	for (int64_t i = from; i < to; i++) {
 		float sum = b->in[0][i];
 		for (int other = 1; other < b->ranks; other++)
@@ -98,7 +98,7 @@ static int by_hand(struct mine *m, int way)
 		for (int other = 0; other < b->ranks; other++)
 			b->out[other][i] = sum;
 	}
-	meet(m);
+	barrier(m);
 	return 0;
 }
 
@@ -216,11 +216,11 @@ static int measure(struct bench *b, uint64_t bytes)
 	double hand = 0, spread;
 	b->n = (int64_t)(bytes / sizeof(float));
 	b->ways = 0;
-	atomic_init(&b->came, 0);
+	atomic_init(&b->arrived, 0);
 	if (!b->processes)
 		add_way(b, "by hand", "", by_hand);
 	for (int how = 0; how < YK_BY_SHARED; how++) {
-		const struct yk_schedule_want w = { .what = YK_DO_ALL_REDUCE, .how = (uint8_t)how, .ranks = (uint32_t)b->ranks,
+		const struct yk_schedule_request w = { .what = YK_DO_ALL_REDUCE, .how = (uint8_t)how, .ranks = (uint32_t)b->ranks,
 						    .node = b->ranks > 2 ? 2 : (uint32_t)b->ranks };
 		if (yk_schedule_exists(&w))
 			add_way(b, yk_algorithm_name[how], yk_algorithm_name[how], by_itself);

@@ -29,11 +29,11 @@ enum { STEPS = YK_SELF_STEPS, TIMED = 7 };
 #define NEAR_SLOPE 2e-2 // tolerance for that step and f32
 #define NEAR_DEVICE 1e-3
 
-int yk_self_say(struct yk_self *s, enum yk_verdict verdict, const char *fmt, ...)
+int yk_self_result(struct yk_self *s, enum yk_verdict verdict, const char *fmt, ...)
 {
 	va_list ap;
 	va_start(ap, fmt);
-	vsnprintf(s->said, sizeof s->said, fmt, ap);
+	vsnprintf(s->text, sizeof s->text, fmt, ap);
 	va_end(ap);
 	s->verdict = verdict;
 	return 0;
@@ -82,7 +82,7 @@ int yk_self_steps(struct yk_trainer *t, int n, double *loss)
 static int cpu_steps(struct yk_self *s, struct yk_trainer *t)
 {
 	int e = yk_self_steps(t, STEPS, s->loss);
-	return e < 0 ? e : yk_self_say(s, s->loss[1] < 1.1 * s->loss[0], "loss %.6f, then %.6f", s->loss[0], s->loss[1]);
+	return e < 0 ? e : yk_self_result(s, s->loss[1] < 1.1 * s->loss[0], "loss %.6f, then %.6f", s->loss[0], s->loss[1]);
 }
 
 static int device_steps(struct yk_self *s, struct yk_trainer *t)
@@ -94,7 +94,7 @@ static int device_steps(struct yk_self *s, struct yk_trainer *t)
 		off = fmax(off, e == 0 ? fabs(loss[i] / s->loss[i] - 1) : 0);
 	}
 	return e < 0 ? e :
-		       yk_self_say(s, off <= NEAR_DEVICE,
+		       yk_self_result(s, off <= NEAR_DEVICE,
 				   "%s: loss %.6f, then %.6f; relative difference from the CPU "
 				   "%.2g, at most %.2g allowed",
 				   s->device, loss[0], loss[1], off, NEAR_DEVICE);
@@ -200,7 +200,7 @@ static int cpu_gradients(struct yk_self *s, struct yk_trainer *t)
 	int e = slope_of(t, &s->slope, &slope);
 	const double off = fabs(slope / s->slope - 1);
 	return e < 0 ? e :
-		       yk_self_say(s, off <= NEAR_SLOPE,
+		       yk_self_result(s, off <= NEAR_SLOPE,
 				   "gradient norm %.6f, finite difference of the loss along the "
 				   "gradient %.6f; relative difference %.2g, at most %.2g allowed",
 				   s->slope, slope, off, NEAR_SLOPE);
@@ -212,7 +212,7 @@ static int device_gradients(struct yk_self *s, struct yk_trainer *t)
 	int e = slope_of(t, &norm, &slope);
 	const double off = fabs(norm / s->slope - 1);
 	return e < 0 ? e :
-		       yk_self_say(s, off <= NEAR_DEVICE && fabs(slope / norm - 1) <= NEAR_SLOPE,
+		       yk_self_result(s, off <= NEAR_DEVICE && fabs(slope / norm - 1) <= NEAR_SLOPE,
 				   "%s: gradient norm %.6f, finite difference %.6f; relative "
 				   "difference from the CPU %.2g, at most %.2g allowed",
 				   s->device, norm, slope, off, NEAR_DEVICE);
@@ -234,7 +234,7 @@ static int plans(struct yk_self *s, struct yk_trainer *t)
 		before = stats.plan_misses;
 	}
 	return e < 0 ? e :
-		       yk_self_say(s, made[1] + made[2] == 0,
+		       yk_self_result(s, made[1] + made[2] == 0,
 				   "%" PRIu64 " plans compiled in the first step, %" PRIu64
 				   " in the second, %" PRIu64 " in the third",
 				   made[0], made[1], made[2]);
@@ -259,7 +259,7 @@ static int profile(struct yk_self *s, struct yk_trainer *t)
 	for (int k = 0; k <= YK_BUSY_OTHER; k++)
 		computed += 1e-9 * (double)r.sum[0][k].ns;
 	const bool good = r.launches > 0 && r.sum[0][YK_BUSY_CONTRACT].count > 0 && computed <= 1.01 * r.wall;
-	return yk_self_say(s, good, "%s, %.3f ms of compute in %.3f ms%s", yk_counted(launches, (long long)r.launches, "launch"), 1e3 * computed, 1e3 * r.wall,
+	return yk_self_result(s, good, "%s, %.3f ms of compute in %.3f ms%s", yk_counted(launches, (long long)r.launches, "launch"), 1e3 * computed, 1e3 * r.wall,
 		   r.timed[0] ? "" : ", not timed");
 }
 
@@ -275,7 +275,7 @@ static int timing(struct yk_self *s, struct yk_trainer *t)
 	if (e < 0)
 		return e;
 	double median = yk_median(TIMED, took, &spread);
-	return yk_self_say(s, true, "%.3f ms per step, +- %.3f ms, on %s", 1e3 * median,
+	return yk_self_result(s, true, "%.3f ms per step, +- %.3f ms, on %s", 1e3 * median,
 			   1e3 * spread, s->device);
 }
 
@@ -320,9 +320,9 @@ static void selftest(struct yk_config *c, bool *well)
 		const bool all = resolvents && (of->run == cpu_gradients || of->run == device_gradients);
 		int e = of->alone ? of->alone(&s) : yk_self_with(&s, of->cpu ? "cpu" : NULL, all, &every, of->run);
 		if (e < 0)
-			yk_self_say(&s, YK_SELF_FAIL, "%.300s", yoke_error());
+			yk_self_result(&s, YK_SELF_FAIL, "%.300s", yoke_error());
 		yoke_error_clear();
-		printf("%s  %s: %s\n", words[s.verdict], of->name, s.said);
+		printf("%s  %s: %s\n", words[s.verdict], of->name, s.text);
 		fflush(stdout);
 		*well &= s.verdict != YK_SELF_FAIL;
 	}

@@ -14,13 +14,13 @@ struct yk_self {
 	struct yk_config *config;
 	char device[48];
 	double loss[YK_SELF_STEPS], slope; // measured on the CPU
-	char said[YK_SELF_TEXT];
+	char text[YK_SELF_TEXT];
 	enum yk_verdict verdict;
 };
 
 typedef int yk_self_fn(struct yk_self *, struct yk_trainer *);
 
-__attribute__((format(printf, 3, 4))) int yk_self_say(struct yk_self *, enum yk_verdict, const char *fmt, ...);
+__attribute__((format(printf, 3, 4))) int yk_self_result(struct yk_self *, enum yk_verdict, const char *fmt, ...);
 // Calls fn with a trainer that has these keys in addition to the configuration, in a new context on
 // a backend; NULL: the default backend.
 int yk_self_with(struct yk_self *, const char *backend, int n, const char *const *keys, yk_self_fn *fn);

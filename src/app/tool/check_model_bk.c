@@ -154,7 +154,7 @@ static int kernels(struct yk_self *s, struct rows *b)
 		e = grouped_error(&grouped);
 	if (e < 0)
 		return e;
-	return yk_self_say(
+	return yk_self_result(
 		s, value <= 1e-6 && gradient <= 2e-5 && grouped <= 1 ? YK_SELF_PASS : YK_SELF_FAIL,
 		"%s: errors: resolvent %.2g, at most 1e-06; its gradient %.2g, at most 2e-05; "
 		"grouped matrix products %.2g of the tolerance",
@@ -208,7 +208,7 @@ int yk_self_tiers(struct yk_self *s)
 		e = in_context(s, b, tier);
 	}
 	if (e == 0)
-		yk_self_say(s, b->good ? YK_SELF_PASS : YK_SELF_FAIL, "%s: errors of %s", s->device, b->line);
+		yk_self_result(s, b->good ? YK_SELF_PASS : YK_SELF_FAIL, "%s: errors of %s", s->device, b->line);
 	free(b);
 	return e;
 }
@@ -260,7 +260,7 @@ static int mixed(struct yk_self *s, struct yk_trainer *t)
 	char folder[4096];
 	double loss[2], before = 0, behind = 0;
 	if (!t->replica.scaler)
-		return yk_self_say(s, YK_SELF_FAIL, "the trainer has no loss scaler");
+		return yk_self_result(s, YK_SELF_FAIL, "the trainer has no loss scaler");
 	int e = yk_self_steps(t, 2, loss);
 	if (e == 0)
 		e = overflow(t, &before, &behind);
@@ -289,7 +289,7 @@ static int mixed(struct yk_self *s, struct yk_trainer *t)
 	if (e < 0)
 		return e;
 	const bool kept = !memcmp(&was, &is, sizeof was), good = t->skipped == 1 && behind < before && kept && loss[1] < 1.1 * loss[0];
-	return yk_self_say(s, good ? YK_SELF_PASS : YK_SELF_FAIL,
+	return yk_self_result(s, good ? YK_SELF_PASS : YK_SELF_FAIL,
 			   "%s: loss %.4f, then %.4f; an overflow skipped %" PRId64
 			   " step and reduced the scale from %g to %g; a checkpoint "
 			   "%s the scaler's state",
@@ -318,7 +318,7 @@ static int accumulated(struct yk_self *s, struct yk_trainer *t)
 		off = fmax(off, fabs(loss[i] / left.loss[i] - 1));
 	if (e < 0)
 		return e;
-	return yk_self_say(s, off <= NEAR * MANY && t->random_step == 4 * MANY && t->replica.step == MANY ? YK_SELF_PASS : YK_SELF_FAIL,
+	return yk_self_result(s, off <= NEAR * MANY && t->random_step == 4 * MANY && t->replica.step == MANY ? YK_SELF_PASS : YK_SELF_FAIL,
 			   "4 parts of 5 windows, %.2g off one of 20, of %.2g; %" PRId64 " passes make %" PRId64 " steps", off,
 			   NEAR * MANY, t->random_step, t->replica.step);
 }
@@ -327,17 +327,17 @@ static int accumulated(struct yk_self *s, struct yk_trainer *t)
 static int remainder_of(struct yk_self *s, struct yk_trainer *t)
 {
 	const int64_t windows = yk_data_train_windows(t->feed.data), whole = windows / 20;
-	char said[YK_SELF_TEXT];
+	char text[YK_SELF_TEXT];
 	double loss;
 	int e = 0;
 	while (t->replica.step < t->steps && e == 0)
 		e = yk_self_steps(t, 1, &loss);
-	snprintf(said, sizeof said, "%s", s->said);
+	snprintf(text, sizeof text, "%s", s->text);
 	const enum yk_verdict was = s->verdict;
 	if (e < 0)
 		return e;
-	return yk_self_say(s, was == YK_SELF_PASS && t->replica.step == whole + (windows % 20 > 0) ? YK_SELF_PASS : YK_SELF_FAIL,
-			   "%.280s; a pass of %" PRId64 " windows is %" PRId64 " steps", said, windows, t->replica.step);
+	return yk_self_result(s, was == YK_SELF_PASS && t->replica.step == whole + (windows % 20 > 0) ? YK_SELF_PASS : YK_SELF_FAIL,
+			   "%.280s; a pass of %" PRId64 " windows is %" PRId64 " steps", text, windows, t->replica.step);
 }
 
 // The load-balancing loss depends on the micro-batch, so it is disabled.
@@ -393,17 +393,17 @@ int yk_self_offload(struct yk_self *s)
 	for (int i = 0; i < 4; i++)
 		off = fmax(off, fabs(left.loss[i] / here.loss[i] - 1));
 	if (off > NEAR)
-		return yk_self_say(s, YK_SELF_FAIL,
+		return yk_self_result(s, YK_SELF_FAIL,
 				   "losses differ by %.2g from those with the optimizer state on "
 				   "the device, at most %.2g allowed",
 				   off, NEAR);
 	if (left.shared)
-		return yk_self_say(s, YK_SELF_SKIP,
+		return yk_self_result(s, YK_SELF_SKIP,
 				   "%s: the device shares the host's memory, so offloading saves "
 				   "nothing; losses differ by %.2g",
 				   s->device, off);
 	const double lower = ((double)here.peak - (double)left.peak) / (double)left.parameters;
-	return yk_self_say(s, lower >= 7.5 ? YK_SELF_PASS : YK_SELF_FAIL,
+	return yk_self_result(s, lower >= 7.5 ? YK_SELF_PASS : YK_SELF_FAIL,
 			   "%s: losses differ by %.2g; the peak is lower by %.2f of 8 bytes per "
 			   "parameter; %.3f ms per step for copies of %" PRIu64 " bytes",
 			   s->device, off, lower, 1e3 * left.seconds, left.bytes);
@@ -411,7 +411,7 @@ int yk_self_offload(struct yk_self *s)
 
 // ---- a batch that no longer fits ----
 
-static void unheard(int level, const char *topic, const char *line, void *arg)
+static void discard_line(int level, const char *topic, const char *line, void *arg)
 {
 	(void)level, (void)topic, (void)line, (void)arg;
 }
@@ -446,7 +446,7 @@ static int shrinking(struct yk_self *s, struct yk_trainer *t)
 	if (e == 0)
 		e = yoke_stats(&stats);
 	const uint64_t limit = yk_pool_limit(pool, 0);
-	yk_log_to(unheard, NULL); // warnings about steps that do not fit are expected
+	yk_log_to(discard_line, NULL); // warnings about steps that do not fit are expected
 	// leaves an ever smaller fraction of the memory of a whole step
 	for (double share = 0.85; share > 0.3 && steps < MANY && halved < 2 && e == 0; share -= 0.07) {
 		yk_pool_trim(pool);
@@ -474,7 +474,7 @@ static int shrinking(struct yk_self *s, struct yk_trainer *t)
 	if (e < 0)
 		return e;
 	const bool good = micro[0] == 32 && micro[1] == 16 && micro[2] == 8 && off <= 5 * NEAR && strstr(why, "batch");
-	return yk_self_say(
+	return yk_self_result(
 		s, good ? YK_SELF_PASS : YK_SELF_FAIL,
 		"batches of %" PRId64 ", %" PRId64 ", %" PRId64
 		", each window used once: losses differ by %.2g; below one window: %.200s",
@@ -504,7 +504,7 @@ static int loop(struct yk_self *s, struct yk_trainer *t)
 		e = yk_model_validate(t->replica.net, t->feed.data, NULL, NULL, t->batch, t->batch, NULL, NULL, NULL, &valid);
 	if (e < 0)
 		return e;
-	return yk_self_say(s, t->micro == batch && loss[2 * MANY - 1] < loss[0] && isfinite(valid) ? YK_SELF_PASS : YK_SELF_FAIL,
+	return yk_self_result(s, t->micro == batch && loss[2 * MANY - 1] < loss[0] && isfinite(valid) ? YK_SELF_PASS : YK_SELF_FAIL,
 			   "%s: %d steps, loss %.4f to %.4f, validation %.4f, no allocation failed; peak %.1f MiB, predicted %.1f",
 			   s->device, 2 * MANY, loss[0], loss[2 * MANY - 1], valid, (double)stats.pool_allocated_peak / 1048576,
 			   (double)stats.predicted_peak / 1048576);

@@ -360,7 +360,7 @@ static int bench(struct bench *b)
 	if (e == 0)
 		print_head(b);
 	const char *full = NULL;
-	for (struct yk_case *c = yk_cases; e == 0 && c->suite && (b->json || b->page || !yk_reader_gone()); c++)
+	for (struct yk_case *c = yk_cases; e == 0 && c->suite && (b->json || b->page || !yk_reader_exited()); c++)
 		if (chosen(b, c->suite) && (!full || strcmp(full, c->suite)) && !(c->accelerator && on_processor(b))) {
 			for (int i = 0; b->quick && i < (int)(sizeof c->size / sizeof *c->size); i++)
 				c->size[i] = c->size[i] < QUICK ? c->size[i] : QUICK;

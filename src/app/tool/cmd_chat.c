@@ -90,7 +90,7 @@ static int answer(struct talk *t, bool *failed)
 	const int e = yk_chat_answer(&t->chat, emit, t, &end, &dropped);
 	*failed = e < 0;
 	if (e < 0) {
-		if (yk_reader_gone())
+		if (yk_reader_exited())
 			return e;
 		report(t);
 		return 0;
@@ -303,7 +303,7 @@ static int talk(struct talk *t)
 		yk_interrupts_take(t->input.interrupts);
 		e = say(t, &line);
 		yk_interrupts_take(t->input.interrupts);
-		if (e < 0 && !yk_reader_gone()) {
+		if (e < 0 && !yk_reader_exited()) {
 			report(t);
 			e = 0;
 		}

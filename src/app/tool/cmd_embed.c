@@ -388,7 +388,7 @@ int yk_cmd_embed(int argc, char **argv)
 	if (status == YK_DONE)
 		status = check(&x);
 	if (status == YK_DONE && run(&x) < 0)
-		status = yk_reader_gone() ? YK_DONE : yk_failed(x.command);
+		status = yk_reader_exited() ? YK_DONE : yk_failed(x.command);
 	free(x.file);
 	free(x.text);
 	return status;

@@ -106,5 +106,5 @@ int yk_cmd_report(int argc, char **argv)
 	if (!forms)
 		to.file[MARKDOWN] = "-";
 	const int e = report(n, folder, &to);
-	return e < 0 && !yk_reader_gone() ? yk_failed("report") : YK_DONE;
+	return e < 0 && !yk_reader_exited() ? yk_failed("report") : YK_DONE;
 }

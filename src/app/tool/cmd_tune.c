@@ -66,7 +66,7 @@ static bool program(char to[PATH_MAX])
 
 // Parses the output of a child; false: it did not finish, and `last` is the implementation that it
 // was testing.
-static bool hear(struct results *r, char *answer, char last[WORD])
+static bool parse_answer(struct results *r, char *answer, char last[WORD])
 {
 	char name[WORD], *rest = answer, *line;
 
@@ -116,16 +116,16 @@ static int measure(const struct yk_device *d, const char *name, double until, st
 		int64_t limit = yk_param_int(&limit_setting), left = seconds_left(until);
 		if (!left)
 			return 1;
-		int told = yk_child_watch(argv, left < limit ? left : limit, limit_setting.name, answer,
+		int answered = yk_child_watch(argv, left < limit ? left : limit, limit_setting.name, answer,
 					  sizeof answer, outcome, sizeof outcome);
-		if (told < 0)
+		if (answered < 0)
 			return yk_fail(YOKE_EIO, "cannot start a child process: %s", outcome);
-		if (hear(r, answer, last))
+		if (parse_answer(r, answer, last))
 			return 0;
 		if (left <= limit && !seconds_left(until))
 			return 1;
 		struct result *x = *last ? result_of(r, last) : NULL;
-		if (!told || !x || x->bad)
+		if (!answered || !x || x->bad)
 			return yk_fail(YOKE_EDEVICE, "measuring %s %s; see `yoke tune %s --only %s`",
 				       name, outcome, d->id, name);
 		x->bad = "fails";
@@ -243,13 +243,13 @@ static double cost(const struct yk_tuning_class *c)
 
 // Estimates the seconds for the classes from i on, based on the time of earlier classes; initially
 // 1 s per unit of cost.
-static double seconds_to_go(const struct todo *t, size_t i, double spent)
+static double seconds_to_go(const struct todo *t, size_t i, double elapsed)
 {
 	double done = 0, rest = 0;
 
 	for (size_t k = 0; k < t->n; k++)
 		*(k < i ? &done : &rest) += cost(&t->c[k]);
-	return done > 0 ? spent / done * rest : rest;
+	return done > 0 ? elapsed / done * rest : rest;
 }
 
 static const char *duration(double s, char to[32])
@@ -260,16 +260,16 @@ static const char *duration(double s, char to[32])
 
 // Prints the progress on stderr: at intervals, or in place on a terminal. *said: time of the last
 // output.
-static void show_rest(const struct todo *t, size_t i, double spent, int64_t left, double *said)
+static void show_rest(const struct todo *t, size_t i, double elapsed, int64_t left, double *last_output)
 {
 	char classes[64];
-	double s = seconds_to_go(t, i, spent);
+	double s = seconds_to_go(t, i, elapsed);
 	bool terminal = isatty(STDERR_FILENO);
 	char text[32];
 
-	if (i == t->n || (!terminal && spent - *said < SAY_EVERY))
+	if (i == t->n || (!terminal && elapsed - *last_output < SAY_EVERY))
 		return;
-	*said = spent;
+	*last_output = elapsed;
 	fprintf(stderr, "%s%zu of %s, about %s left%s%s", terminal ? "\r" : "", i,
 		yk_counted(classes, (long long)t->n, "class"),
 		duration(left < s ? (double)left : s, text),
@@ -316,7 +316,7 @@ static int tune(struct yk_device *d, const char *model, uint64_t budget)
 	size_t now = 0, i;
 	struct yk_tuning t;
 	char text[32];
-	double began = yk_seconds(), until = began + (double)budget, said = 0, spent = 0;
+	double began = yk_seconds(), until = began + (double)budget, last_output = 0, elapsed = 0;
 
 	yk_tuning_read(d, &t);
 	int err = list(d, model, until, &t, &todo);
@@ -326,10 +326,10 @@ static int tune(struct yk_device *d, const char *model, uint64_t budget)
 	for (i = 0; i < todo.n && !err; i++) {
 		char name[YK_TUNING_NAME];
 		struct results r;
-		show_rest(&todo, i, spent, seconds_left(until), &said);
+		show_rest(&todo, i, elapsed, seconds_left(until), &last_output);
 		yk_tuning_class_name(&todo.c[i], name);
 		err = measure(d, name, until, &r);
-		spent = yk_seconds() - first;
+		elapsed = yk_seconds() - first;
 		clear_rest();
 		if (err)
 			break;

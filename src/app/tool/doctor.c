@@ -19,18 +19,18 @@
 #include "device/quirks.h"
 #include "tool/launcher.h"
 
-void yk_doctor_say(json_t *list, const char *fmt, ...)
+void yk_doctor_add(json_t *list, const char *fmt, ...)
 {
 	char line[1200];
-	json_t *said;
+	json_t *entry;
 	size_t i;
 	va_list ap;
 
 	va_start(ap, fmt);
 	vsnprintf(line, sizeof line, fmt, ap);
 	va_end(ap);
-	json_array_foreach (list, i, said)
-		if (!strcmp(json_string_value(said), line))
+	json_array_foreach (list, i, entry)
+		if (!strcmp(json_string_value(entry), line))
 			return;
 	json_t *o = json_string(line);
 	json_array_append_new(list, o ? o : json_string("a line that is not UTF-8"));
@@ -54,14 +54,14 @@ static void look_at(struct yk_param *p, void *problems)
 	if (!asked || !*asked)
 		return;
 	if (p->origin == YK_DEFAULT) {
-		yk_doctor_say(problems, "%s=%s is not a valid value; the default %s is used",
+		yk_doctor_add(problems, "%s=%s is not a valid value; the default %s is used",
 			      variable, asked, p->def);
 		return;
 	}
 	for (struct yk_backend *b = yk_backends("cpu"); b; b = b->next)
 		if (!b->ndevices && b->why && strlen(b->table.name) == n && p->name[n] &&
 		    !memcmp(b->table.name, p->name, n))
-			yk_doctor_say(problems, "%s=%s: %s", variable, text, b->why);
+			yk_doctor_add(problems, "%s=%s: %s", variable, text, b->why);
 }
 
 // Checks environment variables, the helper program and quirks.
@@ -72,9 +72,9 @@ static void asked_otherwise(json_t *problems)
 
 	yk_param_each(look_at, problems);
 	if (*helper && yk_child_helper(path, why, sizeof why) == YK_HELPER_MISSING)
-		yk_doctor_say(problems, "%s", why);
+		yk_doctor_add(problems, "%s", why);
 	if (yk_quirks_trouble())
-		yk_doctor_say(problems, "YOKE_QUIRKS=%s: %s", quirks, yk_quirks_trouble());
+		yk_doctor_add(problems, "YOKE_QUIRKS=%s: %s", quirks, yk_quirks_trouble());
 }
 
 // Checks the requested backend and device.
@@ -84,19 +84,19 @@ static json_t *asked(json_t *problems)
 	struct yk_device *chosen = yk_device_choose(NULL);
 
 	if (!chosen)
-		yk_doctor_say(problems, "%s", yoke_error());
+		yk_doctor_add(problems, "%s", yoke_error());
 	yoke_error_clear();
 	// reports each unavailable name of a list, although one usable name suffices
 	char *names = *backend && *backend != '^' ? strdup(backend) : NULL, *rest = names, *name;
 	while (chosen && names && (name = strsep(&rest, ","))) {
 		const char *why = yk_list_is_open(name) ? NULL : yk_backend_trouble(name);
 		if (why)
-			yk_doctor_say(problems, "backend '%s' cannot be used: %s", name, why);
+			yk_doctor_add(problems, "backend '%s' cannot be used: %s", name, why);
 	}
 	free(names);
 	for (const struct yk_plugin_outcome *o = yk_plugin_outcomes(); o; o = o->next)
 		if (o->requested && o->code < 0)
-			yk_doctor_say(problems, "YOKE_PLUGIN_PATH, folder %s: %s", o->path,
+			yk_doctor_add(problems, "YOKE_PLUGIN_PATH, folder %s: %s", o->path,
 				      o->text);
 	asked_otherwise(problems);
 	return json_pack("{s:s, s:s}", "backend", backend, "device", device);
@@ -109,7 +109,7 @@ static json_t *helper(json_t *advice)
 	const enum yk_helper state = yk_child_helper(path, why, sizeof why);
 
 	if (state == YK_HELPER_MISSING)
-		yk_doctor_say(advice,
+		yk_doctor_add(advice,
 			      "plugins are loaded without a test in a separate process, so a "
 			      "crashing driver ends every command: reinstall yoke-probe, or set "
 			      "YOKE_PLUGIN_PROBE to its path (%s)",
@@ -153,12 +153,12 @@ static json_t *built(json_t *advice)
 			    !strcmp(file + 1 + n, ".so"))
 				found = o->path;
 		if (!*found && in_build(*m, path))
-			yk_doctor_say(advice,
+			yk_doctor_add(advice,
 				      "%.*s was built but is in none of the searched folders: set "
 				      "YOKE_PLUGIN_PATH=%.*s, or run make install",
 				      (int)n, name, (int)(strrchr(path, '/') - path), path);
 		else if (!*found)
-			yk_doctor_say(advice,
+			yk_doctor_add(advice,
 				      "%.*s was built with this command but is in none of the "
 				      "searched folders: run make install again, or add its folder "
 				      "to YOKE_PLUGIN_PATH",
@@ -175,10 +175,10 @@ static void advise_plugins(json_t *advice)
 {
 	for (const struct yk_plugin_outcome *o = yk_plugin_outcomes(); o; o = o->next)
 		if (!o->folder && o->code == YOKE_EABI)
-			yk_doctor_say(advice, "%s: install the plugin of this version of yoke",
+			yk_doctor_add(advice, "%s: install the plugin of this version of yoke",
 				      o->path);
 		else if (!o->folder && o->code < 0 && strstr(o->text, "when it was tried"))
-			yk_doctor_say(advice,
+			yk_doctor_add(advice,
 				      "%s: one of its drivers fails; the list of drivers shows "
 				      "which. Update or remove that driver",
 				      o->path);
@@ -216,7 +216,7 @@ static json_t *ranks(json_t *problems)
 	json_t *o = yk_launcher_facts();
 	const char *why = json_string_value(json_object_get(o, "why"));
 	if (why && *why)
-		yk_doctor_say(problems, "ranks: %s", why);
+		yk_doctor_add(problems, "ranks: %s", why);
 	return o;
 }
 
@@ -251,13 +251,13 @@ json_t *yk_doctor(void)
 	bad |= json_object_set_new(o, "folders", yk_facts_plugins(true, false));
 	bad |= json_object_set_new(o, "plugins", yk_facts_plugins(false, true));
 	bad |= json_object_set_new(o, "helper", helper(advice));
-	if (yk_list_wants_files(backend)) // otherwise no directory was searched
+	if (yk_list_needs_files(backend)) // otherwise no directory was searched
 		bad |= json_object_set_new(o, "built", built(advice));
 	bad |= json_object_set_new(o, "quirks", yk_facts_quirks());
 	bad |= json_object_set_new(o, "quarantine", yk_facts_quarantine(NULL));
 	advise_plugins(advice);
 	bad |= json_object_set_new(o, "opencl",
-				   yk_doctor_opencl(yk_list_wants_files(backend), gpu, advice));
+				   yk_doctor_opencl(yk_list_needs_files(backend), gpu, advice));
 	bad |= json_object_set_new(o, "threads", threads());
 	bad |= json_object_set_new(o, "ranks", ranks(problems));
 	bad |= json_object_set_new(o, "caches", yk_doctor_caches(problems, advice));

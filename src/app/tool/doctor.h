@@ -23,10 +23,10 @@ extern const char *const yk_built_modules[];
 // ---- its parts ----
 
 // Appends a line to a list of strings, unless the list contains it.
-void yk_doctor_say(json_t *list, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void yk_doctor_add(json_t *list, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 // OpenCL: its loader, drivers and device nodes. Drivers are loaded only if `meet`, in a child
 // process. has_gpu: some backend offers a GPU.
-json_t *yk_doctor_opencl(bool meet, bool has_gpu, json_t *advice);
+json_t *yk_doctor_opencl(bool load_drivers, bool has_gpu, json_t *advice);
 // Device nodes under `dev`.
 json_t *yk_doctor_nodes(const char *dev, bool has_gpu, json_t *advice);
 // Results that `yoke tune` saved for each device.

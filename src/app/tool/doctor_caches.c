@@ -79,9 +79,9 @@ json_t *yk_doctor_caches(json_t *problems, json_t *advice)
 					      s.path, "state", s.usable ? "used" : "not used", "why", s.why,
 					      "files", (json_int_t)s.files, "bytes", (json_int_t)s.bytes));
 	if (s.requested && !s.usable)
-		yk_doctor_say(problems, "cache %s cannot be used: %s", s.path, s.why);
+		yk_doctor_add(problems, "cache %s cannot be used: %s", s.path, s.why);
 	else if (!s.usable && *s.path)
-		yk_doctor_say(advice, "%s: %s; without the cache each process compiles its kernels",
+		yk_doctor_add(advice, "%s: %s; without the cache each process compiles its kernels",
 			      s.path, s.why);
 	for (size_t k = 0; k < sizeof vendors / sizeof *vendors; k++)
 		if ((o = vendor(k)))
@@ -116,9 +116,9 @@ json_t *yk_doctor_tuning(json_t *advice)
 		const char *state = json_string_value(json_object_get(o, "state")),
 			   *why = json_string_value(json_object_get(o, "why"));
 		if (!strcmp(state, "not used") && yk_tuning_applied())
-			yk_doctor_say(advice, "%s: `yoke tune %s` rewrites the file", why, d->id);
+			yk_doctor_add(advice, "%s: `yoke tune %s` rewrites the file", why, d->id);
 		else if (d == chosen && !strcmp(state, "none") && strcmp(d->ops->name, "cpu"))
-			yk_doctor_say(advice,
+			yk_doctor_add(advice,
 				      "%s selects kernels by fixed rules: `yoke tune %s` measures "
 				      "which kernels are fastest and stores the result",
 				      d->id, d->id);

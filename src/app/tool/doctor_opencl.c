@@ -32,9 +32,9 @@ static int fields(char *line, char *to[5])
 static json_t *loader(const char *helper, char *answer, json_t *advice)
 {
 	char outcome[256], *field[5];
-	int told = yk_child_run(helper, "--loader", NULL, answer, MAX_ANSWER, outcome, sizeof outcome);
+	int answered = yk_child_run(helper, "--loader", NULL, answer, MAX_ANSWER, outcome, sizeof outcome);
 
-	if (!*outcome && told > 0) {
+	if (!*outcome && answered > 0) {
 		answer[strcspn(answer, "\n")] = '\0';
 		fields(answer, field);
 		if (!strcmp(field[0], "loader"))
@@ -42,7 +42,7 @@ static json_t *loader(const char *helper, char *answer, json_t *advice)
 					 "name", field[2], "why", "");
 		snprintf(outcome, sizeof outcome, "%s", field[1]);
 	}
-	yk_doctor_say(advice, "the OpenCL loader libOpenCL.so.1 is missing: install "
+	yk_doctor_add(advice, "the OpenCL loader libOpenCL.so.1 is missing: install "
 			      "ocl-icd-libopencl1, or your system's equivalent");
 	return json_pack("{s:s, s:s, s:s, s:s}", "state", "missing", "path", "", "name", "", "why",
 			 outcome);
@@ -65,14 +65,14 @@ static json_t *vendors(const struct yk_icds *icds, json_t *advice)
 		break;
 	case YK_ICD_EMPTY:
 		why = "it contains no .icd file";
-		yk_doctor_say(advice,
+		yk_doctor_add(advice,
 			      "%s lists no OpenCL driver: install your GPU vendor's, or "
 			      "pocl-opencl-icd for CPUs",
 			      icds->path);
 		break;
 	case YK_ICD_MISSING:
 		why = strerror(icds->error);
-		yk_doctor_say(advice,
+		yk_doctor_add(advice,
 			      *icds->from ?
 				      "%s does not exist: correct or unset %s" :
 				      "%s does not exist: no OpenCL driver is installed%s; install "
@@ -81,7 +81,7 @@ static json_t *vendors(const struct yk_icds *icds, json_t *advice)
 		break;
 	case YK_ICD_UNREADABLE:
 		why = strerror(icds->error);
-		yk_doctor_say(advice, "%s is not readable by this user: run chmod go+rX on it",
+		yk_doctor_add(advice, "%s is not readable by this user: run chmod go+rX on it",
 			      icds->path);
 		break;
 	}
@@ -135,25 +135,25 @@ static json_t *driver(const struct yk_icd *icd, const char *helper, char *answer
 	if (icd->error || !*icd->library) {
 		state = "unreadable";
 		snprintf(why, sizeof why, "%s%s", !icd->error && icd->flaw ? "it " : "", reason(icd));
-		yk_doctor_say(advice, "%s: reinstall its package or remove it", name);
+		yk_doctor_add(advice, "%s: reinstall its package or remove it", name);
 	} else if (icd->flaw) {
 		snprintf(why, sizeof why, "the file %s", icd->flaw);
-		yk_doctor_say(advice,
+		yk_doctor_add(advice,
 			      "%s: replace its contents with the library's name on one line", name);
 	} else {
 		char outcome[256];
-		int told = yk_child_run(helper, "--icd", icd->library, answer, MAX_ANSWER, outcome,
+		int answered = yk_child_run(helper, "--icd", icd->library, answer, MAX_ANSWER, outcome,
 					sizeof outcome);
-		if (*outcome || told <= 0) {
-			state = told < 0 ? "not tried" : "crashes";
+		if (*outcome || answered <= 0) {
+			state = answered < 0 ? "not tried" : "crashes";
 			snprintf(why, sizeof why, "%s", outcome);
-			if (told >= 0)
-				yk_doctor_say(advice, "%s: update that driver, or remove the file so that "
+			if (answered >= 0)
+				yk_doctor_add(advice, "%s: update that driver, or remove the file so that "
 					      "the others can be used", name);
 		} else {
 			state = digest(answer, platforms, why, sizeof why);
 			if (!strcmp(state, "fails"))
-				yk_doctor_say(advice, "%s: its library %s cannot be used; reinstall its "
+				yk_doctor_add(advice, "%s: its library %s cannot be used; reinstall its "
 					      "package or remove the file", name, icd->library);
 		}
 	}
@@ -176,36 +176,36 @@ json_t *yk_doctor_nodes(const char *dev, bool has_gpu, json_t *advice)
 						      node[i].group, "state", state, "why",
 						      node[i].error ? strerror(node[i].error) : ""));
 		if (node[i].error == EACCES && *node[i].group)
-			yk_doctor_say(advice,
+			yk_doctor_add(advice,
 				      "the GPU's device nodes belong to group %s: run usermod -aG "
 				      "%s USER, then log in again",
 				      node[i].group, node[i].group);
 		else if (node[i].error == EACCES)
-			yk_doctor_say(advice,
+			yk_doctor_add(advice,
 				      "only root may open %s: assign it to a group (udev rule) and "
 				      "join that group",
 				      node[i].path);
 		else if (node[i].error == EPERM)
-			yk_doctor_say(advice,
+			yk_doctor_add(advice,
 				      "%s is not accessible in this container: start the container "
 				      "with that device",
 				      node[i].path);
 	}
 	if (open && open == n && !has_gpu)
-		yk_doctor_say(advice,
+		yk_doctor_add(advice,
 			      "%s belongs to a GPU without a driver that yoke can use: install its "
 			      "OpenCL driver",
 			      node[0].path);
 	return list;
 }
 
-json_t *yk_doctor_opencl(bool meet, bool has_gpu, json_t *advice)
+json_t *yk_doctor_opencl(bool load_drivers, bool has_gpu, json_t *advice)
 {
 	char helper[PATH_MAX], why[400] = "YOKE_BACKEND requests only the CPU backend";
 	char *answer = malloc(MAX_ANSWER);
 	struct yk_icds icds;
 	json_t *o = json_object(), *drivers = json_array();
-	bool can = meet && answer && yk_child_helper(helper, why, sizeof why) == YK_HELPER_FOUND;
+	bool can = load_drivers && answer && yk_child_helper(helper, why, sizeof why) == YK_HELPER_FOUND;
 
 	json_object_set_new(o, "loader", can ? loader(helper, answer, advice) :
 			    json_pack("{s:s, s:s, s:s, s:s}", "state", "not tried", "path", "", "name", "",

@@ -40,7 +40,7 @@ static void print(const json_t *list, int runs)
 {
 	const json_t *o;
 	size_t i;
-	int told = 0;
+	int printed = 0;
 	json_array_foreach (list, i, o)
 		print_one(o);
 	printf(json_array_size(list) ? "\nnot found:" : "none found of:");
@@ -49,7 +49,7 @@ static void print(const json_t *list, int runs)
 		json_array_foreach (list, i, o)
 			found |= !strcmp(yk_cell(o, "condition"), yk_condition_names[k]);
 		if (!found)
-			printf("%s %s", told++ ? "," : "", yk_condition_names[k]);
+			printf("%s %s", printed++ ? "," : "", yk_condition_names[k]);
 	}
 	printf("\n");
 }

@@ -52,7 +52,7 @@ int yk_failed(const char *command)
 	return YK_FAILED;
 }
 
-bool yk_reader_gone(void)
+bool yk_reader_exited(void)
 {
 	struct pollfd p = { .fd = STDOUT_FILENO, .events = POLLOUT };
 
@@ -66,7 +66,7 @@ static int finish(const char *command, int status)
 	errno = 0;
 	if (fflush(stdout) == 0 && !ferror(stdout))
 		return status;
-	if (yk_reader_gone())
+	if (yk_reader_exited())
 		return status;
 	if (status == YK_DONE) {
 		yoke_error_clear();
@@ -136,7 +136,7 @@ int main(int argc, char **argv)
 	int n = 0;
 
 	// A reader that exits does not end a training; other commands then end quietly
-	// (yk_reader_gone). A file that may not grow causes a write error with a message.
+	// (yk_reader_exited). A file that may not grow causes a write error with a message.
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
 	yk_guard_program(argv);

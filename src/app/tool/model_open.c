@@ -50,7 +50,7 @@ int yk_with_model(unsigned command, int argc, char **argv, int (*fn)(const struc
 		yk_failed(name);
 		status = YK_USAGE;
 	} else if (open_model(command, &o) < 0 || fn(&o, arg) < 0) {
-		status = yk_reader_gone() ? YK_DONE : yk_failed(name);
+		status = yk_reader_exited() ? YK_DONE : yk_failed(name);
 	}
 	yk_trained_close(&o.model);
 	yk_config_fini(&o.config);

@@ -186,9 +186,9 @@ static int advise(const struct yk_config *c, struct yk_device_choice_ask *a, boo
 		list[i] = id[i];
 		a->device |= c && strncmp(id[i], "cpu:", 4);
 	}
-	const struct yk_device_choice_said said = yk_device_choice_rule(a);
-	json_t *o = json_pack("{s:o, s:o}", "rule", rule_json(&said), "tiers", c ? tiers(n, id) : json_array());
-	if (o && c && (measures || said.which == YK_WHICH_MEASURE)) {
+	const struct yk_device_choice_said choice = yk_device_choice_rule(a);
+	json_t *o = json_pack("{s:o, s:o}", "rule", rule_json(&choice), "tiers", c ? tiers(n, id) : json_array());
+	if (o && c && (measures || choice.which == YK_WHICH_MEASURE)) {
 		struct yk_device_choice_times t;
 		e = yk_device_choice_measure(c, n, list, ROUNDS, n > 1, &t);
 		if (e == 0)

@@ -106,7 +106,7 @@ uint64_t yk_simulation_next(const struct yk_simulation *s, uint64_t ranks)
 
 static int row(const struct yk_simulation *s, uint32_t ranks, int how)
 {
-	const struct yk_schedule_want w = { .what = YK_DO_ALL_REDUCE, .how = (uint8_t)how, .ranks = ranks,
+	const struct yk_schedule_request w = { .what = YK_DO_ALL_REDUCE, .how = (uint8_t)how, .ranks = ranks,
 					    .node = s->m.node < ranks ? s->m.node : ranks };
 	const struct yk_wire_model m = { s->m.alpha1, s->m.beta1, s->m.alpha2, s->m.beta2, s->m.gamma, w.node };
 	const double bytes = (double)s->bytes;

@@ -23,7 +23,7 @@
 #include "tool/plan_scaling.h"
 #include "tool/tool.h"
 
-struct piece { // an interval of work on the device
+struct interval { // an interval of work on the device
 	double from, to;
 	const char *nodes; // "step/layer0/attn: matmul add; step/layer0: add"
 	bool updates;
@@ -36,16 +36,16 @@ struct step { // intervals first .. end - 1; the optimizer's update begins at `u
 
 struct profile {
 	json_t *trace;
-	struct piece *piece;
+	struct interval *interval;
 	struct step *step;
-	size_t pieces, cap_pieces, steps, cap_steps;
+	size_t intervals, cap_intervals, steps, cap_steps;
 };
 
 // ---- reading ----
 
 static int by_begin(const void *a, const void *b)
 {
-	const struct piece *x = a, *y = b;
+	const struct interval *x = a, *y = b;
 	return (x->from > y->from) - (x->from < y->from);
 }
 
@@ -70,13 +70,13 @@ static int read_trace(const char *folder, struct profile *p)
 				       "%s is a profile of several ranks; profile a run with "
 				       "ranks=1 on the processors of one rank",
 				       path);
-		if (yk_grow(&p->piece, &p->cap_pieces, p->pieces + 1, sizeof *p->piece) < 0)
+		if (yk_grow(&p->interval, &p->cap_intervals, p->intervals + 1, sizeof *p->interval) < 0)
 			return yk_fail(YOKE_ENOMEM, "out of memory for the profile");
 		const double from = 1e-6 * json_number_value(json_object_get(e, "ts"));
-		p->piece[p->pieces++] = (struct piece){ from, from + 1e-6 * json_number_value(json_object_get(e, "dur")), nodes,
+		p->interval[p->intervals++] = (struct interval){ from, from + 1e-6 * json_number_value(json_object_get(e, "dur")), nodes,
 							!strncmp(nodes, "step/optimizer", 14) };
 	}
-	qsort(p->piece, p->pieces, sizeof *p->piece, by_begin);
+	qsort(p->interval, p->intervals, sizeof *p->interval, by_begin);
 	return 0;
 }
 
@@ -86,9 +86,9 @@ static int find_steps(const char *folder, struct profile *p)
 	struct step s = { 0 };
 	size_t last = 0;
 	bool any = false, passes = false; // an update was found; then forward or backward
-	for (size_t i = 0; i < p->pieces; i++) {
-		if (!p->piece[i].updates) {
-			passes |= any && !strncmp(p->piece[i].nodes, "step/", 5);
+	for (size_t i = 0; i < p->intervals; i++) {
+		if (!p->interval[i].updates) {
+			passes |= any && !strncmp(p->interval[i].nodes, "step/", 5);
 			continue;
 		}
 		if (passes) {
@@ -97,7 +97,7 @@ static int find_steps(const char *folder, struct profile *p)
 				return yk_fail(YOKE_ENOMEM, "out of memory for the profile");
 			if (s.first)
 				p->step[p->steps++] = s;
-			s = (struct step){ .first = s.end, .update = i, .began = p->piece[last].to };
+			s = (struct step){ .first = s.end, .update = i, .began = p->interval[last].to };
 		}
 		passes = false;
 		any = true;
@@ -112,7 +112,7 @@ static int find_steps(const char *folder, struct profile *p)
 
 static double length_of(const struct profile *p, const struct step *s)
 {
-	return p->piece[s->end - 1].to - s->began;
+	return p->interval[s->end - 1].to - s->began;
 }
 
 // The step of median duration.
@@ -148,9 +148,9 @@ static double ready_at(const struct profile *p, const struct step *s, const char
 		*at = *at == '.' ? '/' : *at;
 	for (; n > 4; n--)
 		for (size_t i = s->update; i > s->first && (!scope[n] || scope[n] == '/'); i--)
-			if (has_scope(p->piece[i - 1].nodes, scope, n))
-				return p->piece[i - 1].to - s->began;
-	return p->piece[s->update - 1].to - s->began;
+			if (has_scope(p->interval[i - 1].nodes, scope, n))
+				return p->interval[i - 1].to - s->began;
+	return p->interval[s->update - 1].to - s->began;
 }
 
 // Forms buckets of parameters in the same order as ranks do; bytes: transferred bytes per element.
@@ -195,7 +195,7 @@ static int table(const struct yk_simulation *s, const struct profile *p, const s
 	struct yk_step_bucket *bucket = calloc((size_t)model->count + 1, sizeof *bucket);
 	const double alone = length_of(p, usual);
 	int e = bucket ? 0 : yk_fail(YOKE_ENOMEM, "out of memory for buckets");
-	struct yk_step_times t = { .bucket = bucket, .computed = p->piece[usual->update - 1].to - usual->began };
+	struct yk_step_times t = { .bucket = bucket, .computed = p->interval[usual->update - 1].to - usual->began };
 	t.update = alone - t.computed;
 	if (e == 0)
 		t.buckets = make_buckets(p, usual, model, bytes, bucket);
@@ -237,7 +237,7 @@ int yk_plan_scaling_run(const struct yk_simulation *s)
 		yk_safetensors_close(&model);
 	}
 	json_decref(p.trace);
-	free(p.piece);
+	free(p.interval);
 	free(p.step);
 	return e;
 }

@@ -23,7 +23,7 @@ static int number(const char *text, double *to)
 	return 0;
 }
 
-static int row(const struct yk_wire_model *m, struct yk_pipeline_want *w, int how)
+static int row(const struct yk_wire_model *m, struct yk_pipeline_request *w, int how)
 {
 	static const char *const names[] = { "1f1b", "gpipe" };
 	double took, bubble;
@@ -74,7 +74,7 @@ int yk_plan_scaling_stages(int argc, char **argv)
 	yk_tuned_model(&found);
 	const struct yk_wire_model m = { .alpha1 = alpha >= 0 ? alpha : found.alpha1 > 0 ? found.alpha1 : 0,
 					 .beta1 = beta >= 0 ? beta : found.beta1 > 0 ? found.beta1 : 0, .node = LIMIT };
-	struct yk_pipeline_want w = { .stages = (int64_t)stages, .parts = (int64_t)parts, .forward = forward,
+	struct yk_pipeline_request w = { .stages = (int64_t)stages, .parts = (int64_t)parts, .forward = forward,
 				      .back = back < 0 ? 2 * forward : back, .bytes = bytes };
 	printf("a step of %lld micro-batches: %.3g s forward and %.3g s backward each; %.0f bytes "
 	       "sent between stages, %.3g s + %.3g s/byte\n",

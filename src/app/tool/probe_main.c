@@ -30,7 +30,7 @@ static int add_library(struct dl_phdr_info *info, size_t size, void *arg)
 }
 
 // Errors without a crash are ignored here, because the plugin loader finds and reports them itself.
-static void meet(const char *file)
+static void query_plugin(const char *file)
 {
 	const struct yoke_backend *t = NULL;
 	uint32_t n = 0;
@@ -94,7 +94,7 @@ int main(int argc, char **argv)
 	else if (icd)
 		yk_probe_icd(answer, argv[2]);
 	else
-		meet(argv[1]);
+		query_plugin(argv[1]);
 	if (!loader && !icd)
 		dl_iterate_phdr(add_library, answer); // the result depends on these libraries
 	if (fclose(answer)) // writes the NUL

@@ -72,7 +72,7 @@ int yk_usage(const char *command, const char *fmt, ...)
 int yk_failed(const char *command);
 // Has a write to standard output failed because the reader exited, e.g. `head`? This is not an
 // error: a command with no other work ends without a message.
-bool yk_reader_gone(void);
+bool yk_reader_exited(void);
 // Prints the overview, or the help of one command. all: lists all of its keys, not only the most
 // common ones.
 void yk_help(FILE *, const struct yk_command *, bool all);
@@ -80,7 +80,7 @@ void yk_help(FILE *, const struct yk_command *, bool all);
 // State of the progress on stderr while kernels are compiled and tested (warmup_show.c).
 struct yk_screen {
 	bool redraws, text;
-	bool said;   // the first line was written
+	bool started;   // the first line was written
 	bool shown;  // something was written for the current plan
 	double last; // time of the last output
 };

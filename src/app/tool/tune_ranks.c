@@ -82,7 +82,7 @@ static int measure(struct tuner *u, int size)
 	if (!x)
 		return yoke_error_code();
 	for (int how = 0; how < YK_BY_SHARED && e == 0; how++) {
-		const struct yk_schedule_want w = { .what = YK_DO_ALL_REDUCE, .how = (uint8_t)how, .ranks = ranks,
+		const struct yk_schedule_request w = { .what = YK_DO_ALL_REDUCE, .how = (uint8_t)how, .ranks = ranks,
 						    .node = u->world->rendezvous->node ? u->world->rendezvous->node : ranks > 2 ? 2 : ranks };
 		if (!yk_schedule_exists(&w) || !yk_schedule_in_order(&w))
 			continue;

@@ -46,7 +46,7 @@ static void show(const struct yk_warmup *w, void *arg)
 		return;
 	if (s->text && !s->shown)
 		fputc('\n', stderr);
-	if (!s->said)
+	if (!s->started)
 		fprintf(stderr,
 			"%s%s: compiling and testing the required kernels; this happens once per "
 			"device and driver\n",
@@ -58,7 +58,7 @@ static void show(const struct yk_warmup *w, void *arg)
 	else
 		fprintf(stderr, "%s\n", line);
 	fflush(stderr);
-	s->said = s->shown = true;
+	s->started = s->shown = true;
 	s->last = now;
 }
 

@@ -16,7 +16,7 @@ bool yk_adapted_given(const struct yk_config *c)
 // Does the command set another value than the default?  A file of `yoke setup` has all keys.
 static bool is_changed(const struct yk_config *c, enum yk_config_key key)
 {
-	return yk_config_asked(c, key) && !yk_config_is(c, key, yk_config_rows[key].def);
+	return yk_config_is_explicit(c, key) && !yk_config_is(c, key, yk_config_rows[key].def);
 }
 
 int yk_adapted_check(const struct yk_config *c)

@@ -64,7 +64,7 @@ static struct yk_tokenizer *tokenizer_new(const struct yk_config *c, const struc
 	if (!prepared)
 		return ids ? yk_tokenizer_ids(spec->vocab, "vocab") : yk_tokenizer_new(name);
 	struct yk_tokenizer *t = yk_data_tokenizer(paths, spec);
-	if (t && yk_config_asked(c, YK_KEY_tokenizer) && strcmp(name, yk_tokenizer_name(t))) {
+	if (t && yk_config_is_explicit(c, YK_KEY_tokenizer) && strcmp(name, yk_tokenizer_name(t))) {
 		yk_fail(YOKE_EINVAL,
 			"%s: contains tokens of tokenizer=%s, not %s; remove the key, or prepare "
 			"the text again",

@@ -248,7 +248,7 @@ static void on_before(void *arg)
 {
 	struct fit *f = arg;
 	if (f->t.replica.grid.all)
-		yk_ranks_say(&f->t.replica, wants(f) != 0);
+		yk_ranks_set_status(&f->t.replica, wants(f) != 0);
 }
 
 static void clock_stop(struct fit *f)
@@ -364,7 +364,7 @@ static int on_save(void *arg)
 	clock_stop(f);
 	yk_fit_record_saving(&f->record);
 	yoke_range_push("save");
-	int err = f->t.replica.grid.all ? yk_ranks_alike(&f->t.replica, true) : 0;
+	int err = f->t.replica.grid.all ? yk_ranks_check_replicas(&f->t.replica, true) : 0;
 	if (!err)
 		err = yk_checkpoint_gather_begin(&f->t.replica);
 	if (!err && leads(f)) {
@@ -470,7 +470,7 @@ static int unite(struct fit *f)
 	char order[400];
 	if (yk_ranks_order_text(&f->t.replica, order, sizeof order) && leads(f))
 		yk_info("fit", "%d ranks: %s", yoke_group_size(f->t.replica.grid.all), order);
-	const int err = yk_ranks_agree(&f->t.replica, NULL);
+	const int err = yk_ranks_check_setup(&f->t.replica, NULL);
 	return err ? err : yk_ranks_start(&f->t.replica, &f->kept, 0, f->kept.count);
 }
 

@@ -142,7 +142,7 @@ static int unsaved(const struct yk_run *r, int code)
 static int save_in(struct yk_run *r, const char *folder, double *took)
 {
 	*took = 0;
-	int e = r->trainer->replica.grid.all ? yk_ranks_alike(&r->trainer->replica, true) : 0;
+	int e = r->trainer->replica.grid.all ? yk_ranks_check_replicas(&r->trainer->replica, true) : 0;
 	if (e == 0)
 		e = yk_compress_mean(&r->trainer->replica);
 	if (e == 0)
@@ -331,7 +331,7 @@ static void on_before(void *run)
 {
 	const struct yk_run *r = run;
 	if (r->trainer->replica.grid.all)
-		yk_ranks_say(&r->trainer->replica, atomic_load(&r->stop->signal) != 0);
+		yk_ranks_set_status(&r->trainer->replica, atomic_load(&r->stop->signal) != 0);
 }
 
 static bool on_over(void *run)
@@ -384,7 +384,7 @@ static int on_after(void *run, bool good)
 		yk_runlog_set(&r->log, &r->state);
 	// all plans exist after the first step
 	if (good && r->trainer->replica.grid.all && r->trainer->replica.step == r->first + 1) {
-		const int e = yk_ranks_alike(&r->trainer->replica, false);
+		const int e = yk_ranks_check_replicas(&r->trainer->replica, false);
 		if (e < 0)
 			return e;
 	}

@@ -61,7 +61,7 @@ static int64_t parts_of(const struct yk_config *c)
 static int parts_take(struct yk_config *c, const struct yk_config *was, bool given)
 {
 	const int64_t parts = yk_config_int(was, YK_KEY_micro_batches);
-	const bool anew = !given && yk_config_asked(c, YK_KEY_accumulate);
+	const bool anew = !given && yk_config_is_explicit(c, YK_KEY_accumulate);
 	int e = given ? 0 : anew ? yk_config_settle_text(c, YK_KEY_micro_batches, "auto") :
 			    yk_config_settle(c, YK_KEY_micro_batches, parts != YK_AUTO ? parts : parts_of(was));
 	if (e == 0)
@@ -87,7 +87,7 @@ int yk_resume_backend(struct yk_config *c, const struct yk_checkpoint *ck)
 static int same_start(const struct yk_config *c, const struct yk_checkpoint *ck, const char *out)
 {
 	const char *was = json_string_value(json_object_get(ck->config, "init"));
-	if (!yk_config_asked(c, YK_KEY_init) || !strcmp(yk_config_str(c, YK_KEY_init), was ? was : ""))
+	if (!yk_config_is_explicit(c, YK_KEY_init) || !strcmp(yk_config_str(c, YK_KEY_init), was ? was : ""))
 		return 0;
 	// the frozen model of adapters may have been moved; its weights are compared
 	if (ck->adapter)
@@ -105,7 +105,7 @@ static int same_adapters(const struct yk_config *c, const struct yk_config *was,
 	static const enum yk_config_key keys[] = { YK_KEY_lora, YK_KEY_lora_alpha, YK_KEY_lora_targets, YK_KEY_dtype, YK_KEY_quant,
 						    YK_KEY_adapter };
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-		if (yk_config_asked(c, keys[i]) && !yk_config_same(c, was, keys[i]))
+		if (yk_config_is_explicit(c, keys[i]) && !yk_config_same(c, was, keys[i]))
 			return yk_fail(YOKE_EINVAL, "%s: was started with %s=%s; remove the key, or train another model with another out", out,
 				       yk_config_rows[keys[i]].name, yk_config_str(was, keys[i]));
 	return 0;

@@ -391,7 +391,7 @@ int yk_trainer_make(struct yk_trainer *t, int64_t batch, const struct yk_checkpo
 	if (e == 0)
 		e = model_init(t, from, folder);
 	if (e == 0 && t->replica.grid.all)
-		e = yk_ranks_agree(&t->replica, t->feed.data);
+		e = yk_ranks_check_setup(&t->replica, t->feed.data);
 	if (e == 0)
 		e = buffers_init(t);
 	return e == 0 ? check_kept(t) : e;

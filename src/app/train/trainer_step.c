@@ -293,7 +293,7 @@ static int try_step(struct yk_trainer *t)
 	t->checked = t->replica.scaler;
 	if (t->own && t->own->stepped && (e = t->own->stepped(t->own->arg)) < 0)
 		return e;
-	return t->replica.grid.all ? yk_ranks_hear(&t->replica) : 0;
+	return t->replica.grid.all ? yk_ranks_read_status(&t->replica) : 0;
 }
 
 // Whether a step that ran out of memory may be repeated in smaller micro-batches. Not if nothing

@@ -78,7 +78,7 @@ bool yk_list_has(const char *list, const char *name)
 	return excludes;
 }
 
-bool yk_list_wants_files(const char *list)
+bool yk_list_needs_files(const char *list)
 {
 	if (yk_list_is_open(list) || *list == '^')
 		return true;
@@ -496,7 +496,7 @@ struct yk_backend *yk_backends(const char *list)
 	pthread_mutex_lock(&lock);
 	if (!cpu_tried)
 		add_cpu();
-	if (yk_list_wants_files(list)) {
+	if (yk_list_needs_files(list)) {
 		bool all = yk_list_is_open(list) || *list == '^';
 		search();
 		for (struct file *f = files; f; f = f->next)

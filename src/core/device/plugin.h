@@ -50,7 +50,7 @@ bool yk_list_has(const char *list, const char *name);
 // Does a list leave the choice open: "", "*", "auto"?
 bool yk_list_is_open(const char *list);
 // Does a list name any backend but the built-in CPU backend?
-bool yk_list_wants_files(const char *list);
+bool yk_list_needs_files(const char *list);
 // Names of all backends that are loaded or have a plugin file, as "cpu, opencl".
 void yk_backend_names(char *to, size_t cap);
 // Why the backend of this name is missing: the reason its file was refused, or NULL if it has no

@@ -111,7 +111,7 @@ static double median(const double *x)
 static double predicted(const struct yk_adapt *a, int how, double bytes)
 {
 	struct yk_wire_model m = { .alpha1 = 1e-6, .beta1 = 2e-10, .alpha2 = 2e-5, .beta2 = 1e-9, .gamma = 1e-10 };
-	const struct yk_schedule_want w = { .what = YK_DO_ALL_REDUCE, .how = (uint8_t)how, .ranks = a->ranks, .node = a->node };
+	const struct yk_schedule_request w = { .what = YK_DO_ALL_REDUCE, .how = (uint8_t)how, .ranks = a->ranks, .node = a->node };
 	double alpha, beta, seconds;
 	yk_tuned_model(&m);
 	if (yk_ranks_link(&alpha, &beta)) {
@@ -124,7 +124,7 @@ static double predicted(const struct yk_adapt *a, int how, double bytes)
 
 static bool may(const struct yk_adapt *a, const struct size *s, int how, double bytes)
 {
-	const struct yk_schedule_want w = { .what = YK_DO_ALL_REDUCE, .how = (uint8_t)how, .ranks = a->ranks, .node = a->node };
+	const struct yk_schedule_request w = { .what = YK_DO_ALL_REDUCE, .how = (uint8_t)how, .ranks = a->ranks, .node = a->node };
 	return yk_schedule_exists(&w) && yk_schedule_in_order(&w) && (!s->once || yk_schedule_rounds_once(&w)) &&
 	       (how != YK_BY_2D || (a->node > 1 && a->node < a->ranks)) &&
 	       predicted(a, how, bytes) <= TOO_SLOW * predicted(a, s->best, bytes);

@@ -384,7 +384,7 @@ static bool rounds_once(const struct yk_task *t)
 
 // Chooses the algorithm: the one that dist.algorithm names if it exists and keeps the rounding,
 // else a measured one, else the default for the size.
-static void choose(const struct yk_task *t, uint8_t applied, struct yk_schedule_want *w)
+static void choose(const struct yk_task *t, uint8_t applied, struct yk_schedule_request *w)
 {
 	const uint32_t node = t->group->rendezvous->node;
 	const bool once = rounds_once(t);
@@ -411,7 +411,7 @@ static const struct yk_schedule *schedule_of(struct yk_task *t, uint8_t applied)
 	const uint8_t what = t->what == YK_DO_GATHER_SHARDS ? YK_DO_ALL_GATHER :
 			     t->what == YK_DO_REDUCE_SHARDS ? YK_DO_REDUCE_SCATTER :
 							      t->what;
-	struct yk_schedule_want w = { .what = what, .ranks = t->group->ranks,
+	struct yk_schedule_request w = { .what = what, .ranks = t->group->ranks,
 				      .rank = t->group->rank, .root = t->root };
 	if (t->schedule && t->applied == applied)
 		return t->schedule;

@@ -27,7 +27,7 @@ const char *const yk_algorithm_name[YK_ALGORITHMS] = {
 };
 
 struct maker {
-	const struct yk_schedule_want *w;
+	const struct yk_schedule_request *w;
 	struct yk_schedule *s;
 	int err;
 };
@@ -434,7 +434,7 @@ static void reduce(struct maker *m)
 	scatter(m, true);
 }
 
-bool yk_schedule_exists(const struct yk_schedule_want *w)
+bool yk_schedule_exists(const struct yk_schedule_request *w)
 {
 	const bool power = is_power(w->ranks);
 	switch (w->what) {
@@ -453,17 +453,17 @@ bool yk_schedule_exists(const struct yk_schedule_want *w)
 	return false;
 }
 
-bool yk_schedule_in_order(const struct yk_schedule_want *w)
+bool yk_schedule_in_order(const struct yk_schedule_request *w)
 {
 	return w->how != YK_BY_RING && (w->how != YK_BY_2D || is_power(w->node) || w->node >= w->ranks);
 }
 
-bool yk_schedule_rounds_once(const struct yk_schedule_want *w)
+bool yk_schedule_rounds_once(const struct yk_schedule_request *w)
 {
 	return w->ranks == 1 || w->how == YK_BY_PAIRWISE || w->how == YK_BY_SHARED;
 }
 
-static bool try_way(struct yk_schedule_want *w, int how, bool once)
+static bool try_way(struct yk_schedule_request *w, int how, bool once)
 {
 	w->how = (uint8_t)how;
 	return yk_schedule_exists(w) && (!once || yk_schedule_rounds_once(w));
@@ -471,7 +471,7 @@ static bool try_way(struct yk_schedule_want *w, int how, bool once)
 
 enum { SMALL = 65536 }; // bytes; up to this size few messages are better than few bytes
 
-void yk_schedule_usual(struct yk_schedule_want *w, double bytes, bool once)
+void yk_schedule_usual(struct yk_schedule_request *w, double bytes, bool once)
 {
 	static const uint8_t few[] = { YK_BY_DOUBLING, YK_BY_TREE, YK_BY_PAIRWISE },
 			     many[] = { YK_BY_HALVING, YK_BY_PAIRWISE, YK_BY_TREE };
@@ -483,7 +483,7 @@ void yk_schedule_usual(struct yk_schedule_want *w, double bytes, bool once)
 			return;
 }
 
-int yk_schedule_make(const struct yk_schedule_want *w, struct yk_schedule *s)
+int yk_schedule_make(const struct yk_schedule_request *w, struct yk_schedule *s)
 {
 	struct maker m = { .w = w, .s = s };
 	*s = (struct yk_schedule){ .chunks = w->ranks };

@@ -87,7 +87,7 @@ struct yk_schedule {
 	uint64_t messages, sent; // by this rank; sent: in chunks
 };
 
-struct yk_schedule_want {
+struct yk_schedule_request {
 	uint8_t what, how;
 	uint32_t ranks, rank;
 	uint32_t root; // of broadcast and reduce
@@ -95,19 +95,19 @@ struct yk_schedule_want {
 };
 
 // Whether such a schedule exists.
-bool yk_schedule_exists(const struct yk_schedule_want *);
+bool yk_schedule_exists(const struct yk_schedule_request *);
 // Whether its sums are in order T.
-bool yk_schedule_in_order(const struct yk_schedule_want *);
+bool yk_schedule_in_order(const struct yk_schedule_request *);
 // Whether each sum is computed in one place from all its terms, so that half precision is rounded
 // only once.
-bool yk_schedule_rounds_once(const struct yk_schedule_want *);
+bool yk_schedule_rounds_once(const struct yk_schedule_request *);
 // Sets `how` to the default algorithm for this size, with `node` ranks per machine, unless a
 // setting or tuning file chooses one: 2d between machines, few messages for small sizes, few bytes
 // sent for large ones. once: only algorithms that round once.
-void yk_schedule_usual(struct yk_schedule_want *, double bytes, bool once);
+void yk_schedule_usual(struct yk_schedule_request *, double bytes, bool once);
 // Generates one rank's schedule, which must exist; free it with yk_schedule_fini. Returns ENOMEM
 // without setting the error.
-int yk_schedule_make(const struct yk_schedule_want *, struct yk_schedule *);
+int yk_schedule_make(const struct yk_schedule_request *, struct yk_schedule *);
 void yk_schedule_fini(struct yk_schedule *);
 
 #endif

@@ -29,7 +29,7 @@ struct runner {
 
 struct world {
 	const struct yk_wire_model *m;
-	const struct yk_schedule_want *w;
+	const struct yk_schedule_request *w;
 	double bytes;
 	uint32_t run;  // ranks 0 .. run - 1 are simulated and represent all
 	struct runner *r;
@@ -87,7 +87,7 @@ static void await_sends(struct runner *r, const struct yk_action *a)
 // Number of ranks to simulate. In rotation-invariant schedules (rank r + k does what rank r does,
 // with all peers shifted by k) only one machine's ranks are simulated, or one rank if all links are
 // alike. A message from a rank that is not simulated is taken from its representative.
-static uint32_t to_run(const struct yk_schedule_want *w, const struct yk_wire_model *m)
+static uint32_t to_run(const struct yk_schedule_request *w, const struct yk_wire_model *m)
 {
 	const bool turns = (w->how == YK_BY_PAIRWISE || w->how == YK_BY_RING || (w->how == YK_BY_2D && w->node == m->node)) &&
 			   (w->what == YK_DO_ALL_REDUCE || w->what == YK_DO_REDUCE_SCATTER || w->what == YK_DO_ALL_GATHER) &&
@@ -141,7 +141,7 @@ static bool act(struct world *x, uint32_t me)
 
 static int prepare(struct world *x)
 {
-	struct yk_schedule_want w = *x->w;
+	struct yk_schedule_request w = *x->w;
 	size_t actions = 0;
 	for (w.rank = 0; w.rank < x->run; w.rank++) {
 		struct runner *r = &x->r[w.rank];
@@ -171,7 +171,7 @@ static int finish(const struct world *x, double *seconds)
 	return 0;
 }
 
-int yk_simulate(const struct yk_wire_model *m, const struct yk_schedule_want *w, double bytes, double *seconds)
+int yk_simulate(const struct yk_wire_model *m, const struct yk_schedule_request *w, double bytes, double *seconds)
 {
 	struct world x = { .m = m, .w = w, .bytes = bytes, .run = m->node ? to_run(w, m) : 1 };
 	if (!yk_schedule_exists(w) || !m->node)
@@ -214,7 +214,7 @@ static double pairwise(double alpha, double beta, double gamma, uint32_t n, doub
 	return 2 * (n - 1) * alpha + (n - 1) / (double)n * bytes * (2 * beta + gamma);
 }
 
-bool yk_simulate_formula(const struct yk_wire_model *m, const struct yk_schedule_want *w, double bytes, double *to)
+bool yk_simulate_formula(const struct yk_wire_model *m, const struct yk_schedule_request *w, double bytes, double *to)
 {
 	const uint32_t n = w->ranks, g = m->node < n ? m->node : n;
 	const bool powers = is_power(n) && is_power(g);
@@ -262,7 +262,7 @@ struct stage {
 };
 
 // Executes the next turn of stage s; false: its input has not been sent.
-static bool turn(struct stage *st, const struct yk_wire_model *m, const struct yk_pipeline_want *w, int64_t s)
+static bool turn(struct stage *st, const struct yk_wire_model *m, const struct yk_pipeline_request *w, int64_t s)
 {
 	struct stage *me = &st[s];
 	const struct yk_turn t = yk_turn_of(w->how, w->stages, s, w->parts, me->at);
@@ -280,7 +280,7 @@ static bool turn(struct stage *st, const struct yk_wire_model *m, const struct y
 	return true;
 }
 
-int yk_simulate_pipeline(const struct yk_wire_model *m, const struct yk_pipeline_want *w, double *seconds, double *bubble)
+int yk_simulate_pipeline(const struct yk_wire_model *m, const struct yk_pipeline_request *w, double *seconds, double *bubble)
 {
 	struct stage *st = calloc((size_t)w->stages, sizeof *st);
 	double *came = malloc(2 * (size_t)w->stages * (size_t)w->parts * sizeof *came);

@@ -10,7 +10,7 @@ enum { RECORD = 8 }; // bytes summed after the gradients: the loss and the stop 
 
 static int sum_takes(const struct yk_wire_model *m, uint32_t ranks, double bytes, double *seconds, double *formula)
 {
-	struct yk_schedule_want w = { .what = YK_DO_ALL_REDUCE, .ranks = ranks, .node = m->node };
+	struct yk_schedule_request w = { .what = YK_DO_ALL_REDUCE, .ranks = ranks, .node = m->node };
 	yk_schedule_usual(&w, bytes, false);
 	if (!yk_simulate_formula(m, &w, bytes, formula))
 		*formula = NAN;
