@@ -194,7 +194,7 @@
 	X(memory_history, LOGGING, ADVANCED, CHOICE, YK_T, "0", 0, 0, "0 1", \
 	  "1: record allocations; writes memory.json to out at the end, or when an allocation fails") \
 	X(dashboard, LOGGING, ADVANCED, INT, YK_T, "none", 1, 65535, "none", \
-	  "port of a page that shows the run while it goes on; 1: any free port") \
+	  "port of a page that shows the run while it is in progress; 1: any free port") \
 	X(tensorboard, LOGGING, ADVANCED, CHOICE, YK_T, "0", 0, 0, "0 1", \
 	  "1: also write an event file for TensorBoard to out") \
 	X(training_log, LOGGING, ADVANCED, STRING, YK_T, "", 0, 0, NULL, \

@@ -121,10 +121,10 @@ static int say_help(struct talk *t, const char *arg)
 	      "/regenerate    answers the last message again, with other random numbers\n"
 	      "/resend        sends the last message that was refused again\n"
 	      "/save FILE     appends the conversation to FILE, as a line of .jsonl\n"
-	      "/load FILE     goes on with the last conversation in FILE\n"
+	      "/load FILE     continues the last conversation in FILE\n"
 	      "/stats         prints the numbers of messages and tokens\n"
-	      "/exit          leaves, as Ctrl-D does\n"
-	      "A backslash at the end of a line goes on; \"\"\" begins and ends several lines. A "
+	      "/exit          ends the program, like Ctrl-D\n"
+	      "After a backslash at the end of a line a message continues; \"\"\" begins and ends several lines. A "
 	      "blank before / makes it text.\n"
 	      "Ctrl-C ends an answer.\n",
 	      stderr);

@@ -105,7 +105,7 @@ static int options_of(const char *command, const struct arguments *a, bool gguf,
 	if (o->format == -2)
 		return yk_usage(command, "%s=%s: is one of f32, f16, bf16%s", key, given, gguf ? ", q8_0, q4_0, q4_1, q5_0, q5_1" : "");
 	if (a->shard && (yk_parse_bytes(a->shard, &shard) < 0 || shard < 1))
-		return yk_usage(command, "shard=%s: is a number of bytes, as 2G", a->shard);
+		return yk_usage(command, "shard=%s: must be a number of bytes, e.g. 2G", a->shard);
 	if (shard)
 		o->shard = (uint64_t)shard;
 	return YK_DONE;
@@ -151,7 +151,7 @@ static int export_onnx(const char *command, const char *path, const struct argum
 	if (status == YK_DONE && a->dtype && format_of(a->dtype, FLOATS) == -2)
 		status = yk_usage(command, "dtype=%s: is one of f32, f16, bf16", a->dtype);
 	if (status == YK_DONE && a->external && (yk_parse_bytes(a->external, &external) < 0 || external < 1))
-		status = yk_usage(command, "external=%s: is a number of bytes, as 500M", a->external);
+		status = yk_usage(command, "external=%s: must be a number of bytes, e.g. 500M", a->external);
 	o.external = (uint64_t)external;
 	if (status != YK_DONE)
 		return status;

@@ -19,10 +19,10 @@ static const struct yk_command plan_subjects[] = {
 	{ "plan device", "[config.env] [key=value ..] [--measure] [--json]", "recommend a device for a training",
 	  yk_plan_device, 0,
 	  "Applies rules; where they do not decide, times the training on each device in turn.\n"
-	  "With a configuration of `yoke train`, which has data=. Without one, the numbers of the workload suffice:\n"
+	  "With a configuration of `yoke train`, which has data=. Without one, these keys describe the workload:\n"
 	  "samples=, batch=, channels=, height=, width=, parameters=, epochs=, loader= (the fraction of the time\n"
 	  "that waits for data), trains=0, device=0.\n"
-	  "  --measure   times it whatever the rules recommend\n"
+	  "  --measure   measures even if the rules decide\n"
 	  "  --json      prints the same as JSON\n"
 	  TRAIN_KEYS, NULL },
 	{ "plan scaling", "[RUN] [ranks=N..N] [group=N] [bytes=N] [algorithm=NAME]",
@@ -34,7 +34,7 @@ static const struct yk_command plan_subjects[] = {
 	  "  ranks=N, N..N    doubled from the first to the last, up to 4096\n"
 	  "  group=N          ranks per machine; 1 by default\n"
 	  "  bytes=N          size of the sum; 1 MiB by default\n"
-	  "  algorithm=NAME   only this one\n"
+	  "  algorithm=NAME   simulates only this algorithm\n"
 	  "  alpha1= beta1= alpha2= beta2= gamma=  in seconds\n"
 	  "  stages=N micro_batches=N forward=S backward=S bytes=N   a pipeline's step instead, and its idle time\n", NULL },
 	{ 0 },
@@ -60,9 +60,9 @@ static const struct yk_command check_subjects[] = {
 	  TRAIN_KEYS, NULL },
 	{ "check device", "[DEVICE] [--ops LIST] [--seed N] [--quick] [--shard K/N] [--pass K/N] [--skipped] [--bits]",
 	  "test a device's ops against their definitions", yk_check_device, 0,
-	  "DEVICE is a backend or one of its devices, as opencl:0; by default the one that yoke would use.\n"
+	  "DEVICE is a backend or one of its devices, e.g. opencl:0; by default the one that yoke would use.\n"
 	  "Prints TAP: one line for each op, dtype and implementation, and the totals.\n"
-	  "  --ops LIST   only these: op, op.dtype or op.dtype.case, as map,contract.f32\n"
+	  "  --ops LIST   only these: op, op.dtype or op.dtype.case, e.g. map,contract.f32\n"
 	  "  --seed N     seed of the numbers and shapes; 1 by default\n"
 	  "  --quick      a sample of the cases\n"
 	  "  --shard K/N  every N-th op and dtype starting with number K, to share the work among N processes\n"
@@ -85,11 +85,11 @@ static const struct yk_command check_subjects[] = {
 
 static const struct yk_command bench_subjects[] = {
 	{ "bench ablate", "[config.env] [key=value ..] toggles=LIST [rounds=N] [--json]",
-	  "measure what choices of a configuration do, alone and together", yk_bench_ablate, 0,
+	  "measure the effects of configuration choices, alone and combined", yk_bench_ablate, 0,
 	  "A toggle is a key=value of the configuration or a setting; \"off\" is the configuration without it.\n"
 	  "Trains with all off, each alone, all but each, and all on, for the same number of steps (steps=, 20 by\n"
 	  "default), in alternation, and saves nothing.\n"
-	  "  toggles=LIST  up to 8, as recompute=block,precision=bf16-mixed\n"
+	  "  toggles=LIST  up to 8, e.g. recompute=block,precision=bf16-mixed\n"
 	  "  rounds=N      repetitions of all variants; 3 by default\n"
 	  "  --json        prints the same as JSON\n"
 	  TRAIN_KEYS, NULL },
@@ -125,14 +125,15 @@ const struct yk_command yk_commands[] = {
 	  "safetensors files, or a GGUF file.\n", NULL },
 	{ "chat", "MODEL [key=value ..]", "hold a conversation with a model", yk_cmd_chat, YK_C,
 	  "MODEL is as in `yoke generate`, with a chat template (tokenizer_config.json, chat_template.jinja, GGUF). A line\n"
-	  "is a message; \\ at its end goes on, and \"\"\" begins and ends several lines. Ctrl-C ends the answer; again at\n"
-	  "the prompt, or Ctrl-D, leaves. Without a terminal it reads lines and prints the answers only.\n"
+	  "is a message; after a \\ at its end it continues on the next line; \"\"\" begins and ends a message of several\n"
+	  "lines. Ctrl-C ends the answer; at the prompt, Ctrl-C or Ctrl-D exits. Without a terminal it reads lines and\n"
+	  "prints only the answers.\n"
 	  "  /reset        forgets the conversation, but not the system message\n"
 	  "  /system TEXT  replaces the system message; without TEXT removes it\n"
 	  "  /regenerate   answers the last message again, with other random numbers\n"
 	  "  /resend       sends the last message that was refused again\n"
 	  "  /save FILE    appends the conversation to FILE: a line of .jsonl, as `yoke train` reads it\n"
-	  "  /load FILE    goes on with the last conversation in FILE\n"
+	  "  /load FILE    continues the last conversation in FILE\n"
 	  "  /stats        prints the numbers of messages and tokens\n"
 	  "  /help, /exit\n", NULL },
 	{ "eval", "MODEL [key=value ..]", "compute the loss of a trained model on text", yk_cmd_eval, YK_E,
@@ -149,11 +150,11 @@ const struct yk_command yk_commands[] = {
 	  "  out=FILE          instead of standard output; npy needs it\n"
 	  "  overwrite=1       replaces an existing FILE\n"
 	  "  similarity=1      cosines of each text with all texts instead of its vector\n"
-	  "  pooling=P         mean, cls, max or last; by default as the model's files say, else mean\n"
-	  "  normalize=0|1     1: length 1; by default as the model's files say\n"
+	  "  pooling=P         mean, cls, max or last; by default as the model's files specify, else mean\n"
+	  "  normalize=0|1     1: length 1; by default as the model's files specify\n"
 	  "  prompt_name=NAME  prompt of config_sentence_transformers.json to put before each text; by default the one\n"
 	  "                    that the file names\n"
-	  "  context=N         maximum of tokens per text, the rest is left out; by default the model's\n"
+	  "  context=N         maximum of tokens per text, the rest is omitted; by default the model's\n"
 	  "  dtype=D, quant=Q  as in `yoke generate`, as are backend=, memory= and threads=\n", NULL },
 	{ "export", "MODEL out=PATH format=hf|gguf|onnx|peft [key=value ..]", "write a model for other programs", yk_cmd_export, 0,
 	  "MODEL is as in `yoke generate`; of the models that `yoke train` wrote, those with model=gpt, which become gpt2, and\n"
@@ -168,7 +169,7 @@ const struct yk_command yk_commands[] = {
 	  "  dtype=D      hf, onnx: f32, f16 or bf16; by default as the model is stored, quantized weights as f32\n"
 	  "  quant=Q      gguf: f32, f16, bf16, q8_0, q4_0, q4_1, q5_0 or q5_1, for matrices; by default as the model is\n"
 	  "               stored, quantized weights as f16\n"
-	  "  shard=BYTES  hf: largest file of weights, as 2G; 5 GB by default\n"
+	  "  shard=BYTES  hf: largest file of weights, e.g. 2G; 5 GB by default\n"
 	  "  pre=NAME     gguf: tokenizer.ggml.pre, if no known name splits a sample text as the tokenizer does\n"
 	  "  batch=N      onnx: texts at once; 1 by default\n"
 	  "  context=N    onnx: tokens of each; by default the model's context, at most 1024\n"
@@ -199,7 +200,7 @@ const struct yk_command yk_commands[] = {
 	  "FILE is JSON: data (cubes or synthetic, labels, masks, bands, variable, batch, workers, split, nonfinite,\n"
 	  "cache), and a pipeline as in yoke-pipeline(3). Cubes may differ in lines and samples, not in bands.\n"
 	  "Keys are paths in it: nodes.pca.k=8, data.split=[0.5,0.3,0.2]. Those of `yoke train` need no path and may\n"
-	  "also stand in FILE: epochs=, accumulate=, clip=, precision=, log_every=, progress=, optimizer=, lr=,\n"
+	  "also be in FILE: epochs=, accumulate=, clip=, precision=, log_every=, progress=, optimizer=, lr=,\n"
 	  "momentum=, weight_decay=, batch=, workers=, seed=. ${VAR} in strings is replaced by the\n"
 	  "environment variable. Writes pipeline.json (the effective configuration), pipeline.safetensors and records\n"
 	  "of the run to out. A folder that holds a run is refused without resume=1, which continues a run\n"
@@ -222,7 +223,7 @@ const struct yk_command yk_commands[] = {
 	  "Lists folders and plugins, OpenCL's loader and drivers (each loaded in a separate process), device\n"
 	  "nodes, threads and caches. Fails if something requested, as in YOKE_BACKEND, cannot be used.\n"
 	  "With RUN, the folder of a run: reports problems found in its records, with evidence, a remedy and\n"
-	  "its expected effect; with two runs also whether they should match and do not. Fails if there is a\n"
+	  "its expected effect; with two runs also whether results differ that should be equal. Fails if there is a\n"
 	  "problem.\n"
 	  JSON, NULL },
 	{ "bench", "[ablate|fit|ranks] [suite ..] [devices=LIST] [--quick] [--json] [--html FILE]",
@@ -230,7 +231,7 @@ const struct yk_command yk_commands[] = {
 	  "Suites, all of them by default: contract, map, rows, attention, resolvent, train, memory, launches, scaling, batch.\n"
 	  "Prints medians with the spread (half of the interquartile range), beside limits measured in the same run:\n"
 	  "the peak of fp32 multiply-adds, and a copy in memory.\n"
-	  "  devices=LIST  on these devices, as cpu,opencl, side by side\n"
+	  "  devices=LIST  on these devices, e.g. cpu,opencl, side by side\n"
 	  "  --quick       tiny sizes, to test that a suite runs\n"
 	  "  --json        prints JSON to standard output, and the table to standard error\n"
 	  "  --html FILE   writes a page with plots over sizes\n", bench_subjects },
@@ -246,7 +247,7 @@ const struct yk_command yk_commands[] = {
 	  "  minutes=N         ends after this time, without the class in progress\n"
 	  "  --budget SECONDS  the same in seconds\n"
 	  "  --only CLASS      measures one class in this process and prints it; stores nothing\n"
-	  "  --without LIST    implementations to leave out then\n"
+	  "  --without LIST    implementations to omit then\n"
 	  "ranks: measures sums over processes, 2 or ranks=N, by size and algorithm, and the parameters of\n"
 	  "`yoke plan scaling`; ranks use the result from then on. Run it with mpirun to measure several machines.\n", NULL },
 	{ "dashboard", "[terminal] RUN .. [port=N] [bind=ADDRESS] [token_file=FILE]", "show runs in progress, in a browser or a terminal (yoke top)",
