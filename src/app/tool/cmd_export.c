@@ -59,9 +59,9 @@ static int parse(int argc, char **argv, struct arguments *a)
 	if (!a->out || !*a->out)
 		return yk_usage(argv[0], "no target given: out=PATH");
 	if (a->overwrite && strcmp(a->overwrite, "0") && strcmp(a->overwrite, "1"))
-		return yk_usage(argv[0], "overwrite=%s: is 0 or 1", a->overwrite);
+		return yk_usage(argv[0], "overwrite=%s: must be 0 or 1", a->overwrite);
 	if (a->merge && strcmp(a->merge, "0") && strcmp(a->merge, "1"))
-		return yk_usage(argv[0], "merge=%s: is 0 or 1", a->merge);
+		return yk_usage(argv[0], "merge=%s: must be 0 or 1", a->merge);
 	return YK_DONE;
 }
 
@@ -103,7 +103,7 @@ static int options_of(const char *command, const struct arguments *a, bool gguf,
 		.merge = a->merge && *a->merge == '1',
 	};
 	if (o->format == -2)
-		return yk_usage(command, "%s=%s: is one of f32, f16, bf16%s", key, given, gguf ? ", q8_0, q4_0, q4_1, q5_0, q5_1" : "");
+		return yk_usage(command, "%s=%s: must be one of f32, f16, bf16%s", key, given, gguf ? ", q8_0, q4_0, q4_1, q5_0, q5_1" : "");
 	if (a->shard && (yk_parse_bytes(a->shard, &shard) < 0 || shard < 1))
 		return yk_usage(command, "shard=%s: must be a number of bytes, e.g. 2G", a->shard);
 	if (shard)
@@ -117,7 +117,7 @@ static int count_of(const char *command, const char *key, const char *text, int6
 {
 	*to = 0;
 	if (text && (yk_parse_bytes(text, to) < 0 || *to < 1 || *to > INT32_MAX))
-		return yk_usage(command, "%s=%s: is a positive number", key, text);
+		return yk_usage(command, "%s=%s: must be a positive number", key, text);
 	return YK_DONE;
 }
 
@@ -149,7 +149,7 @@ static int export_onnx(const char *command, const char *path, const struct argum
 	if (status == YK_DONE)
 		status = count_of(command, "context", a->context, &o.context);
 	if (status == YK_DONE && a->dtype && format_of(a->dtype, FLOATS) == -2)
-		status = yk_usage(command, "dtype=%s: is one of f32, f16, bf16", a->dtype);
+		status = yk_usage(command, "dtype=%s: must be one of f32, f16, bf16", a->dtype);
 	if (status == YK_DONE && a->external && (yk_parse_bytes(a->external, &external) < 0 || external < 1))
 		status = yk_usage(command, "external=%s: must be a number of bytes, e.g. 500M", a->external);
 	o.external = (uint64_t)external;
@@ -170,7 +170,7 @@ int yk_cmd_export(int argc, char **argv)
 	const char *format = a.format ? a.format : "";
 	const bool gguf = !strcmp(format, "gguf"), onnx = !strcmp(format, "onnx"), peft = !strcmp(format, "peft");
 	if (!gguf && !onnx && !peft && strcmp(format, "hf"))
-		return yk_usage(argv[0], "format=%s: is one of hf, gguf, onnx, peft", format);
+		return yk_usage(argv[0], "format=%s: must be one of hf, gguf, onnx, peft", format);
 	status = check_keys(argv[0], &a);
 	if (status != YK_DONE)
 		return status;
