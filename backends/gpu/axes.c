@@ -68,13 +68,13 @@ static void cut_blocks(struct yk_gpu_cut *c, const size_t want[2], size_t block)
 static void cut_groups(struct yk_gpu_cut *c, const struct yk_gpu_device *d,
 		       const struct yk_gpu_entry *kernel, const size_t want[2])
 {
-	size_t room = min(kernel->group, GROUP);
+	size_t left = min(kernel->group, GROUP);
 
 	for (int i = 0; i < 2; i++) {
-		size_t max = min(room, d->max_items[i]);
+		size_t max = min(left, d->max_items[i]);
 		while (c->group[i] * 2 <= max && c->group[i] < want[i])
 			c->group[i] *= 2;
-		room /= c->group[i];
+		left /= c->group[i];
 	}
 	while (d->max_groups && want[0] / c->group[0] / c->block[0] >= (size_t)d->max_groups)
 		c->block[0] *= 2;

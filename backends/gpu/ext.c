@@ -23,11 +23,11 @@ int yk_gpu_ext_device(uint32_t device, struct yk_gpu_device **to)
 
 void yk_gpu_ext_give(void *to, const void *answer)
 {
-	uint32_t room, size;
+	uint32_t capacity, size;
 
-	memcpy(&room, to, sizeof room);
+	memcpy(&capacity, to, sizeof capacity);
 	memcpy(&size, answer, sizeof size);
-	size = room < size ? room : size;
+	size = capacity < size ? capacity : size;
 	memcpy(to, answer, size);
 	memcpy(to, &size, sizeof size);
 }

@@ -200,7 +200,7 @@ static int batch_record(struct yk_gpu_record *r, const struct job *j, struct bat
 		yk_gpu_arg_view(r, &j->op->workspace);
 	yk_gpu_arg_struct(r, &b->args, sizeof b->args);
 	yk_gpu_arg_map(r, j->op, &j->call);
-	err = yk_gpu_launch_pieces(r, b->args.chunks, j->items, name);
+	err = yk_gpu_launch_chunks(r, b->args.chunks, j->items, name);
 	if (!err && b->args.each)
 		err = launch_join(r, j, &b->args, table);
 	b->args.first_tensor += b->args.tensors;

@@ -156,11 +156,11 @@ static struct copy copy_of(const struct yk_gpu_device *d, const struct yoke_view
 			  .value = x->kind == YOKE_VIEW_SCALAR,
 			  .shift = shift,
 			  .tile = d->cpu_like ? 64 : 32 };
-	const bool room = d->cpu_like || (d->max_group >= ITEMS && d->max_items[0] >= ITEMS &&
+	const bool fits = d->cpu_like || (d->max_group >= ITEMS && d->max_items[0] >= ITEMS &&
 				       d->local_bytes >= 33 * 32 * 8);
 
 	yk_gpu_axes_of(&c.axes, l.rank, l.dims, 2, (const int64_t *const[]){ l.to, l.from });
-	c.tiles = room && take_tiles(&c.axes);
+	c.tiles = fits && take_tiles(&c.axes);
 	if (c.tiles) {
 		c.tiles_a = yk_gpu_pieces(c.axes.cols, c.tile);
 		c.tiles_b = yk_gpu_pieces(c.axes.dims[c.axes.rank - 2], c.tile);

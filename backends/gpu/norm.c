@@ -148,7 +148,7 @@ static int record_forward(struct yk_gpu_record *r, const struct parts *p, const 
 	yk_gpu_arg_view_or(r, p->w, p->x);
 	yk_gpu_arg_view_or(r, p->b, p->x);
 	yk_gpu_arg_struct(r, a, sizeof *a);
-	return yk_gpu_launch_pieces(r, a->groups, items, "norm_rows");
+	return yk_gpu_launch_chunks(r, a->groups, items, "norm_rows");
 }
 
 static int record_sums(struct yk_gpu_record *r, const struct yoke_op *op, const struct parts *p,

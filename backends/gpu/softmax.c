@@ -115,7 +115,7 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 	if (back)
 		yk_gpu_arg_view(r, &op->in[1]);
 	yk_gpu_arg_struct(r, &a, sizeof a);
-	return yk_gpu_launch_pieces(r, yk_gpu_pieces(count, a.each), items, "softmax");
+	return yk_gpu_launch_chunks(r, yk_gpu_pieces(count, a.each), items, "softmax");
 }
 
 static const char *const names[] = { "rows" };

@@ -96,27 +96,27 @@ int yk_native_try(struct yk_gpu_device *d, const struct yk_native_problem *p, co
 	const v_stream helper = yk_native_of(d)->helper;
 	enum { BIAS = YK_OPERANDS, ALL };
 	signed char whole[ALL][N];
-	double room[ALL][N];
+	double from_device[ALL][N];
 	void *at[ALL] = { NULL }, *work = NULL, *host;
 	int err = 0;
 
-	memset(room, 0xff, sizeof room);
+	memset(from_device, 0xff, sizeof from_device);
 	for (int i = YK_A; i < ALL; i++)
 		for (int k = 0; k < N; k++) {
 			whole[i][k] = (signed char)(((unsigned)(i * N + k) * 2654435761u >> 16) % 3 - 1);
 			if (i == YK_A && k == SIDE)
 				whole[i][k] = 2; // all of row 1
-			put_number(room[i], k, i == BIAS ? p->to : p->dtype, whole[i][k]);
+			put_number(from_device[i], k, i == BIAS ? p->to : p->dtype, whole[i][k]);
 		}
 	for (int i = 0; i < ALL && !err; i++)
-		err = yk_native_buffer_new(d, YOKE_SEGMENT_DEVICE, sizeof room[i], room[i], &at[i], &host);
+		err = yk_native_buffer_new(d, YOKE_SEGMENT_DEVICE, sizeof from_device[i], from_device[i], &at[i], &host);
 	if (!err && workspace)
 		err = yk_native_buffer_new(d, YOKE_SEGMENT_DEVICE, workspace, NULL, &work, &host);
 	const struct yk_native_place place = { { at[YK_Y], at[YK_A], at[YK_B] }, at[BIAS], work };
 	err = err ? err : multiply(d, p, plan, &place, helper);
-	err = err ? err : yk_gpu_check(d, V_GET(room[YK_Y], v_address_of(at[YK_Y], 0), sizeof room[YK_Y], helper));
+	err = err ? err : yk_gpu_check(d, V_GET(from_device[YK_Y], v_address_of(at[YK_Y], 0), sizeof from_device[YK_Y], helper));
 	err = err ? err : yk_gpu_check(d, V_STREAM_WAIT(helper));
-	*good = !err && right(p, room[YK_Y], whole[YK_A], whole[YK_B], whole[BIAS]);
+	*good = !err && right(p, from_device[YK_Y], whole[YK_A], whole[YK_B], whole[BIAS]);
 	for (int i = 0; i < ALL; i++)
 		if (at[i])
 			yk_gpu_buffer_free(d, at[i], NULL);

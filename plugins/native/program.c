@@ -308,10 +308,10 @@ uint32_t yk_native_kernel_params(void *kernel)
 // Allocates memory for an argument that has none, or too little.
 static bool give_place(struct kernel *k, struct place *p, size_t bytes)
 {
-	const size_t room = (bytes + 15) / 16 * 16;
+	const size_t rounded = (bytes + 15) / 16 * 16;
 
-	if (k->used + room > k->cap) {
-		const size_t cap = 2 * (k->used + room);
+	if (k->used + rounded > k->cap) {
+		const size_t cap = 2 * (k->used + rounded);
 		char *more = realloc(k->values, cap);
 		if (!more)
 			return false;
@@ -321,7 +321,7 @@ static bool give_place(struct kernel *k, struct place *p, size_t bytes)
 			k->pointer[i] = more + k->place[i].at;
 	}
 	p->at = k->used;
-	k->used += room;
+	k->used += rounded;
 	return true;
 }
 

@@ -50,8 +50,8 @@ static bool arch_of(const struct yk_native_device *d, char *to, size_t cap)
 	// room for a later, larger version of the struct
 	union {
 		yk_hip_properties_5 p;
-		char room[4096];
-	} old = { .room = "" };
+		char padding[4096];
+	} old = { .padding = "" };
 	const char *name = new.gcnArchName;
 	int code = 1;
 

@@ -64,7 +64,7 @@ static int64_t whole(int64_t n)
 }
 
 // Doubles of memory for one matrix.
-static uint64_t room(int64_t n, bool vectors)
+static uint64_t memory_doubles(int64_t n, bool vectors)
 {
 	const uint64_t rows = (uint64_t)n, ld = (uint64_t)whole(n), max = (uint64_t)max_of(n);
 	uint64_t take = rows * ld + 7 * ld;
@@ -410,7 +410,7 @@ static void one(struct job *j, int64_t index)
 	const struct yoke_view *x = &op->in[0];
 	const int64_t n = x->dims[x->rank - 1];
 	const bool values = op->out[0].kind != YOKE_VIEW_NONE, vectors = op->out[1].kind != YOKE_VIEW_NONE;
-	double *memory = j->memory ? j->memory : yk_team_scratch(room(n, vectors) * sizeof *memory);
+	double *memory = j->memory ? j->memory : yk_team_scratch(memory_doubles(n, vectors) * sizeof *memory);
 	struct job at = { .op = op };
 	struct eigen g;
 	bool finite;
@@ -456,7 +456,7 @@ static uint64_t workspace(const struct yoke_op *op, uint32_t impl)
 	const struct yoke_view *x = &op->in[0];
 	(void)impl;
 	return matrices(x, 2) < MANY ?
-		       room(x->dims[x->rank - 1], op->out[1].kind != YOKE_VIEW_NONE) * sizeof(double) : 0;
+		       memory_doubles(x->dims[x->rank - 1], op->out[1].kind != YOKE_VIEW_NONE) * sizeof(double) : 0;
 }
 
 static int run(const struct yoke_op *op, uint32_t impl, void *prepared)

@@ -120,7 +120,7 @@ static void drop(const struct attention *a, const struct tile *x, int64_t j,
 }
 
 static void finish(const struct attention *a, const struct tile *x,
-		   const struct running *r, float *out, float *room)
+		   const struct running *r, float *out, float *buffer)
 {
 	float *lse = a->lse + (x->b * a->H + x->h) * a->T + x->t;
 	for (int v = 0; v < x->nv; v++) {
@@ -133,14 +133,14 @@ static void finish(const struct attention *a, const struct tile *x,
 		}
 		vf_put(lse + v * VF, r->max[v] + vf_log(sum), x->rows - v * VF);
 	}
-	store_lanes(a, &a->o, x, 1, out, room);
+	store_lanes(a, &a->o, x, 1, out, buffer);
 }
 
 // Scratch of one work item, in floats.
 struct scratch {
 	float *q, *out;         // (D, TILE)
 	float *p, *keep;        // (KEYS, TILE)
-	float *room_k, *room_v; // converted rows
+	float *converted_k, *converted_v; // converted rows
 };
 
 // out = the weighted values of a tile's queries, not yet divided by the sums. seen: skips weights
@@ -158,8 +158,8 @@ static struct running attend(const struct attention *a, const struct tile *x, co
 		const int64_t keys = s[strips - 1].to;
 		if (is_hidden(a, x, j, s, strips))
 			continue;
-		const struct block k = rows_from(a, &a->k, x->b, j, h, keys, w->room_k),
-				   value = rows_from(a, &a->v, x->b, j, h, keys, w->room_v);
+		const struct block k = rows_from(a, &a->k, x->b, j, h, keys, w->converted_k),
+				   value = rows_from(a, &a->v, x->b, j, h, keys, w->converted_v);
 		scores(a, x, w->q, &k, j, s, strips, w->p);
 		for (int v = 0; v < x->nv; v++) {
 			const int64_t n = x->sees[v] - j < KEYS ? x->sees[v] - j : KEYS;
@@ -190,8 +190,8 @@ static void forward(void *arg, int64_t item)
 		      bh = item / job->tiles;
 	const struct tile x = tile_of(a, bh / a->H, bh % a->H, t);
 
-	const int64_t room = room_of(a);
-	struct scratch w = { .q = yk_team_scratch((size_t)((2 * a->D + 2 * KEYS) * TILE + 2 * room) * sizeof *w.q) };
+	const int64_t converted = converted_size(a);
+	struct scratch w = { .q = yk_team_scratch((size_t)((2 * a->D + 2 * KEYS) * TILE + 2 * converted) * sizeof *w.q) };
 	if (!w.q) {
 		job->no_memory = true;
 		return;
@@ -199,14 +199,14 @@ static void forward(void *arg, int64_t item)
 	w.out = w.q + a->D * TILE;
 	w.p = w.out + a->D * TILE;
 	w.keep = w.p + KEYS * TILE;
-	w.room_k = w.keep + KEYS * TILE;
-	w.room_v = w.room_k + room;
-	load_lanes(a, &a->q, &x, a->scale, w.q, w.room_k);
+	w.converted_k = w.keep + KEYS * TILE;
+	w.converted_v = w.converted_k + converted;
+	load_lanes(a, &a->q, &x, a->scale, w.q, w.converted_k);
 	struct running r = attend(a, &x, &w, false);
 	// a NaN may come from values hidden from the query: repeat, skipping weights of 0
 	if ((a->mask || a->causal) && has_nan(w.out, a->D * TILE))
 		r = attend(a, &x, &w, true);
-	finish(a, &x, &r, w.out, w.room_k);
+	finish(a, &x, &r, w.out, w.converted_k);
 }
 
 // ---- operands ----

@@ -32,7 +32,7 @@ struct scratch {
 	float *p, *dp, *keep;   // (KEYS, TILE)
 	float *dq;              // (D, TILE)
 	float *dk, *dv;         // (keys, Dp); NULL: compute only dq
-	float *room_k, *room_v; // converted rows
+	float *converted_k, *converted_v; // converted rows
 	vf lse[NV], r[NV];
 	bool finite;            // q and g of the tile; otherwise 0 times them is NaN
 };
@@ -41,14 +41,14 @@ static bool scratch_init(struct scratch *s, const struct attention *a, int64_t k
 {
 	const int64_t lanes = a->D * TILE, rows = a->Dp * TILE, block = KEYS * TILE;
 	const int64_t summed = 3 * lanes + 2 * rows + 3 * block + 2 * keys * a->Dp;
-	const int64_t room = room_of(a), all = summed + 2 * room;
+	const int64_t converted = converted_size(a), all = summed + 2 * converted;
 	float *at = yk_team_scratch((size_t)all * sizeof *at);
 	if (!at)
 		return false;
 	memset(at, 0, (size_t)summed * sizeof *at);
 	s->q = at;
-	s->room_k = at + summed;
-	s->room_v = s->room_k + room;
+	s->converted_k = at + summed;
+	s->converted_v = s->converted_k + converted;
 	s->g = s->q + lanes;
 	s->dq = s->g + lanes;
 	s->q_rows = s->dq + lanes;
@@ -91,8 +91,8 @@ static void begin_tile(const struct attention *a, const struct tile *x, struct s
 {
 	const float *lse = a->lse + (x->b * a->H + x->h) * a->T + x->t;
 	float r[TILE] = { 0 };
-	load_lanes(a, &a->q, x, a->scale, s->q, s->room_k);
-	load_lanes(a, &a->g, x, 1, s->g, s->room_k);
+	load_lanes(a, &a->q, x, a->scale, s->q, s->converted_k);
+	load_lanes(a, &a->g, x, 1, s->g, s->converted_k);
 	if (s->dk) {
 		copy_rows(a, &a->q, x, s->q_rows);
 		copy_rows(a, &a->g, x, s->g_rows);
@@ -100,8 +100,8 @@ static void begin_tile(const struct attention *a, const struct tile *x, struct s
 	s->finite = !s->dk || !a->mask ||
 		    (rows_finite(a, &(struct block){ s->q_rows, a->Dp }, x->rows) &&
 		     rows_finite(a, &(struct block){ s->g_rows, a->Dp }, x->rows));
-	const struct block os = rows_from(a, &a->o, x->b, x->t, x->h, x->rows, s->room_v);
-	const struct block gs = rows_from(a, &a->g, x->b, x->t, x->h, x->rows, s->room_k);
+	const struct block os = rows_from(a, &a->o, x->b, x->t, x->h, x->rows, s->converted_v);
+	const struct block gs = rows_from(a, &a->g, x->b, x->t, x->h, x->rows, s->converted_k);
 	for (int i = 0; i < x->rows; i++) {
 		const float *o = os.at + i * os.step, *g = gs.at + i * gs.step;
 		vf sum = { 0 };
@@ -165,8 +165,8 @@ static void tile_backward(const struct attention *a, const struct tile *x, int64
 		const int64_t block = strip[strips - 1].to, h = x->h / a->group;
 		if (s->finite && is_hidden(a, x, j, strip, strips))
 			continue;
-		const struct block k = rows_from(a, &a->k, x->b, j, h, block, s->room_k),
-				   v = rows_from(a, &a->v, x->b, j, h, block, s->room_v);
+		const struct block k = rows_from(a, &a->k, x->b, j, h, block, s->converted_k),
+				   v = rows_from(a, &a->v, x->b, j, h, block, s->converted_v);
 		const bool plain = !dq || (!a->mask && !a->causal) || rows_finite(a, &k, block);
 		gradients(a, x, &k, &v, j, strip, strips, s);
 		for (int i = 0; i < strips; i++) {
@@ -192,7 +192,7 @@ static void tile_backward(const struct attention *a, const struct tile *x, int64
 		}
 	}
 	if (dq)
-		store_lanes(a, &a->dq, x, a->scale, s->dq, s->room_k);
+		store_lanes(a, &a->dq, x, a->scale, s->dq, s->converted_k);
 }
 
 // Computes dk and dv of a chunk of keys of one head of k and v; also dq if there is only one chunk.

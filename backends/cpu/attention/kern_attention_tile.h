@@ -73,16 +73,16 @@ static inline char *head_at(const struct heads *x, int64_t b, int64_t t, int64_t
 	return x->base + (b * x->b + t * x->t + h * x->h) * x->size;
 }
 
-// n rows from t on, in place or converted into `room`.
+// n rows from t on, in place or converted into `buffer`.
 static inline struct block rows_from(const struct attention *a, const struct heads *x,
-				     int64_t b, int64_t t, int64_t h, int64_t n, float *room)
+				     int64_t b, int64_t t, int64_t h, int64_t n, float *buffer)
 {
 	const char *at = head_at(x, b, t, h);
 	if (!x->load)
 		return (struct block){ (const float *)at, x->t };
 	for (int64_t i = 0; i < n; i++)
-		x->load(room + i * a->Dp, at + i * x->t * x->size, 1, a->D);
-	return (struct block){ room, a->Dp };
+		x->load(buffer + i * a->Dp, at + i * x->t * x->size, 1, a->D);
+	return (struct block){ buffer, a->Dp };
 }
 
 // Stores `from` as row t.
@@ -249,16 +249,16 @@ static inline void transpose(float *to, int64_t ldt, const float *from, int64_t 
 
 // Scratch floats that rows_from, load_lanes and store_lanes need for KEYS rows; two such blocks may
 // be in use.
-static inline int64_t room_of(const struct attention *a)
+static inline int64_t converted_size(const struct attention *a)
 {
 	return a->converted ? KEYS * a->Dp : 0;
 }
 
 // to (D, TILE) = scale * the tile's rows of x, transposed; lanes without a query are 0
 static inline void load_lanes(const struct attention *a, const struct heads *x,
-			      const struct tile *i, float scale, float *to, float *room)
+			      const struct tile *i, float scale, float *to, float *buffer)
 {
-	const struct block from = rows_from(a, x, i->b, i->t, i->h, i->rows, room);
+	const struct block from = rows_from(a, x, i->b, i->t, i->h, i->rows, buffer);
 	if (i->rows < TILE)
 		memset(to, 0, (size_t)a->D * TILE * sizeof *to);
 	transpose(to, TILE, from.at, from.step, i->rows, a->D, scale);
@@ -267,16 +267,16 @@ static inline void load_lanes(const struct attention *a, const struct heads *x,
 // The tile's rows of x = scale * from (D, TILE), transposed
 static inline void store_lanes(const struct attention *a, const struct heads *x,
 			       const struct tile *i, float scale, const float *from,
-			       float *room)
+			       float *buffer)
 {
 	if (!x->store) {
 		transpose((float *)head_at(x, i->b, i->t, i->h), x->t, from, TILE, a->D,
 			  i->rows, scale);
 		return;
 	}
-	transpose(room, a->Dp, from, TILE, a->D, i->rows, scale);
+	transpose(buffer, a->Dp, from, TILE, a->D, i->rows, scale);
 	for (int r = 0; r < i->rows; r++)
-		row_put_at(a, x, i->b, i->t + r, i->h, room + r * a->Dp);
+		row_put_at(a, x, i->b, i->t + r, i->h, buffer + r * a->Dp);
 }
 
 YK_INLINE float number_at(const int dtype, const char *p, int64_t i)

@@ -136,10 +136,10 @@ static void dots_item(void *arg, int64_t item)
 	const struct yk_gemm *g = job->g;
 	struct work p = work_of(job, item);
 	int64_t a_size = ceil_div(g->k, DOT_K) * g->m * DOT_K / 2; // in units of T
-	struct room r;
+	struct scratch r;
 	T *c;
 
-	if (!room(job, a_size + g->m * p.n, &r))
+	if (!take_scratch(job, a_size + g->m * p.n, &r))
 		return;
 	c = r.at + a_size;
 	pack_rows((uint16_t *)r.at, g, p.a);

@@ -290,13 +290,13 @@ static const char *at(const struct yk_gemm *g, const char *p, int64_t i, int64_t
 	return p + (i * is + j * js) * (int64_t)g->esize;
 }
 
-struct room {
+struct scratch {
 	T *at;     // the requested elements
 	void *map; // scratch of the epilogue, initialized
 };
 
 // False: out of memory.
-static bool room(struct job *job, int64_t elements, struct room *r)
+static bool take_scratch(struct job *job, int64_t elements, struct scratch *r)
 {
 	const struct yk_gemm *g = job->g;
 	size_t bytes = ((size_t)elements * sizeof(T) + 64) & ~(size_t)63; // > 0
@@ -360,7 +360,7 @@ static void pack_b_at(P *to, const struct yk_gemm *g, const char *from, int64_t 
 }
 
 // Stores finished sums (m,n), rows ld apart; the first is element c of the result, in column j0.
-static void finish(const struct yk_gemm *g, struct room *r, T *sums, int64_t ld,
+static void finish(const struct yk_gemm *g, struct scratch *r, T *sums, int64_t ld,
 		   int64_t c, int64_t j0, int64_t m, int64_t n)
 {
 	enum { SQUARE = 32 };
@@ -472,10 +472,10 @@ static void dots_item(void *arg, int64_t item)
 	bool direct = sums_fit(g);
 	int64_t lda, cm = g->cm, cn = g->cn;
 	T *c, sums[DOT_ROWS * DOT_COLS];
-	struct room r;
+	struct scratch r;
 	const T *a;
 
-	if (!room(job, g->m * g->k + (direct ? 0 : g->m * p.n), &r))
+	if (!take_scratch(job, g->m * g->k + (direct ? 0 : g->m * p.n), &r))
 		return;
 	a = rows_of_a(g, p.a, r.at, &lda);
 	if (direct)
@@ -509,11 +509,11 @@ static void strips_item(void *arg, int64_t item)
 	int64_t step = ceil_div(p.m, ceil_div(p.m, MR)), ldc = direct ? g->cm : p.n;
 	int64_t am = g->am, ak = g->ak, depth = strip_depth(g, p.n);
 	int64_t tail = depth * VL, copied = native(g) ? 0 : p.m * g->k;
-	struct room r;
+	struct scratch r;
 	const T *a;
 	T *c;
 
-	if (!room(job, tail + copied + (direct ? 0 : p.m * p.n), &r))
+	if (!take_scratch(job, tail + copied + (direct ? 0 : p.m * p.n), &r))
 		return;
 	c = direct ? sums_at(g, p.c) : r.at + tail + copied;
 	a = (const T *)p.a;
@@ -547,11 +547,11 @@ static void local_item(void *arg, int64_t item)
 	struct work p = work_of(job, item);
 	bool direct = sums_in_c(g);
 	int64_t a_size = blocking->mb * DEPTH(blocking->kc), b_size = blocking->nb * DEPTH(blocking->kc);
-	struct room r;
+	struct scratch r;
 	P *a, *b;
 	T *c;
 
-	if (!room(job, a_size + b_size + (direct ? 0 : p.m * p.n), &r))
+	if (!take_scratch(job, a_size + b_size + (direct ? 0 : p.m * p.n), &r))
 		return;
 	a = (P *)r.at;
 	b = a + a_size;
@@ -669,11 +669,11 @@ static void shared_item(void *arg, int64_t item)
 	int64_t to = job->c + i * g->cm + (job->j0 + j) * g->cn, ldc = direct ? g->cm : n;
 	bool in_place = rows_serve(g, blocking);
 	int64_t a_size = blocking->share_a || in_place ? 0 : blocking->mb * DEPTH(blocking->kc);
-	struct room r;
+	struct scratch r;
 	P *a;
 	T *c;
 
-	if (!room(job, a_size + (direct ? 0 : m * n), &r))
+	if (!take_scratch(job, a_size + (direct ? 0 : m * n), &r))
 		return;
 	a = (P *)r.at;
 	c = direct ? sums_at(g, to) : r.at + a_size;
@@ -731,10 +731,10 @@ static void copying_item(void *arg, int64_t item)
 	struct work p = work_of(job, item);
 	bool direct = sums_in_c(g);
 	int64_t ldc = direct ? g->cm : p.n, b_size = NR * blocking->kc;
-	struct room r;
+	struct scratch r;
 	T *b, *c;
 
-	if (!room(job, b_size + (direct ? 0 : p.m * p.n), &r))
+	if (!take_scratch(job, b_size + (direct ? 0 : p.m * p.n), &r))
 		return;
 	b = r.at;
 	c = direct ? sums_at(g, p.c) : r.at + b_size;

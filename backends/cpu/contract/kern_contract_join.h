@@ -111,11 +111,11 @@ static void strips_item(void *arg, int64_t item)
 	struct work p = work_of(job, item);
 	int64_t a_size = ceil_div(p.m, MR) * MR * DEPTH(g->k);
 	int64_t depth = strip_depth(g, p.n);
-	struct room r;
+	struct scratch r;
 	const P *a;
 	T *c;
 
-	if (!room(job, a_size + p.m * p.n, &r))
+	if (!take_scratch(job, a_size + p.m * p.n, &r))
 		return;
 	c = r.at + a_size;
 	a = (const P *)r.at;

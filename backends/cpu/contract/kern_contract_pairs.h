@@ -25,11 +25,11 @@ FLAT void join_pairs(P *to, const uint16_t *x, int64_t along, int n, const int w
 {
 #if defined __AVX512BW__ && defined __AVX512VL__
 	const __mmask16 some = n >= 16 ? 0xffff : n > 0 ? (__mmask16)((1 << n) - 1) : 0;
-	const __mmask16 room = width >= 16 ? 0xffff : (__mmask16)((1 << width) - 1);
+	const __mmask16 writable = width >= 16 ? 0xffff : (__mmask16)((1 << width) - 1);
 	__m512i lo = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(some, x));
 	__m512i hi = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(some, x + along));
 
-	_mm512_mask_storeu_epi32(to, room, _mm512_or_si512(lo, _mm512_slli_epi32(hi, 16)));
+	_mm512_mask_storeu_epi32(to, writable, _mm512_or_si512(lo, _mm512_slli_epi32(hi, 16)));
 #else
 	for (int i = 0; i < width && i < 16; i++)
 		to[i] = i < n ? x[i] | (P)x[along + i] << 16 : 0;

@@ -242,18 +242,18 @@ static bool same_positions(struct job *j)
 	return same;
 }
 
-static const void *values(const struct job *j, const struct yk_frame *f, char *room, int64_t n)
+static const void *values(const struct job *j, const struct yk_frame *f, char *buffer, int64_t n)
 {
 	const struct yk_arg *v = &f->value[j->prog.map->out[0]];
 	const size_t block = YK_BLOCK * yk_esize(yk_reg(j->prog.map->insn[j->prog.map->out[0]].dtype));
 
 	for (int64_t i = 0; i < n && !v->step; i += YK_BLOCK)
-		memcpy(room + (size_t)(i / YK_BLOCK) * block, v->at, block);
-	return v->step ? v->at : room;
+		memcpy(buffer + (size_t)(i / YK_BLOCK) * block, v->at, block);
+	return v->step ? v->at : buffer;
 }
 
 // Processes elements from .. from + n - 1 of a tensor.
-static void run_part(const struct job *j, struct yk_frame *f, char *room, uint32_t tensor, int64_t from,
+static void run_part(const struct job *j, struct yk_frame *f, char *buffer, uint32_t tensor, int64_t from,
 		     int64_t n)
 {
 	struct yk_acc a, *to = j->reducer ? yk_ptr(&j->op->workspace) : NULL;
@@ -265,7 +265,7 @@ static void run_part(const struct job *j, struct yk_frame *f, char *room, uint32
 		const int64_t some = n - at < YK_STRIP ? n - at : YK_STRIP;
 		ISA(yk_frame_next)(f, some == YK_STRIP ? at / YK_STRIP : 0, from + at, some);
 		if (to)
-			j->reducer->run(kind, &a, values(j, f, room, some), some, from + at);
+			j->reducer->run(kind, &a, values(j, f, buffer, some), some, from + at);
 	}
 	if (to)
 		to[j->unit[tensor] + from / YK_SEGMENT] = a;

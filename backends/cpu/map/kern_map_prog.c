@@ -250,24 +250,24 @@ static bool rounds(int op)
 struct pool {
 	int32_t place[YOKE_MAP_MAX_INSNS];
 	// bytes per element; bytes of the register
-	size_t size[YOKE_MAP_MAX_INSNS], room[YOKE_MAP_MAX_INSNS];
+	size_t size[YOKE_MAP_MAX_INSNS], capacity[YOKE_MAP_MAX_INSNS];
 	int owner[YOKE_MAP_MAX_INSNS]; // the value in each register; -1: free
 	int count;
 	size_t bytes;
 };
 
-static int32_t take(struct pool *r, int value, size_t size, size_t room)
+static int32_t take(struct pool *r, int value, size_t size, size_t capacity)
 {
 	int k = 0;
 	while (k < r->count &&
-	       (r->owner[k] >= 0 || r->size[k] != size || r->room[k] != room))
+	       (r->owner[k] >= 0 || r->size[k] != size || r->capacity[k] != capacity))
 		k++;
 	if (k == r->count) {
 		r->count++;
 		r->size[k] = size;
-		r->room[k] = room;
+		r->capacity[k] = capacity;
 		r->place[k] = (int32_t)r->bytes;
-		r->bytes += room;
+		r->bytes += capacity;
 	}
 	r->owner[k] = value;
 	return r->place[k];

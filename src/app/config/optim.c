@@ -51,23 +51,23 @@ static bool is_set(const struct yk_config *c, enum yk_config_key key)
 }
 
 // The settings for yoke_optim_new: the keys that the optimizer has and that are set.
-static void settings_of(const struct yk_config *c, char *to, size_t room)
+static void settings_of(const struct yk_config *c, char *to, size_t cap)
 {
 	const struct yk_optim_kind *kind = yk_optim_kind_find(kind_of(c));
-	size_t n = (size_t)snprintf(to, room, "%s check=1", train_settings(kind->name));
+	size_t n = (size_t)snprintf(to, cap, "%s check=1", train_settings(kind->name));
 	if (!is_set(c, YK_KEY_clip) && !(yk_config_real(c, YK_KEY_clip_value) > 0))
-		n += (size_t)yk_snprintf(to + n, room - n, " clip=%.17g", TRAIN_CLIP);
+		n += (size_t)yk_snprintf(to + n, cap - n, " clip=%.17g", TRAIN_CLIP);
 	for (int i = 0; i < KEYS; i++) {
 		const enum yk_config_key key = key_of(i);
 		if (!yk_optim_has(kind, i) || !is_set(c, key))
 			continue;
-		n += (size_t)snprintf(to + n, room - n, " %s=", yk_config_rows[key].name);
+		n += (size_t)snprintf(to + n, cap - n, " %s=", yk_config_rows[key].name);
 		if (yk_config_rows[key].type == YK_KEY_CHOICE)
-			n += (size_t)snprintf(to + n, room - n, "%s", yk_config_str(c, key));
+			n += (size_t)snprintf(to + n, cap - n, "%s", yk_config_str(c, key));
 		else if (yk_config_rows[key].type == YK_KEY_INT)
-			n += (size_t)snprintf(to + n, room - n, "%lld", (long long)yk_config_int(c, key));
+			n += (size_t)snprintf(to + n, cap - n, "%lld", (long long)yk_config_int(c, key));
 		else
-			n += (size_t)yk_snprintf(to + n, room - n, "%.17g", yk_config_real(c, key));
+			n += (size_t)yk_snprintf(to + n, cap - n, "%.17g", yk_config_real(c, key));
 	}
 }
 
@@ -114,7 +114,7 @@ int yk_optim_states_each(const struct yk_config *c)
 	return yk_optim_part_states(yk_optim_kind_find(kind_of(c)), option) + yk_optim_window(option);
 }
 
-bool yk_optim_option(const struct yk_config *c, enum yk_config_key key, char *to, size_t room)
+bool yk_optim_option(const struct yk_config *c, enum yk_config_key key, char *to, size_t cap)
 {
 	const struct yk_optim_kind *kind = yk_optim_kind_find(kind_of(c));
 	double option[YK_OPTIM_OPTION_COUNT];
@@ -125,10 +125,10 @@ bool yk_optim_option(const struct yk_config *c, enum yk_config_key key, char *to
 		yoke_error_clear();
 		return false;
 	}
-	return yk_optim_value_text(i, option[i], to, room) > 0;
+	return yk_optim_value_text(i, option[i], to, cap) > 0;
 }
 
-void yk_optim_text(const char *name, char *to, size_t room)
+void yk_optim_text(const char *name, char *to, size_t cap)
 {
 	const struct yk_optim_kind *kind = yk_optim_kind_find(name);
 	double option[YK_OPTIM_OPTION_COUNT];
@@ -136,10 +136,10 @@ void yk_optim_text(const char *name, char *to, size_t room)
 	yk_optim_defaults(kind, option);
 	yk_optim_settings(kind, "help", train_settings(name), option);
 	for (int i = 0; i < YK_O_clip_value; i++) // all optimizers have the later ones
-		if (yk_optim_has(kind, i) && i != YK_O_clip && n < room) {
-			n += (size_t)snprintf(to + n, room - n, "%s%s=", n ? " " : "", yk_optim_rows[i].name);
-			if (n < room)
-				n += yk_optim_value_text(i, option[i], to + n, room - n);
+		if (yk_optim_has(kind, i) && i != YK_O_clip && n < cap) {
+			n += (size_t)snprintf(to + n, cap - n, "%s%s=", n ? " " : "", yk_optim_rows[i].name);
+			if (n < cap)
+				n += yk_optim_value_text(i, option[i], to + n, cap - n);
 		}
 }
 

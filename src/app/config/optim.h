@@ -31,7 +31,7 @@ bool yk_optim_option(const struct yk_config *, enum yk_config_key, char *to, siz
 // The learning-rate schedule of a run of `steps` steps.
 struct yk_lr_schedule yk_optim_schedule_of(const struct yk_config *, int64_t steps);
 // The keys specific to an optimizer, with their defaults in `yoke train`: "lr=0.001 ..".
-void yk_optim_text(const char *kind, char *to, size_t room);
+void yk_optim_text(const char *kind, char *to, size_t cap);
 
 // The parameters must outlive the optimizer. sharding: NULL, or the shards of the parameters it
 // updates.

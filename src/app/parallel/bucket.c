@@ -21,11 +21,11 @@ size_t yk_bucket_bytes(bool first)
 
 int yk_bucket_first(const struct yk_parameters *ps, int end)
 {
-	const size_t room = yk_bucket_bytes(end == ps->count); // buckets begin with the last layers
+	const size_t max_bytes = yk_bucket_bytes(end == ps->count); // buckets begin with the last layers
 	size_t bytes = 0;
 	do
 		bytes += yoke_bytes(ps->var[--end]);
-	while (bytes < room && end > 0 && yoke_dtype(ps->var[end - 1]) == yoke_dtype(ps->var[end]));
+	while (bytes < max_bytes && end > 0 && yoke_dtype(ps->var[end - 1]) == yoke_dtype(ps->var[end]));
 	return end;
 }
 

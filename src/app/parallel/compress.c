@@ -20,7 +20,7 @@ struct yk_compress {
 	int *error;      // per parameter: index into errors, -1: sent completely
 	int64_t *sent;   // per parameter: number of elements sent
 	int64_t after;   // number of first steps that are not compressed
-	yoke_tensor **room; // scratch, twice the number of parameters
+	yoke_tensor **scratch; // length: twice the number of parameters
 	// with loss scaling, per compressed parameter: the remainder, until the step is known not
 	// to be skipped
 	yoke_tensor **rest;
@@ -62,10 +62,10 @@ int yk_compress_new(struct yk_replica *t)
 			c->after = 1;
 		c->error = calloc((size_t)ps->count + 1, sizeof *c->error);
 		c->sent = calloc((size_t)ps->count + 1, sizeof *c->sent);
-		c->room = calloc(2 * (size_t)ps->count + 1, sizeof *c->room);
+		c->scratch = calloc(2 * (size_t)ps->count + 1, sizeof *c->scratch);
 		c->rest = calloc((size_t)ps->count + 1, sizeof *c->rest);
 	}
-	if (!c || !c->error || !c->sent || !c->room || !c->rest)
+	if (!c || !c->error || !c->sent || !c->scratch || !c->rest)
 		return yk_fail(YOKE_ENOMEM, "compress: out of memory");
 	for (int i = 0; i < ps->count; i++) {
 		const int64_t n = yoke_count(ps->var[i]), k = (int64_t)(ratio * (double)n + 1e-6);
@@ -87,7 +87,7 @@ void yk_compress_free(struct yk_compress *c)
 	yk_parameters_fini(&c->errors);
 	free(c->error);
 	free(c->sent);
-	free(c->room);
+	free(c->scratch);
 	free(c->rest);
 	free(c);
 }
@@ -138,7 +138,7 @@ static yoke_tensor *sum_sent(const struct yk_replica *t, int i, yoke_tensor *all
 // Reduces the parameters that are not compressed.
 static int reduce_whole(struct yk_replica *t, int first, int end)
 {
-	yoke_tensor **small = t->compress->room;
+	yoke_tensor **small = t->compress->scratch;
 	int n = 0, e = 0;
 	for (int i = first; i < end; i++)
 		if (t->compress->error[i] < 0)
@@ -164,13 +164,13 @@ int yk_compress_reduce(struct yk_replica *t, int first, int end)
 		yoke_tensor *value = yoke_largest(t->grad[i], carried, c->sent[i], &places, rest);
 		if (!t->scaler)
 			yoke_assign(error, *rest);
-		c->room[n++] = places;
-		c->room[n++] = yoke_bitcast(value, yoke_i32);
+		c->scratch[n++] = places;
+		c->scratch[n++] = yoke_bitcast(value, yoke_i32);
 		each += 2 * c->sent[i];
 	}
 	if (!n || e < 0)
 		return e;
-	yoke_tensor *all = yoke_concat(n, c->room, 0);
+	yoke_tensor *all = yoke_concat(n, c->scratch, 0);
 	if (t->group)
 		all = yoke_all_gather(t->group, all);
 	for (int i = first; i < end; i++) {
@@ -201,7 +201,7 @@ int yk_compress_mean(struct yk_replica *t)
 	yoke_scope *s = yoke_scope_begin("error");
 	int e = 0;
 	for (int end = ps->count, first; end > 0 && e == 0; end = first) {
-		yoke_tensor **to = t->compress->room;
+		yoke_tensor **to = t->compress->scratch;
 		first = yk_bucket_first(ps, end);
 		e = yoke_all_reduce_list(t->group, YOKE_REDUCE_SUM, end - first, ps->var + first, to);
 		for (int i = first; i < end && e == 0; i++)

@@ -31,7 +31,7 @@ static bool has_copies(const struct yk_replica *t)
 }
 
 // Describes the device, as far as it determines the kernels and so the bits.
-static void device_text(const struct yk_replica *t, char *to, size_t room)
+static void device_text(const struct yk_replica *t, char *to, size_t cap)
 {
 	const struct yk_device *d = yk_current()->device;
 	// kernels are chosen by the device's properties
@@ -39,10 +39,10 @@ static void device_text(const struct yk_replica *t, char *to, size_t room)
 	if (!has_copies(t))
 		*to = '\0';
 	else if (chooses)
-		snprintf(to, room, "%s of kind %u, %s, %u units, driver %s", d->backend->table.name, d->info.kind, d->info.name,
+		snprintf(to, cap, "%s of kind %u, %s, %u units, driver %s", d->backend->table.name, d->info.kind, d->info.name,
 			 d->info.units, d->info.driver);
 	else
-		snprintf(to, room, "%s of %s", d->backend->table.name, d->info.driver);
+		snprintf(to, cap, "%s of %s", d->backend->table.name, d->info.driver);
 }
 
 static uint64_t kernels_hash(const struct yk_replica *t)
@@ -54,7 +54,7 @@ enum { FACT_CONFIG, FACT_DATA, FACT_STEP, FACT_DEVICE, FACT_KERNELS, FACTS };
 enum { FACT_TEXT = 16384 };
 
 // One fact about this rank as text, which must be equal on all ranks.
-static int fact_text(const struct yk_replica *t, const struct yk_data *data, int fact, char *to, size_t room)
+static int fact_text(const struct yk_replica *t, const struct yk_data *data, int fact, char *to, size_t cap)
 {
 	json_t *o = fact == FACT_CONFIG ? yk_config_json(t->config) : NULL;
 	// one key per line
@@ -62,16 +62,16 @@ static int fact_text(const struct yk_replica *t, const struct yk_data *data, int
 	const bool good = fact != FACT_CONFIG || text;
 	*to = '\0';
 	if (text)
-		snprintf(to, room, "%s", text);
+		snprintf(to, cap, "%s", text);
 	else if (fact == FACT_DATA && data)
-		snprintf(to, room, "%lld windows to train and %lld to validate, of hash %016llx", (long long)yk_data_train_windows(data),
+		snprintf(to, cap, "%lld windows to train and %lld to validate, of hash %016llx", (long long)yk_data_train_windows(data),
 			 (long long)yk_data_valid_windows(data), (unsigned long long)yk_data_fingerprint_all(data));
 	else if (fact == FACT_STEP)
-		snprintf(to, room, "%lld", (long long)t->step);
+		snprintf(to, cap, "%lld", (long long)t->step);
 	else if (fact == FACT_DEVICE)
-		device_text(t, to, room);
+		device_text(t, to, cap);
 	else if (fact == FACT_KERNELS)
-		snprintf(to, room, "%016llx", (unsigned long long)kernels_hash(t));
+		snprintf(to, cap, "%016llx", (unsigned long long)kernels_hash(t));
 	free(text);
 	json_decref(o);
 	return good ? 0 : yk_fail(YOKE_ENOMEM, "ranks: out of memory");

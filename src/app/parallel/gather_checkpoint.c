@@ -37,7 +37,7 @@ struct yk_checkpoint_gather {
 		struct entry *entry;
 	} part[YK_CHECKPOINT_PARTS];
 	struct range *owns; // per rank, for the tensor requested last
-	char *room; // buffer for one window
+	char *window; // buffer for one window
 };
 
 // A request that rank 0 broadcasts: these elements of a tensor; part -1: no more requests.
@@ -205,7 +205,7 @@ void yk_checkpoint_gather_end(struct yk_replica *t)
 		free(w->part[p].entry);
 	}
 	free(w->owns);
-	free(w->room);
+	free(w->window);
 	free(w);
 	t->whole = NULL;
 }
@@ -237,7 +237,7 @@ int yk_checkpoint_gather_give(void *arg, int part, int i, uint64_t from, size_t 
 	struct request want = { part, i, { (int64_t)(from / each), (int64_t)((from + bytes) / each) } };
 	if (own->here)
 		return yk_read_part(own->var, from, to, bytes);
-	if (!w->room && !(w->room = malloc(YK_SAFETENSORS_WINDOW)))
+	if (!w->window && !(w->window = malloc(YK_SAFETENSORS_WINDOW)))
 		return yk_fail(YOKE_ENOMEM, "checkpoint: out of host memory for %s", h->name);
 	int e = yk_group_broadcast(w->group, 0, &want, sizeof want);
 	if (e == 0)
@@ -248,9 +248,9 @@ int yk_checkpoint_gather_give(void *arg, int part, int i, uint64_t from, size_t 
 		const size_t n = (size_t)(sent.to - sent.from) * each;
 		if (sent.from >= sent.to)
 			continue;
-		e = r == 0 ? read_row(own, sent, each, w->room) :
-			     yk_group_recv(w->group, r, w->room, n);
-		spread(&l, sent, want.of.from, each, w->room, to);
+		e = r == 0 ? read_row(own, sent, each, w->window) :
+			     yk_group_recv(w->group, r, w->window, n);
+		spread(&l, sent, want.of.from, each, w->window, to);
 	}
 	return e;
 }
@@ -264,12 +264,12 @@ static int send(struct yk_checkpoint_gather *w, const struct request *r)
 	const size_t each = yk_safetensors_size(h->dtype);
 	if (sent.from >= sent.to)
 		return 0;
-	char *room = malloc((size_t)(sent.to - sent.from) * each);
-	int e = room ? read_row(own, sent, each, room) :
+	char *window = malloc((size_t)(sent.to - sent.from) * each);
+	int e = window ? read_row(own, sent, each, window) :
 		       yk_fail(YOKE_ENOMEM, "checkpoint: out of host memory for %s", h->name);
 	if (e == 0)
-		e = yk_group_send(w->group, 0, room, (size_t)(sent.to - sent.from) * each);
-	free(room);
+		e = yk_group_send(w->group, 0, window, (size_t)(sent.to - sent.from) * each);
+	free(window);
 	return e;
 }
 

@@ -121,12 +121,12 @@ int yk_stages_start(const struct yk_replica *t)
 	return e ? e : ended;
 }
 
-void yk_stages_text(const struct yk_replica *t, char *to, size_t room)
+void yk_stages_text(const struct yk_replica *t, char *to, size_t cap)
 {
 	const char *split = yk_config_str(t->config, YK_KEY_split);
 	const int64_t stages = t->grid.stages;
 	int64_t from, end;
-	FILE *f = fmemopen(to, room, "w");
+	FILE *f = fmemopen(to, cap, "w");
 	if (!f)
 		return;
 	fprintf(f, "stages=%lld: blocks", (long long)stages);

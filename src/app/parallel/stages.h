@@ -25,7 +25,7 @@ void yk_stages_sharding(const struct yk_replica *, struct yk_optim_sharding *);
 int yk_stages_start(const struct yk_replica *);
 
 // Writes "stages=2: blocks 4, 4; 1f1b".
-void yk_stages_text(const struct yk_replica *, char *to, size_t room);
+void yk_stages_text(const struct yk_replica *, char *to, size_t cap);
 
 // The inputs of a step.
 struct yk_stages_step {

@@ -59,17 +59,17 @@ static void shard_bucket(struct yk_zero *z, int b, const int64_t *count)
 }
 
 // Concatenates this rank's shards of a bucket's parameters.
-static yoke_tensor *join(int first, int end, yoke_tensor *const *piece, yoke_tensor **room)
+static yoke_tensor *join(int first, int end, yoke_tensor *const *shard, yoke_tensor **scratch)
 {
 	const int64_t one = 1;
 	int n = 0;
 	for (int i = first; i < end; i++)
-		if (piece[i])
-			room[n++] = piece[i];
-	return n ? yoke_concat(n, room, 0) : yoke_full(yoke_f32, 1, &one, 0);
+		if (shard[i])
+			scratch[n++] = shard[i];
+	return n ? yoke_concat(n, scratch, 0) : yoke_full(yoke_f32, 1, &one, 0);
 }
 
-static int renew(void *arg, yoke_tensor *const *piece)
+static int renew(void *arg, yoke_tensor *const *shard)
 {
 	const struct yk_replica *t = arg;
 	const struct yk_zero *z = t->zero;
@@ -78,7 +78,7 @@ static int renew(void *arg, yoke_tensor *const *piece)
 	int e = to ? 0 : yk_fail(YOKE_ENOMEM, "ranks: out of memory");
 	for (int b = 0; b < z->buckets && e == 0; b++) {
 		const int first = z->first[b], end = bucket_end(z, b);
-		yoke_tensor *mine = join(first, end, piece, to);
+		yoke_tensor *mine = join(first, end, shard, to);
 		e = yk_gather_shards(t->group, z->unit, end - first, ps->var + first, mine, to + first);
 		for (int i = first; i < end && e == 0; i++)
 			e = yoke_assign(ps->var[i], to[i]);

@@ -178,11 +178,11 @@ static int fit_prompt(struct yk_chat *c, struct yk_tokens *to)
 {
 	const int64_t context = c->o->model.net->shape.context,
 		      quarter = context / 4 > 0 ? context / 4 : 1;
-	const int64_t room = c->limit >= 0 && c->limit < quarter ? c->limit : quarter;
+	const int64_t reserved = c->limit >= 0 && c->limit < quarter ? c->limit : quarter;
 	for (;;) {
 		const int e = encode(c, to);
 		const size_t next =
-			e == 0 && (int64_t)to->count > context - room ? next_start(c) : 0;
+			e == 0 && (int64_t)to->count > context - reserved ? next_start(c) : 0;
 		if (e < 0)
 			return e;
 		if (next)

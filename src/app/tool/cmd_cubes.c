@@ -26,24 +26,24 @@ struct whole {
 };
 
 // If the word is a setting of yoke_cube_open, appends it to the settings and returns true.
-static bool take_setting(const char *word, char *settings, size_t room)
+static bool take_setting(const char *word, char *settings, size_t cap)
 {
 	static const char *const key[] = { "bands=", "variable=", "item=", "stack=" };
 	const size_t at = strlen(settings);
 	for (size_t i = 0; i < sizeof key / sizeof *key; i++)
-		if (!strncmp(word, key[i], strlen(key[i])) && at + strlen(word) + 2 <= room) {
-			snprintf(settings + at, room - at, "%s%s", at ? " " : "", word);
+		if (!strncmp(word, key[i], strlen(key[i])) && at + strlen(word) + 2 <= cap) {
+			snprintf(settings + at, cap - at, "%s%s", at ? " " : "", word);
 			return true;
 		}
 	return false;
 }
 
 // Removes those words from the n words; returns the number of remaining words.
-static int take_settings(int n, char **word, char *settings, size_t room)
+static int take_settings(int n, char **word, char *settings, size_t cap)
 {
 	int left = 0;
 	for (int i = 0; i < n; i++)
-		if (!take_setting(word[i], settings, room))
+		if (!take_setting(word[i], settings, cap))
 			word[left++] = word[i];
 	return left;
 }

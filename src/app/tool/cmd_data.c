@@ -19,17 +19,17 @@
 enum { NAMED = 100, BENCH_BATCH = 64, CONTEXT = 128 }; // CONTEXT: default of prepare and train
 
 // Shape of a sample, e.g. "[3, up to 64 by 16]" if the last axis is padded to a multiple of 16.
-static void shape_text(const struct yoke_field *f, char *to, size_t room)
+static void shape_text(const struct yoke_field *f, char *to, size_t cap)
 {
-	size_t at = (size_t)snprintf(to, room, "[");
-	for (int k = 0; k < f->rank && at < room; k++) {
-		at += (size_t)snprintf(to + at, room - at, "%s%s%" PRId64, k ? ", " : "", f->multiple[k] ? "up to " : "",
+	size_t at = (size_t)snprintf(to, cap, "[");
+	for (int k = 0; k < f->rank && at < cap; k++) {
+		at += (size_t)snprintf(to + at, cap - at, "%s%s%" PRId64, k ? ", " : "", f->multiple[k] ? "up to " : "",
 				       f->dims[k]);
-		if (f->multiple[k] > 1 && at < room)
-			at += (size_t)snprintf(to + at, room - at, " by %" PRId64, f->multiple[k]);
+		if (f->multiple[k] > 1 && at < cap)
+			at += (size_t)snprintf(to + at, cap - at, " by %" PRId64, f->multiple[k]);
 	}
-	if (at < room)
-		snprintf(to + at, room - at, "]");
+	if (at < cap)
+		snprintf(to + at, cap - at, "]");
 }
 
 static struct yoke_field *fields_of(const yoke_dataset *d, int *n)
@@ -95,10 +95,10 @@ static int64_t check(const yoke_dataset *d, const char *path)
 		return failed;
 	struct yoke_field *f = fields_of(d, &n);
 	void **to = f ? calloc((size_t)n, sizeof *to) : NULL;
-	bool room = to != NULL;
-	for (int i = 0; i < n && room; i++)
-		room = (to[i] = malloc(bytes_of(&f[i])));
-	for (int64_t i = 0; i < yoke_dataset_count(d) && room; i++) {
+	bool allocated = to != NULL;
+	for (int i = 0; i < n && allocated; i++)
+		allocated = (to[i] = malloc(bytes_of(&f[i])));
+	for (int64_t i = 0; i < yoke_dataset_count(d) && allocated; i++) {
 		if (yoke_dataset_read(d, i, 0, 0, i, to, NULL) == 0)
 			continue;
 		if (failed++ < NAMED)
@@ -109,7 +109,7 @@ static int64_t check(const yoke_dataset *d, const char *path)
 		free(to[i]);
 	free(to);
 	free(f);
-	if (!room)
+	if (!allocated)
 		return yk_fail(YOKE_ENOMEM, "out of memory for a sample");
 	if (failed > NAMED)
 		printf("and %" PRId64 " more\n", failed - NAMED);

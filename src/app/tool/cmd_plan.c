@@ -27,7 +27,7 @@ static void line(const char *what, uint64_t bytes)
 }
 
 // Prints one line per stage of a pipeline.
-static int print_stages(const struct yk_trainer *t, int64_t batch, uint64_t room)
+static int print_stages(const struct yk_trainer *t, int64_t batch, uint64_t available)
 {
 	const int64_t stages = yk_config_int(t->replica.config, YK_KEY_stages);
 	int e = 0;
@@ -38,7 +38,7 @@ static int print_stages(const struct yk_trainer *t, int64_t batch, uint64_t room
 		int64_t from, to;
 		e = yk_stage_split(t->model, &t->shape, yk_config_str(t->replica.config, YK_KEY_split), stages, s, &from, &to);
 		if (e == 0)
-			e = yk_memory_estimate_of_stage(t, s, batch, room, &n);
+			e = yk_memory_estimate_of_stage(t, s, batch, available, &n);
 		if (e < 0)
 			break;
 		snprintf(blocks, sizeof blocks, to - from > 1 ? "%" PRId64 "-%" PRId64 : "%" PRId64, from, to - 1);
@@ -48,7 +48,7 @@ static int print_stages(const struct yk_trainer *t, int64_t batch, uint64_t room
 	return e;
 }
 
-static void print(const struct yk_trainer *t, int64_t batch, const struct yk_memory_estimate *n, int64_t stage, uint64_t room)
+static void print(const struct yk_trainer *t, int64_t batch, const struct yk_memory_estimate *n, int64_t stage, uint64_t available)
 {
 	const struct {
 		const char *what;
@@ -59,7 +59,7 @@ static void print(const struct yk_trainer *t, int64_t batch, const struct yk_mem
 		{ "activations", n->activations }, { "workspace", n->workspace },
 		{ "peak, forward", n->forward },   { "peak, backward", n->backward },
 		{ "peak, step", n->step },         { "peak, validation", n->validation },
-		{ "peak of the run", n->peak },    { "room", room },
+		{ "peak of the run", n->peak },    { "room", available },
 	};
 	if (yk_config_int(t->replica.config, YK_KEY_ranks) > 1)
 		printf("per rank, one of %" PRId64 " with tensor=%" PRId64 " zero=%" PRId64,
@@ -83,7 +83,7 @@ static void print(const struct yk_trainer *t, int64_t batch, const struct yk_mem
 // ---- alternatives ----
 
 // Prints one line: the memory of the run with these keys changed.
-static int alternative(const struct yk_config *c, int n, const char *const *keys, uint64_t room)
+static int alternative(const struct yk_config *c, int n, const char *const *keys, uint64_t available)
 {
 	struct yk_config other;
 	struct yk_trainer *t = NULL;
@@ -100,7 +100,7 @@ static int alternative(const struct yk_config *c, int n, const char *const *keys
 	if (e == 0)
 		e = yk_trainer_plan(&other, &t);
 	if (e == 0)
-		e = yk_memory_estimate_of(t, yk_config_int(&other, YK_KEY_batch), room, &need, NULL);
+		e = yk_memory_estimate_of(t, yk_config_int(&other, YK_KEY_batch), available, &need, NULL);
 	if (e == 0)
 		printf("%-32s %10s %12s  %s\n", name, yk_bytes_text(peak, need.peak),
 		       yk_bytes_text(activations, need.activations), need.fits ? "yes" : "no");
@@ -118,7 +118,7 @@ static int alternative(const struct yk_config *c, int n, const char *const *keys
 static const enum yk_config_key choices[] = { YK_KEY_recompute, YK_KEY_offload, YK_KEY_optimizer,
 					      YK_KEY_precision, YK_KEY_accumulate_order };
 
-static int other_words(const struct yk_config *c, enum yk_config_key key, uint64_t room)
+static int other_words(const struct yk_config *c, enum yk_config_key key, uint64_t available)
 {
 	const struct yk_config_row *row = &yk_config_rows[key];
 	char words[256], argument[320], *rest = words, *word;
@@ -128,7 +128,7 @@ static int other_words(const struct yk_config *c, enum yk_config_key key, uint64
 		if (!strcmp(word, yk_precision_word(yk_config_str(c, key))) || strcmp(word, yk_precision_word(word)))
 			continue; // the run's own word, or a synonym of another one
 		snprintf(argument, sizeof argument, "%s=%s", row->name, word);
-		e = alternative(c, 1, (const char *[]){ argument }, room);
+		e = alternative(c, 1, (const char *[]){ argument }, available);
 	}
 	return e;
 }
@@ -143,7 +143,7 @@ static int64_t smaller(int64_t whole, int64_t batch)
 }
 
 // Lists the same step in more micro-batches, and other words of the keys above.
-static int alternatives(const struct yk_config *c, int64_t batch, uint64_t room)
+static int alternatives(const struct yk_config *c, int64_t batch, uint64_t available)
 {
 	int64_t passes = yk_config_int(c, YK_KEY_accumulate);
 	char b[40], a[40];
@@ -155,19 +155,19 @@ static int alternatives(const struct yk_config *c, int64_t batch, uint64_t room)
 			break;
 		snprintf(b, sizeof b, "batch=%" PRId64, part);
 		snprintf(a, sizeof a, "accumulate=%" PRId64, each);
-		e = alternative(c, 2, (const char *[]){ b, a }, room);
+		e = alternative(c, 2, (const char *[]){ b, a }, available);
 	}
 	for (size_t i = 0; i < sizeof choices / sizeof *choices && e == 0; i++)
-		e = other_words(c, choices[i], room);
+		e = other_words(c, choices[i], available);
 	return e;
 }
 
 // ---- required memory ----
 
-static bool fits_in(const struct yk_trainer *t, int64_t batch, uint64_t room)
+static bool fits_in(const struct yk_trainer *t, int64_t batch, uint64_t available)
 {
 	struct yk_memory_estimate need;
-	const bool fits = yk_memory_estimate_of(t, batch, room, &need, NULL) == 0 && need.fits;
+	const bool fits = yk_memory_estimate_of(t, batch, available, &need, NULL) == 0 && need.fits;
 
 	yoke_error_clear();
 	return fits;
@@ -198,12 +198,12 @@ static uint64_t room_for(const struct yk_trainer *t, int64_t batch, uint64_t pea
 
 static void print_enough(const struct yk_trainer *t, int64_t batch, uint64_t peak)
 {
-	const uint64_t room = room_for(t, batch, peak);
+	const uint64_t available = room_for(t, batch, peak);
 	char text[32];
 
-	if (room)
+	if (available)
 		printf("memory=%" PRIu64 "M, %s, would be enough for batch=%" PRId64 "\n",
-		       room / MIB, yk_bytes_text(text, room), batch);
+		       available / MIB, yk_bytes_text(text, available), batch);
 }
 
 // Prints the largest batch that fits, and the memory that larger ones need.
@@ -234,24 +234,24 @@ static int plan(const struct yk_config *c)
 		e = yk_config_apply(c);
 	if (e == 0)
 		e = yk_trainer_plan(c, &t);
-	uint64_t room = e == 0 ? yk_dry_room() : 0;
+	uint64_t available = e == 0 ? yk_dry_room() : 0;
 	const struct yk_device *d = e == 0 ? yk_device_choose(NULL) : NULL;
 	int64_t batch = yk_config_int(c, YK_KEY_batch),
 		max = (int64_t)yk_config_rows[YK_KEY_batch].max;
-	int64_t fits = e == 0 && d ? yk_dry_batch(max, room, yk_trainer_rehearse, t) : 0;
+	int64_t fits = e == 0 && d ? yk_dry_batch(max, available, yk_trainer_rehearse, t) : 0;
 	if (batch == YK_AUTO) // only measurements can tell which batch is the fastest
 		batch = fits > 0 ? fits : 1;
 	if (e == 0)
-		e = d ? yk_memory_estimate_of(t, batch, room, &need, &stage) : yoke_error_code();
+		e = d ? yk_memory_estimate_of(t, batch, available, &need, &stage) : yoke_error_code();
 	if (e == 0) {
 		printf("%s: %s\n", d->id, d->info.name);
-		print(t, batch, &need, stage, room);
+		print(t, batch, &need, stage, available);
 		if (yk_config_int(c, YK_KEY_stages) > 1)
-			e = print_stages(t, batch, room);
+			e = print_stages(t, batch, available);
 	}
 	if (e == 0) {
 		print_fits(t, batch, &need, fits);
-		e = alternatives(c, batch, room);
+		e = alternatives(c, batch, available);
 	}
 	yk_trainer_free(t);
 	return e;

@@ -19,13 +19,13 @@ enum { PATH = 4096 };
 
 int yk_file_list_add(struct yk_file_list *p, const char *path)
 {
-	if (p->n == p->room) {
-		const size_t room = 2 * p->room + 16;
-		char **more = realloc(p->path, room * sizeof *more);
+	if (p->n == p->cap) {
+		const size_t cap = 2 * p->cap + 16;
+		char **more = realloc(p->path, cap * sizeof *more);
 		if (!more)
 			return yk_fail(YOKE_ENOMEM, "out of memory for paths");
 		p->path = more;
-		p->room = room;
+		p->cap = cap;
 	}
 	p->path[p->n] = strdup(path);
 	return p->path[p->n] ? (p->n++, 0) : yk_fail(YOKE_ENOMEM, "out of memory for paths");

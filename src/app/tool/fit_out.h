@@ -11,7 +11,7 @@
 // A list of paths.
 struct yk_file_list {
 	char **path;
-	size_t n, room;
+	size_t n, cap;
 };
 int yk_file_list_add(struct yk_file_list *, const char *path); // copies the path; ENOMEM
 void yk_file_list_fini(struct yk_file_list *);

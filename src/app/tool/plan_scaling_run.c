@@ -159,7 +159,7 @@ static int make_buckets(const struct profile *p, const struct step *s, const str
 {
 	int n = 0;
 	for (int end = model->count; end > 0; n++) {
-		const size_t room = yk_bucket_bytes(end == model->count);
+		const size_t max_bytes = yk_bucket_bytes(end == model->count);
 		size_t whole = 0;
 		to[n] = (struct yk_step_bucket){ 0 };
 		do {
@@ -168,7 +168,7 @@ static int make_buckets(const struct profile *p, const struct step *s, const str
 			whole += e->bytes;
 			to[n].ready = ready > to[n].ready ? ready : to[n].ready;
 			to[n].bytes += bytes * (double)(e->bytes / sizeof(float));
-		} while (whole < room && end > 0);
+		} while (whole < max_bytes && end > 0);
 	}
 	return n;
 }
