@@ -9,7 +9,7 @@
 #include "graph/op.h"
 
 // Whether the op can be decomposed into others.
-static bool has_parts(int code)
+static bool is_decomposable(int code)
 {
 	for (int op = 0; op < YK_OPS; op++)
 		if (yk_op_def(op)->code == code && yk_op_def(op)->decompose)
@@ -24,7 +24,7 @@ enum yk_capable yk_capable(struct yk_device *d, int code, int dtype)
 	if (!row || !(row->dtypes >> dtype & 1))
 		return YK_NO_SUCH;
 	if (!yk_selftest_runs(d, code, dtype))
-		return has_parts(code) ? YK_EMULATED : YK_INCAPABLE;
+		return is_decomposable(code) ? YK_EMULATED : YK_INCAPABLE;
 	return code == YOKE_OP_CONTRACT && half && !(d->info.products >> dtype & 1) ? YK_EMULATED : YK_NATIVE;
 }
 

@@ -27,7 +27,7 @@ int yk_optim_check(const struct yk_config *);
 int yk_optim_states_each(const struct yk_config *);
 // Writes the value in effect of an option of the optimizer whose key is auto; false: it is another key, or
 // was set.
-bool yk_optim_option(const struct yk_config *, enum yk_config_key, char *to, size_t room);
+bool yk_optim_option(const struct yk_config *, enum yk_config_key, char *to, size_t cap);
 // The learning-rate schedule of a run of `steps` steps.
 struct yk_lr_schedule yk_optim_schedule_of(const struct yk_config *, int64_t steps);
 // The keys specific to an optimizer, with their defaults in `yoke train`: "lr=0.001 ..".

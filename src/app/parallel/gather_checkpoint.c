@@ -50,30 +50,30 @@ struct request {
 
 // Within every `segment` elements of the complete tensor, elements from .. to - 1 belong to a
 // tensor rank; its row is their concatenation.
-struct lay {
+struct row_layout {
 	int64_t segment, from, to;
 };
 
-static struct lay lay_of(const struct yk_host_tensor *h, const struct yk_shard_range *c, int64_t rank, int64_t ranks)
+static struct row_layout layout_of(const struct yk_host_tensor *h, const struct yk_shard_range *c, int64_t rank, int64_t ranks)
 {
 	int64_t inner = 1;
 	for (int d = c->blocks ? c->axis + 1 : 0; d < h->rank; d++)
 		inner *= h->dims[d];
 	if (!c->blocks)
-		return (struct lay){ inner, 0, inner };
+		return (struct row_layout){ inner, 0, inner };
 	const int64_t n = c->all / c->blocks;
-	return (struct lay){ n * inner, rank * n / ranks * inner, (rank + 1) * n / ranks * inner };
+	return (struct row_layout){ n * inner, rank * n / ranks * inner, (rank + 1) * n / ranks * inner };
 }
 
 // Number of elements of the row that precede element a of the complete tensor.
-static int64_t before(const struct lay *l, int64_t a)
+static int64_t before(const struct row_layout *l, int64_t a)
 {
 	const int64_t n = l->to - l->from, in = a % l->segment - l->from;
 	return a / l->segment * n + (in < 0 ? 0 : in > n ? n : in);
 }
 
 // The range of its row that a rank sends for the elements `of` of the complete tensor.
-static struct range sent_of(const struct lay *l, struct range owns, struct range of)
+static struct range sent_of(const struct row_layout *l, struct range owns, struct range of)
 {
 	const struct range r = { before(l, of.from), before(l, of.to) };
 	return (struct range){ r.from > owns.from ? r.from : owns.from, r.to < owns.to ? r.to : owns.to };
@@ -81,7 +81,7 @@ static struct range sent_of(const struct lay *l, struct range owns, struct range
 
 // Copies elements r of a row to their positions in the complete tensor; `to` begins at its element
 // `first`.
-static void spread(const struct lay *l, struct range r, int64_t first, size_t each, const char *from, char *to)
+static void spread(const struct row_layout *l, struct range r, int64_t first, size_t each, const char *from, char *to)
 {
 	const int64_t n = l->to - l->from;
 	while (r.from < r.to) {
@@ -243,7 +243,7 @@ int yk_checkpoint_gather_give(void *arg, int part, int i, uint64_t from, size_t 
 	if (e == 0)
 		e = compare(w, &want);
 	for (uint32_t r = 0; r < (uint32_t)yoke_group_size(w->group) && e == 0; r++) {
-		const struct lay l = lay_of(h, &own->shard, r % w->tensor, w->tensor);
+		const struct row_layout l = layout_of(h, &own->shard, r % w->tensor, w->tensor);
 		const struct range sent = sent_of(&l, w->owns[r], want.of);
 		const size_t n = (size_t)(sent.to - sent.from) * each;
 		if (sent.from >= sent.to)
@@ -259,7 +259,7 @@ static int send(struct yk_checkpoint_gather *w, const struct request *r)
 {
 	const struct entry *own = &w->part[r->part].entry[r->i];
 	const struct yk_host_tensor *h = &w->part[r->part].names.l.tensor[r->i];
-	const struct lay l = lay_of(h, &own->shard, yoke_group_rank(w->group) % w->tensor, w->tensor);
+	const struct row_layout l = layout_of(h, &own->shard, yoke_group_rank(w->group) % w->tensor, w->tensor);
 	const struct range sent = sent_of(&l, own->owns, r->of);
 	const size_t each = yk_safetensors_size(h->dtype);
 	if (sent.from >= sent.to)

@@ -41,7 +41,7 @@ static int part(const struct yk_grid *g, int64_t size, int64_t color, int64_t at
 }
 
 // Creates the group of the first and the last stage.
-static int part_ends(struct yk_grid *g)
+static int join_first_and_last_stage(struct yk_grid *g)
 {
 	const bool here = g->s == 0 || g->s == g->stages - 1;
 	if (g->stages > 2)
@@ -51,7 +51,7 @@ static int part_ends(struct yk_grid *g)
 }
 
 // Creates the group of ranks on this machine; the color is its first rank.
-static int part_near(struct yk_grid *g)
+static int join_machine(struct yk_grid *g)
 {
 	const struct yk_route *r = g->all ? g->all->rendezvous->route : NULL;
 	const int rank = g->all ? yoke_group_rank(g->all) : 0;
@@ -128,9 +128,9 @@ int yk_grid_join(const struct yk_config *c, struct yk_grid *to)
 	if (e == 0)
 		e = part(&g, g.tensor, g.d * g.stages + g.s, g.p, &g.over_tensor);
 	if (e == 0)
-		e = part_ends(&g);
+		e = join_first_and_last_stage(&g);
 	if (e == 0)
-		e = part_near(&g);
+		e = join_machine(&g);
 	if (e < 0)
 		yk_grid_leave(&g);
 	else

@@ -24,7 +24,7 @@ struct reader {
 	void *arg;
 };
 
-static int take_and_tell(void *arg, int i, const void *data, uint64_t bytes)
+static int store_and_broadcast(void *arg, int i, const void *data, uint64_t bytes)
 {
 	const struct reader *r = arg;
 	int e = yk_group_broadcast(r->grid->near, 0, &(struct word){ 0 }, sizeof(struct word));
@@ -64,7 +64,7 @@ int yk_shared_load(const struct yk_grid *g, const char *folder, const struct yk_
 		return yk_checkpoint_load(folder, ck, part, n, t, take, arg);
 	if (yoke_group_rank(g->near) > 0)
 		return receive(g, n, t, take, arg);
-	const int e = yk_checkpoint_load(folder, ck, part, n, t, take_and_tell, &(struct reader){ g, take, arg });
+	const int e = yk_checkpoint_load(folder, ck, part, n, t, store_and_broadcast, &(struct reader){ g, take, arg });
 	struct word w = { .code = e };
 	snprintf(w.why, sizeof w.why, "%s", e < 0 ? yoke_error() : "");
 	const int sent = yk_group_broadcast(g->near, 0, &w, sizeof w);

@@ -194,7 +194,7 @@ yoke_tensor *yk_stages_broadcast_loss(const struct yk_replica *t, yoke_tensor *l
 
 // ---- lists over all stages ----
 
-static char *name_like(const char *name, const char *of, const char *now)
+static char *renamed(const char *name, const char *of, const char *now)
 {
 	const size_t kind = strlen(name) - strlen(of);
 	char *to = malloc(kind + strlen(now) + 1);
@@ -230,7 +230,7 @@ int yk_stages_list(const struct yk_network *n, const struct yk_host_list *l, int
 		w.l.count++;
 		if (w.own[k] >= 0)
 			continue;
-		h->name = name_like(h->name, n->params.row[0].name, p->name);
+		h->name = renamed(h->name, n->params.row[0].name, p->name);
 		h->rank = p->rank;
 		for (int d = 0; d < p->rank; d++)
 			h->dims[d] = p->dims[d];

@@ -47,7 +47,7 @@ static void print(const json_t *o)
 }
 
 // Default toggles for models with resolvents: their kernels and the toolbox.
-static const char *own_toggles(struct yk_config *c)
+static const char *default_toggles(struct yk_config *c)
 {
 	if (strcmp(yk_config_str(c, YK_KEY_model), "bk") || yk_config_argument(c, "allow_emulated=1") < 0)
 		return NULL;
@@ -78,7 +78,7 @@ int yk_bench_ablate(int argc, char **argv)
 	if (yk_config_arguments(&c, n, argv + 1) < 0) {
 		yk_failed("bench ablate");
 		status = YK_USAGE;
-	} else if (!toggles && !(toggles = own_toggles(&c))) {
+	} else if (!toggles && !(toggles = default_toggles(&c))) {
 		status = yk_usage("bench ablate", "no toggles; give some, for example "
 						  "toggles=recompute=block,precision=bf16-mixed");
 	} else if (!(o = yk_ablate(&c, toggles, (int)rounds))) {

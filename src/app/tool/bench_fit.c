@@ -66,7 +66,7 @@ struct bench {
 
 // ---- a run ----
 
-static int sleepy(void *arg, const struct yoke_item *from, struct yoke_item *to)
+static int delayed_map(void *arg, const struct yoke_item *from, struct yoke_item *to)
 {
 	const int64_t ms = *(const int64_t *)arg;
 	const struct timespec t = { ms / 1000, ms % 1000 * 1000000 };
@@ -185,7 +185,7 @@ static int run(const struct bench *b, const char *device, struct result *r)
 	yoke_context *ctx = err ? NULL : yk_fit_config_context(&c), *before = ctx ? yoke_use(ctx) : NULL;
 	yoke_pipeline *p = ctx ? yk_fit_config_pipeline(&c) : NULL;
 	int64_t ms = b->loader_ms;
-	yoke_dataset *set = p && ms ? yoke_dataset_map(c.set, 0, NULL, sleepy, &ms, NULL) : NULL;
+	yoke_dataset *set = p && ms ? yoke_dataset_map(c.set, 0, NULL, delayed_map, &ms, NULL) : NULL;
 	if (!p || (ms && !set))
 		err = yk_error_last();
 	if (!err) {

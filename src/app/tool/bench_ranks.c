@@ -25,10 +25,10 @@ enum { SIZES = 16, SAMPLES = 9, WARM = 2, MIN_SIZE = 8, GROW = 8, TIMES = 1000, 
 #define SAMPLE_S 0.02
 #define LIMIT ((uint64_t)256 << 20)
 
-struct mine;
+struct rank_state;
 struct way { // a method of computing the all_reduce
 	const char *name, *algorithm;
-	int (*one)(struct mine *, int way);
+	int (*one)(struct rank_state *, int way);
 	double sample[SAMPLES]; // seconds, on rank 0
 };
 
@@ -46,7 +46,7 @@ struct bench {
 	_Atomic uint64_t arrived;
 };
 
-struct mine { // state of one rank
+struct rank_state { // state of one rank
 	struct bench *b;
 	yoke_group *world;
 	float *in, *out;
@@ -58,7 +58,7 @@ struct mine { // state of one rank
 
 // ---- measured operations ----
 
-static int in_plan(struct mine *m, int way)
+static int in_plan(struct rank_state *m, int way)
 {
 	(void)way;
 	yoke_scope *s = yoke_scope_begin("bench");
@@ -70,13 +70,13 @@ static int in_plan(struct mine *m, int way)
 	return e < 0 ? e : ended;
 }
 
-static int by_itself(struct mine *m, int way)
+static int direct_call(struct rank_state *m, int way)
 {
 	return yk_task_do(&m->task[way], m->in, m->out);
 }
 
 // Barrier for threads: waits until all ranks have called it equally often.
-static void barrier(struct mine *m)
+static void barrier(struct rank_state *m)
 {
 	atomic_fetch_add(&m->b->arrived, 1);
 	m->barriers++;
@@ -84,7 +84,7 @@ static void barrier(struct mine *m)
 		sched_yield();
 }
 
-static int by_hand(struct mine *m, int way)
+static int hand_written(struct rank_state *m, int way)
 {
 	struct bench *b = m->b;
 	const int r = yoke_group_rank(m->world);
@@ -102,13 +102,13 @@ static int by_hand(struct mine *m, int way)
 	return 0;
 }
 
-static int down(struct mine *m, int way)
+static int down(struct rank_state *m, int way)
 {
 	(void)way;
 	return yoke_read(m->x, m->in, (size_t)m->b->n * sizeof(float));
 }
 
-static int up(struct mine *m, int way)
+static int up(struct rank_state *m, int way)
 {
 	(void)way;
 	const int e = yoke_put(m->x, m->in, (size_t)m->b->n * sizeof(float));
@@ -124,18 +124,18 @@ static bool on_host(void)
 
 // Sets the number of operations per sample, the same on all ranks, from the duration of one
 // operation on rank 0.
-static int settle(yoke_group *world, double each, int *times)
+static int set_repetitions(yoke_group *world, double each, int *times)
 {
 	const double max = SAMPLE_S / (each > 0 ? each : SAMPLE_S);
-	int mine = max > TIMES ? TIMES : max > 1 ? (int)max : 1, all[YK_MAX_RANKS];
-	const int e = yoke_group_exchange(world, &mine, sizeof mine, all);
+	int own = max > TIMES ? TIMES : max > 1 ? (int)max : 1, all[YK_MAX_RANKS];
+	const int e = yoke_group_exchange(world, &own, sizeof own, all);
 	*times = all[0];
 	return e;
 }
 
 // Measures sample k of a method. Samples with k < 0 warm up and determine the number of operations
 // per sample.
-static int sample(struct mine *m, int way, int k)
+static int sample(struct rank_state *m, int way, int k)
 {
 	struct way *w = &m->b->way[way];
 	// no rank starts before the setting has reached all ranks
@@ -150,7 +150,7 @@ static int sample(struct mine *m, int way, int k)
 	const double each = (yk_seconds() - began) / m->times[way];
 	if (k >= 0 && yoke_group_rank(m->world) == 0)
 		w->sample[k] = each;
-	return k < 0 && e == 0 ? settle(m->world, each, &m->times[way]) : e;
+	return k < 0 && e == 0 ? set_repetitions(m->world, each, &m->times[way]) : e;
 }
 
 // Measures all methods in turn, so that a temporary slowdown of the machine affects them equally.
@@ -158,7 +158,7 @@ static int measure_ways(yoke_group *world, void *arg)
 {
 	struct bench *b = arg;
 	const int r = yoke_group_rank(world);
-	struct mine m = { .b = b, .world = world, .in = calloc((size_t)b->n, sizeof(float)),
+	struct rank_state m = { .b = b, .world = world, .in = calloc((size_t)b->n, sizeof(float)),
 			  .out = calloc((size_t)b->n, sizeof(float)), .x = yoke_variable("x", yoke_f32, 1, &b->n) };
 	b->in[r] = m.in;
 	b->out[r] = m.out;
@@ -205,7 +205,7 @@ static void row(struct bench *b, const char *name, double *samples, double hand)
 						    "algbw", algbw, "busbw", busbw));
 }
 
-static void add_way(struct bench *b, const char *name, const char *algorithm, int (*one)(struct mine *, int))
+static void add_way(struct bench *b, const char *name, const char *algorithm, int (*one)(struct rank_state *, int))
 {
 	b->way[b->ways++] = (struct way){ .name = name, .algorithm = algorithm, .one = one };
 }
@@ -218,14 +218,14 @@ static int measure(struct bench *b, uint64_t bytes)
 	b->ways = 0;
 	atomic_init(&b->arrived, 0);
 	if (!b->processes)
-		add_way(b, "by hand", "", by_hand);
+		add_way(b, "by hand", "", hand_written);
 	for (int how = 0; how < YK_BY_SHARED; how++) {
 		const struct yk_schedule_request w = { .what = YK_DO_ALL_REDUCE, .how = (uint8_t)how, .ranks = (uint32_t)b->ranks,
 						    .node = b->ranks > 2 ? 2 : (uint32_t)b->ranks };
 		if (yk_schedule_exists(&w))
-			add_way(b, yk_algorithm_name[how], yk_algorithm_name[how], by_itself);
+			add_way(b, yk_algorithm_name[how], yk_algorithm_name[how], direct_call);
 	}
-	add_way(b, "auto", "", by_itself);
+	add_way(b, "auto", "", direct_call);
 	add_way(b, "in a plan", "", in_plan);
 	add_way(b, "down", "", down); // copies to the host, if the device is not the CPU
 	add_way(b, "up", "", up);
@@ -235,7 +235,7 @@ static int measure(struct bench *b, uint64_t bytes)
 		return e;
 	for (int i = 0; i < b->ways && b->way[i].sample[0] > 0; i++) {
 		row(b, b->way[i].name, b->way[i].sample, hand);
-		if (b->way[i].one == by_hand)
+		if (b->way[i].one == hand_written)
 			hand = yk_median(SAMPLES, b->way[i].sample, &spread);
 	}
 	return 0;

@@ -138,7 +138,7 @@ static bool ends_with(const struct yk_chat_part *p, const char *what)
 }
 
 // Does the message continue on the next line?
-static bool goes_on(struct yk_chat_input *in)
+static bool is_continued(struct yk_chat_input *in)
 {
 	const struct yk_chat_part *p = &in->part;
 	const bool first = !in->quoted && !in->continued;
@@ -190,7 +190,7 @@ int yk_chat_read(struct yk_chat_input *in, struct yk_string *to, enum yk_chat_re
 	in->begun = false;
 	do
 		e = read_line(in, in->quoted || in->continued ? "... " : ">>> ", what);
-	while (e == 0 && *what == YK_READ_MESSAGE && goes_on(in));
+	while (e == 0 && *what == YK_READ_MESSAGE && is_continued(in));
 	if (e == 0 && *what == YK_READ_INTERRUPT && !in->terminal)
 		return 0; // from a pipe, reading continues as before
 	in->begun = in->quoted || in->continued || (in->part.n && !in->part.ended);

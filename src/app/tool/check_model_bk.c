@@ -304,7 +304,7 @@ int yk_self_mixed(struct yk_self *s)
 
 // ---- accumulation ----
 
-static int ten(struct yk_self *s, struct yk_trainer *t)
+static int ten_steps(struct yk_self *s, struct yk_trainer *t)
 {
 	(void)s;
 	return yk_self_steps(t, MANY, left.loss);
@@ -343,7 +343,7 @@ static int remainder_of(struct yk_self *s, struct yk_trainer *t)
 // The load-balancing loss depends on the micro-batch, so it is disabled.
 int yk_self_accumulation(struct yk_self *s)
 {
-	int e = yk_self_with(s, NULL, 3, (const char *[]){ "batch=20", "context=16", "balance=0" }, ten);
+	int e = yk_self_with(s, NULL, 3, (const char *[]){ "batch=20", "context=16", "balance=0" }, ten_steps);
 	if (e == 0)
 		e = yk_self_with(s, NULL, 4, (const char *[]){ "batch=5", "accumulate=4", "context=16", "balance=0" }, accumulated);
 	return e < 0 ? e : yk_self_with(s, NULL, 4, (const char *[]){ "batch=5", "accumulate=4", "context=16", "epochs=1" },
@@ -433,7 +433,7 @@ static int filled(yoke_tensor **to, int max)
 	return n;
 }
 
-static int shrinking(struct yk_self *s, struct yk_trainer *t)
+static int reduced_batch(struct yk_self *s, struct yk_trainer *t)
 {
 	struct yk_pool *pool = yk_current()->device->pool;
 	struct yoke_stats stats = { .size = sizeof stats };
@@ -484,8 +484,8 @@ static int shrinking(struct yk_self *s, struct yk_trainer *t)
 int yk_self_shrinking(struct yk_self *s)
 {
 	const char *const keys[] = { "batch=32", "context=64", "balance=0" };
-	int e = yk_self_with(s, NULL, 3, keys, ten);
-	return e < 0 ? e : yk_self_with(s, NULL, 3, keys, shrinking);
+	int e = yk_self_with(s, NULL, 3, keys, ten_steps);
+	return e < 0 ? e : yk_self_with(s, NULL, 3, keys, reduced_batch);
 }
 
 // ---- the loop ----

@@ -17,7 +17,7 @@
 
 #define BOUND 1e-4 // max error for PASS
 
-struct asked {
+struct options {
 	int64_t samples, batch, n, sweeps, seed;
 	double eta, tolerance;
 	const char *tier;
@@ -47,7 +47,7 @@ static int number(const char *text, const char *key, double min, double max, boo
 	return yk_fail(YOKE_EINVAL, "%s=%s: must be a %snumber from %g to %g", key, text, whole ? "whole " : "", min, max);
 }
 
-static int argument(struct asked *a, const char *text)
+static int argument(struct options *a, const char *text)
 {
 	static const struct {
 		const char *key;
@@ -116,7 +116,7 @@ struct side {
 	int dtype;
 };
 
-static int side_make(struct side *s, const struct asked *a, int dtype, int tier, int half)
+static int run_make(struct side *s, const struct options *a, int dtype, int tier, int half)
 {
 	const int64_t dims[] = { a->batch, a->n, 2 }, two = 2;
 	const size_t all = (size_t)(a->batch * a->n) * yoke_dtype_size(dtype);
@@ -137,7 +137,7 @@ static int side_make(struct side *s, const struct asked *a, int dtype, int tier,
 	return yoke_error_code();
 }
 
-static void side_free(struct side *s)
+static void run_free(struct side *s)
 {
 	yoke_free(s->a);
 	yoke_free(s->z);
@@ -167,7 +167,7 @@ static double at(const struct side *s, const void *p, int64_t i)
 
 // Runs one batch: timed values, then gradients and, for the tier half, the largest error bound of a
 // row.
-static int side_run(struct side *s, const struct asked *a, const double *x, const double *z, const double *g, double *seconds,
+static int run_batch(struct side *s, const struct options *a, const double *x, const double *z, const double *g, double *seconds,
 		    double *bound)
 {
 	yoke_tensor *bounds = NULL, *slope;
@@ -199,7 +199,7 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static void compare(struct outcome *o, const struct asked *a, const struct side *got, const struct side *want)
+static void compare(struct outcome *o, const struct options *a, const struct side *got, const struct side *want)
 {
 	const int64_t n = a->batch * a->n;
 	double largest = 0;
@@ -214,7 +214,7 @@ static void compare(struct outcome *o, const struct asked *a, const struct side 
 		note(&o->gradient, fabs(at(got, got->slope, i) - at(want, want->slope, i)), largest);
 }
 
-static int run(const struct asked *a, struct outcome *o)
+static int run(const struct options *a, struct outcome *o)
 {
 	const bool half = !strcmp(a->tier, "f16") || !strcmp(a->tier, "bf16");
 	const int tier = half ? YOKE_TIER_HALF : !strcmp(a->tier, "mixed") ? YOKE_TIER_MIXED :
@@ -226,12 +226,12 @@ static int run(const struct asked *a, struct outcome *o)
 	double *x = malloc(3 * n * sizeof *x), *times = malloc(3 * (size_t)a->samples * sizeof *times);
 	int e = x && times ? 0 : yk_fail(YOKE_ENOMEM, "out of host memory for %zu numbers", n);
 	if (e == 0)
-		e = side_make(&side[0], a, tier == YOKE_TIER_F64 ? yoke_f64 : yoke_f32, tier,
+		e = run_make(&side[0], a, tier == YOKE_TIER_F64 ? yoke_f64 : yoke_f32, tier,
 			      !strcmp(a->tier, "bf16") ? yoke_bf16 : yoke_f16);
 	if (e == 0)
-		e = side_make(&side[1], a, yoke_f32, YOKE_TIER_F32, yoke_f16);
+		e = run_make(&side[1], a, yoke_f32, YOKE_TIER_F32, yoke_f16);
 	if (e == 0)
-		e = side_make(&side[2], a, yoke_f64, YOKE_TIER_F64, yoke_f16);
+		e = run_make(&side[2], a, yoke_f64, YOKE_TIER_F64, yoke_f16);
 	yoke_stats(&before);
 	for (int64_t k = 0; k < a->samples && e == 0; k++) {
 		const double z[2] = { 0, a->eta };
@@ -240,7 +240,7 @@ static int run(const struct asked *a, struct outcome *o)
 		for (size_t i = n; i < 3 * n; i++)
 			x[i] = (float)(2 * uniform(&d) - 1);
 		for (int i = 0; i < 3 && e == 0; i++)
-			e = side_run(&side[i], a, x, z, x + n, &times[i * a->samples + k], i ? NULL : &o->bound);
+			e = run_batch(&side[i], a, x, z, x + n, &times[i * a->samples + k], i ? NULL : &o->bound);
 		if (e == 0)
 			compare(o, a, &side[0], &side[2]);
 	}
@@ -252,7 +252,7 @@ static int run(const struct asked *a, struct outcome *o)
 		o->seconds[i] = times[i * a->samples + a->samples / 2];
 	}
 	for (int i = 0; i < 3; i++)
-		side_free(&side[i]);
+		run_free(&side[i]);
 	free(x);
 	free(times);
 	return e;
@@ -279,7 +279,7 @@ static void line(const char *what, const struct errors *e)
 	       sqrt(fmax(0, e->square / (double)e->count - mean * mean)), e->max, e->relative);
 }
 
-static void print(const struct asked *a, const struct outcome *o, bool good)
+static void print(const struct options *a, const struct outcome *o, bool good)
 {
 	char batches[64], rows[64];
 	const bool half = !strcmp(a->tier, "f16") || !strcmp(a->tier, "bf16");
@@ -300,7 +300,7 @@ static void print(const struct asked *a, const struct outcome *o, bool good)
 	       a->tier, good ? "PASS" : "FAIL", good ? "at most" : "not all within", BOUND);
 }
 
-static void print_json(const struct asked *a, const struct outcome *o, bool good)
+static void print_json(const struct options *a, const struct outcome *o, bool good)
 {
 	json_t *j = json_pack("{s:s, s:s, s:I, s:I, s:I, s:f, s:o, s:o, s:I, s:I}", "device", yk_current()->device->id, "tier",
 			      a->tier, "samples", (json_int_t)a->samples, "batch", (json_int_t)a->batch, "n",
@@ -317,7 +317,7 @@ static void print_json(const struct asked *a, const struct outcome *o, bool good
 
 int yk_check_resolvent(int argc, char **argv)
 {
-	struct asked a = { .samples = 100, .batch = 8, .n = 128, .sweeps = YOKE_SWEEPS, .seed = 1, .eta = 1,
+	struct options a = { .samples = 100, .batch = 8, .n = 128, .sweeps = YOKE_SWEEPS, .seed = 1, .eta = 1,
 			   .tolerance = 1e-4, .tier = "f16" };
 	struct outcome o = { .bound = 0 };
 	bool json = false;

@@ -230,7 +230,7 @@ static void print_case(const struct on *x, const struct yk_case *c)
 }
 
 // Several devices: the relevant rate of each, and its time relative to the first.
-static void print_beside(const struct bench *b, const struct yk_case *c)
+static void print_comparison(const struct bench *b, const struct yk_case *c)
 {
 	char of[16];
 
@@ -317,7 +317,7 @@ static int measure(struct bench *b, struct yk_case *c, const char **full)
 	if (b->n == 1)
 		print_case(&b->on[0], c);
 	else
-		print_beside(b, c);
+		print_comparison(b, c);
 	putchar('\n');
 	fflush(stdout);
 	return 0;

@@ -15,7 +15,7 @@
 #include "tool/chat.h"
 #include "tool/chat_input.h"
 
-struct talk {
+struct conversation {
 	struct yk_chat chat;
 	struct yk_chat_input input;
 	bool terminal;    // standard output is one
@@ -38,7 +38,7 @@ static void note(const char *fmt, ...)
 
 // A message or a command that fails does not end the conversation; the exit status then reports the
 // failure to scripts.
-static void report(struct talk *t)
+static void report(struct conversation *t)
 {
 	if (t->input.terminal)
 		note("%s", yoke_error());
@@ -58,7 +58,7 @@ static int write_all(const char *s, size_t n)
 }
 
 // Control characters of a model must not reach a terminal, where they could do anything.
-static int write_text(const struct talk *t, const char *s, size_t n)
+static int write_text(const struct conversation *t, const char *s, size_t n)
 {
 	int e = 0;
 	for (size_t i = 0; i < n && e == 0;) {
@@ -75,7 +75,7 @@ static int write_text(const struct talk *t, const char *s, size_t n)
 
 static int emit(void *arg, const char *text, size_t bytes)
 {
-	struct talk *t = arg;
+	struct conversation *t = arg;
 	int e = write_text(t, text, bytes);
 	if (e == 0 && fflush(stdout) == EOF)
 		e = yk_fail(YOKE_EIO, "standard output: %s", strerror(errno));
@@ -83,7 +83,7 @@ static int emit(void *arg, const char *text, size_t bytes)
 }
 
 // Answers the last message.  *failed: it was not answered, and no message was added.
-static int answer(struct talk *t, bool *failed)
+static int answer(struct conversation *t, bool *failed)
 {
 	enum yk_chat_end end = YK_CHAT_ENDED;
 	size_t dropped = 0;
@@ -112,7 +112,7 @@ static int answer(struct talk *t, bool *failed)
 
 // ---- commands ----
 
-static int say_help(struct talk *t, const char *arg)
+static int say_help(struct conversation *t, const char *arg)
 {
 	(void)t;
 	(void)arg;
@@ -131,19 +131,19 @@ static int say_help(struct talk *t, const char *arg)
 	return 0;
 }
 
-static int reset(struct talk *t, const char *arg)
+static int reset(struct conversation *t, const char *arg)
 {
 	(void)arg;
 	return yk_chat_reset(&t->chat);
 }
 
-static int set_system(struct talk *t, const char *arg)
+static int set_system(struct conversation *t, const char *arg)
 {
 	return yk_chat_system(&t->chat, arg, strlen(arg));
 }
 
 // Answers a message of the user; if that fails, the message is kept for /resend.
-static int answer_new(struct talk *t)
+static int answer_new(struct conversation *t)
 {
 	const size_t n = json_array_size(t->chat.messages);
 	json_t *m = json_incref(json_array_get(t->chat.messages, n - 1));
@@ -158,7 +158,7 @@ static int answer_new(struct talk *t)
 	return e;
 }
 
-static int resend(struct talk *t, const char *arg)
+static int resend(struct conversation *t, const char *arg)
 {
 	(void)arg;
 	if (!t->refused)
@@ -171,7 +171,7 @@ static int resend(struct talk *t, const char *arg)
 }
 
 // If it fails, the previous answer is kept.
-static int regenerate(struct talk *t, const char *arg)
+static int regenerate(struct conversation *t, const char *arg)
 {
 	json_t *messages = t->chat.messages;
 	const size_t n = json_array_size(messages);
@@ -193,7 +193,7 @@ static int regenerate(struct talk *t, const char *arg)
 	return e;
 }
 
-static int save(struct talk *t, const char *arg)
+static int save(struct conversation *t, const char *arg)
 {
 	if (!*arg)
 		return yk_fail(YOKE_EINVAL, "/save: no file given: /save FILE");
@@ -203,7 +203,7 @@ static int save(struct talk *t, const char *arg)
 	return e;
 }
 
-static int load(struct talk *t, const char *arg)
+static int load(struct conversation *t, const char *arg)
 {
 	if (!*arg)
 		return yk_fail(YOKE_EINVAL, "/load: no file given: /load FILE");
@@ -213,7 +213,7 @@ static int load(struct talk *t, const char *arg)
 	return e;
 }
 
-static int stats(struct talk *t, const char *arg)
+static int stats(struct conversation *t, const char *arg)
 {
 	const struct yk_chat *c = &t->chat;
 	(void)arg;
@@ -224,18 +224,18 @@ static int stats(struct talk *t, const char *arg)
 	return 0;
 }
 
-static int leave(struct talk *t, const char *arg)
+static int leave(struct conversation *t, const char *arg)
 {
 	(void)arg;
 	t->leave = true;
 	return 0;
 }
 
-static int run_command(struct talk *t, const char *line)
+static int run_command(struct conversation *t, const char *line)
 {
 	static const struct {
 		const char *name;
-		int (*run)(struct talk *, const char *arg);
+		int (*run)(struct conversation *, const char *arg);
 	} commands[] = {
 		{ "/reset", reset },   { "/system", set_system }, { "/regenerate", regenerate },
 		{ "/resend", resend }, { "/save", save },         { "/load", load },
@@ -255,7 +255,7 @@ static int run_command(struct talk *t, const char *line)
 
 // ---- conversation ----
 
-static int say(struct talk *t, struct yk_string *line)
+static int say(struct conversation *t, struct yk_string *line)
 {
 	yk_string_add(line, "", 1);
 	if (line->failed)
@@ -269,7 +269,7 @@ static int say(struct talk *t, struct yk_string *line)
 	return e < 0 ? e : answer_new(t);
 }
 
-static int talk(struct talk *t)
+static int run_conversation(struct conversation *t)
 {
 	struct yk_string line = { 0 };
 	enum yk_chat_read what = YK_READ_MESSAGE;
@@ -317,7 +317,7 @@ static int talk(struct talk *t)
 static int chat(const struct yk_opened *o, void *arg)
 {
 	struct yk_interrupts *interrupts = arg;
-	struct talk t = { .terminal = isatty(STDOUT_FILENO) };
+	struct conversation t = { .terminal = isatty(STDOUT_FILENO) };
 	int e = yk_chat_init(&t.chat, o);
 	yk_chat_input_begin(&t.input, interrupts);
 	if (e == 0) {
@@ -325,7 +325,7 @@ static int chat(const struct yk_opened *o, void *arg)
 		if (t.input.terminal)
 			fprintf(stderr, "%s, context %" PRId64 "; /help lists the commands\n",
 				o->folder, o->model.net->shape.context);
-		e = talk(&t);
+		e = run_conversation(&t);
 	}
 	if (e == 0 && t.failed && !t.input.terminal)
 		e = yk_fail(YOKE_EINVAL, "not all lines were answered; the messages above say why");

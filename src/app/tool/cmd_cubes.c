@@ -64,7 +64,7 @@ static int load(struct whole *w, const char *path, const char *settings)
 	return yoke_cube_read(w->cube, w->x, w->weight);
 }
 
-static void unload(struct whole *w)
+static void cube_free(struct whole *w)
 {
 	free(w->x);
 	free(w->weight);
@@ -118,7 +118,7 @@ static int check(int n, char **path, const char *settings)
 		if (load(&w, path[i], settings) < 0) {
 			printf("%s\n", yoke_error());
 			yoke_error_clear();
-			unload(&w);
+			cube_free(&w);
 			failed++;
 			continue;
 		}
@@ -134,7 +134,7 @@ static int check(int n, char **path, const char *settings)
 		printf("%s: %g .. %g, %" PRId64 " of %s ignored, %s not finite\n", path[i], low, high, ignored,
 		       yk_counted(text[0], w.info.lines * w.info.samples, "pixel"), yk_counted(text[1], odd, "number"));
 		failed += odd > 0;
-		unload(&w);
+		cube_free(&w);
 	}
 	return failed;
 }
@@ -199,7 +199,7 @@ static int convert(int argc, char **argv, const char *settings)
 		w.info.big_endian = want.big_endian >= 0 ? want.big_endian : w.info.big_endian;
 		err = yoke_cube_write(argv[3], &w.info, w.x);
 	}
-	unload(&w);
+	cube_free(&w);
 	return err ? yk_failed(name) : YK_DONE;
 }
 

@@ -32,7 +32,7 @@ static void section(const json_t *o, const char *name, const char *text, int n, 
 }
 
 // The text of a key after a separator; "" if the text is empty.
-static const char *also(const json_t *o, const char *key, const char *separator, char to[1024])
+static const char *with_separator(const json_t *o, const char *key, const char *separator, char to[1024])
 {
 	const char *text = json_string_value(json_object_get(o, key));
 
@@ -60,13 +60,13 @@ static void print_opencl(const json_t *o)
 	char a[1024], b[1024], c[1024];
 	size_t i, k;
 
-	printf("  loader   %s%s%s%s\n", yk_cell(loader, "state"), also(loader, "path", "  ", a),
-	       also(loader, "name", "  ", b), also(loader, "why", ": ", c));
+	printf("  loader   %s%s%s%s\n", yk_cell(loader, "state"), with_separator(loader, "path", "  ", a),
+	       with_separator(loader, "name", "  ", b), with_separator(loader, "why", ": ", c));
 	printf("  drivers  %s  %s%s%s\n", yk_cell(vendors, "state"), yk_cell(vendors, "path"),
-	       also(vendors, "from", ", from ", a), also(vendors, "why", ": ", b));
+	       with_separator(vendors, "from", ", from ", a), with_separator(vendors, "why", ": ", b));
 	json_array_foreach (list, i, d) {
-		printf("  driver   %s%s%s%s\n", yk_cell(d, "state"), also(d, "file", "  ", a),
-		       also(d, "library", "  ", b), also(d, "why", ": ", c));
+		printf("  driver   %s%s%s%s\n", yk_cell(d, "state"), with_separator(d, "file", "  ", a),
+		       with_separator(d, "library", "  ", b), with_separator(d, "why", ": ", c));
 		json_array_foreach (json_object_get(d, "platforms"), k, p)
 			printf("    platform with %s  %s; %s\n",
 			       yk_counted(n, (long long)json_integer_value(json_object_get(p, "devices")), "device"),
@@ -75,7 +75,7 @@ static void print_opencl(const json_t *o)
 	list = json_object_get(o, "nodes");
 	json_array_foreach (list, i, d)
 		printf("  node     %s  %s%s%s\n", yk_cell(d, "state"), yk_cell(d, "path"),
-		       also(d, "group", "  group ", a), also(d, "why", ": ", b));
+		       with_separator(d, "group", "  group ", a), with_separator(d, "why", ": ", b));
 }
 
 static void print_caches(const json_t *list)
@@ -86,10 +86,10 @@ static void print_caches(const json_t *list)
 
 	json_array_foreach (list, i, c)
 		printf("  %-7s %s%s  %s, %.1f MiB%s\n", yk_cell(c, "name"), yk_cell(c, "state"),
-		       also(c, "path", "  ", a),
+		       with_separator(c, "path", "  ", a),
 		       yk_counted(n, (long long)json_integer_value(json_object_get(c, "files")), "file"),
 		       (double)json_integer_value(json_object_get(c, "bytes")) / (1 << 20),
-		       also(c, "why", ": ", b));
+		       with_separator(c, "why", ": ", b));
 }
 
 static void print_tuning(const json_t *list)
@@ -101,7 +101,7 @@ static void print_tuning(const json_t *list)
 	json_array_foreach (list, i, t)
 		printf("  %-8s  %s, %s%s%s\n", yk_cell(t, "device"), yk_cell(t, "state"),
 		       yk_counted(n, (long long)json_integer_value(json_object_get(t, "classes")), "class"),
-		       also(t, "path", "  ", a), also(t, "why", ": ", b));
+		       with_separator(t, "path", "  ", a), with_separator(t, "why", ": ", b));
 }
 
 static void print_lines(const char *name, const json_t *list)
@@ -140,7 +140,7 @@ static void print(const json_t *o)
 	if (json_array_size(json_object_get(o, "built")))
 		section(o, "built", "modules built with this command", 3, module);
 	title("helper that test-loads each plugin in a separate process");
-	printf("  %s%s%s\n", yk_cell(h, "state"), also(h, "path", "  ", a), also(h, "why", ": ", b));
+	printf("  %s%s%s\n", yk_cell(h, "state"), with_separator(h, "path", "  ", a), with_separator(h, "why", ": ", b));
 	section(o, "quirks", "device quirks, from quirks.conf", 5, quirk);
 	section(o, "quarantine",
 		"kernels not used because they failed the self-test; see `yoke check device "

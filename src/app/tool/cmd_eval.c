@@ -84,7 +84,7 @@ static struct yk_data *validation_file(const struct yk_opened *o, const struct y
 }
 
 // Opens the text that the model was trained on, for its validation split.
-static struct yk_data *own_data(const struct yk_opened *o, const struct yk_config *trained,
+static struct yk_data *validation_data(const struct yk_opened *o, const struct yk_config *trained,
 				struct yk_data_spec *spec)
 {
 	const char *paths = yk_config_str(trained, YK_KEY_data);
@@ -132,7 +132,7 @@ static struct yk_data *open_data(const struct yk_opened *o)
 	if (yk_config_init(&trained, YK_T) < 0)
 		return NULL;
 	if (yk_config_take(&trained, o->model.checkpoint.config, o->folder) == 0)
-		data = own_data(o, &trained, &spec);
+		data = validation_data(o, &trained, &spec);
 	yk_config_fini(&trained);
 	return data;
 }

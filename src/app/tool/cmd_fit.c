@@ -60,12 +60,12 @@ static void draw(struct bar *b, const struct yoke_fitting_progress *x)
 	if (!isnan(x->loss))
 		fprintf(stderr, "  loss %.4g", x->loss);
 	if (x->done > b->first && now > b->began) {
-		const bool trains = !strcmp(x->stage, "train");
+		const bool is_trained = !strcmp(x->stage, "train");
 		const double rate = (double)(x->done - b->first) / (now - b->began);
-		const int64_t left = x->all - x->done + (trains && x->rounds > x->round ? (x->rounds - x->round) * x->all : 0);
+		const int64_t left = x->all - x->done + (is_trained && x->rounds > x->round ? (x->rounds - x->round) * x->all : 0);
 		char go[32];
 		yk_progress_time(go, sizeof go, (double)left / rate);
-		fprintf(stderr, "  %.3g %s/s  ETA %s", rate, trains ? "batches" : "cubes", go);
+		fprintf(stderr, "  %.3g %s/s  ETA %s", rate, is_trained ? "batches" : "cubes", go);
 	}
 	fputs("\033[K", stderr);
 }
@@ -218,7 +218,7 @@ struct fitting {
 	int64_t done; // steps of the resumed run whose states are loaded; 0: a new run
 };
 
-static bool trains(const yoke_pipeline *p)
+static bool is_trained(const yoke_pipeline *p)
 {
 	return p->plan.losses && p->plan.keys.max_epochs;
 }
@@ -226,7 +226,7 @@ static bool trains(const yoke_pipeline *p)
 // If the split leaves no cubes for training, nodes are fitted to the validation cubes. If it leaves
 // no cubes for validation, a pipeline that is not trained gets its metrics from the cubes to which
 // it is fitted.
-static int choose_parts(struct fitting *f)
+static int choose_cubes(struct fitting *f)
 {
 	int err = 0;
 	for (int i = 0; i < 3 && !err; i++)
@@ -235,7 +235,7 @@ static int choose_parts(struct fitting *f)
 	f->valid = &f->part[1];
 	if (err)
 		return err;
-	if (!f->by->set && trains(f->p))
+	if (!f->by->set && is_trained(f->p))
 		return yk_fail(
 			YOKE_EINVAL,
 			"data: split: leaves no sample for training; increase its first number, or "
@@ -243,7 +243,7 @@ static int choose_parts(struct fitting *f)
 	for (int i = 1; i < 3 && !f->by->set; i++)
 		f->by = &f->part[i];
 	const bool none = f->p->plan.metrics && !f->part[1].set && !f->part[2].set;
-	if (none && !trains(f->p))
+	if (none && !is_trained(f->p))
 		f->valid = f->by;
 	else if (none)
 		yk_warn("fit",
@@ -260,7 +260,7 @@ static struct yoke_training training_of(const struct fitting *f)
 // Checks that need no computation and write nothing.
 static int prepare(struct fitting *f)
 {
-	int err = choose_parts(f);
+	int err = choose_cubes(f);
 	const struct yoke_training training = training_of(f);
 	if (!err)
 		err = yk_training_check(f->p, &training);

@@ -10,7 +10,7 @@
 #include "tool/tool.h"
 #include "config/optim.h"
 
-static int wider(int width, const char *text)
+static int max_width(int width, const char *text)
 {
 	int n = (int)strlen(text);
 
@@ -32,7 +32,7 @@ static void overview(FILE *to)
 	int width = 0;
 
 	for (const struct yk_command *c = yk_commands; c->name; c++)
-		width = wider(width, c->name);
+		width = max_width(width, c->name);
 	fputs("usage: yoke command [arguments]\n\n", to);
 	for (const struct yk_command *c = yk_commands; c->name; c++)
 		if (!is_short_name(c))
@@ -76,8 +76,8 @@ static void keys(FILE *to, const struct yk_command *c, bool all)
 		const struct yk_config_row *r = &yk_config_rows[k];
 		count += (r->commands & commands) != 0;
 		if (listed(r, commands, all)) {
-			names = wider(names, r->name);
-			defaults = wider(defaults, shown(r));
+			names = max_width(names, r->name);
+			defaults = max_width(defaults, shown(r));
 		}
 	}
 	if (all)
@@ -108,7 +108,7 @@ static void optimizers(FILE *to)
 	int width = 0;
 
 	for (int i = 0; yoke_optim_kind(i); i++)
-		width = wider(width, yoke_optim_kind(i));
+		width = max_width(width, yoke_optim_kind(i));
 	fputs("\noptimizers (their keys, with the values that auto selects; clip is 1):\n", to);
 	for (int i = 0; yoke_optim_kind(i); i++) {
 		yk_optim_text(yoke_optim_kind(i), text, sizeof text);

@@ -193,7 +193,7 @@ static void print_multiples(const json_t *device)
 }
 
 // Prints ", WORD 12.3 UNIT" if the member is known.
-static void print_known(const json_t *o, const char *key, const char *word, double unit, const char *name)
+static void print_optional(const json_t *o, const char *key, const char *word, double unit, const char *name)
 {
 	const json_t *x = json_object_get(o, key);
 
@@ -207,24 +207,24 @@ static void print_telemetry(const json_t *t)
 	const char *id;
 
 	printf("\ntelemetry\n  host        this process %.0f MiB", number(h, "rss") / (1 << 20));
-	print_known(h, "memory_available", "available memory", 1.0 / (1 << 20), "MiB");
-	print_known(h, "memory_limit", "cgroup limit", 1.0 / (1 << 20), "MiB");
-	print_known(h, "cpu_limit", "limit", 1, "processors");
-	print_known(h, "temp_c", "temperature", 1, "C");
-	print_known(h, "clock_hz", "clock", 1e-9, "GHz");
+	print_optional(h, "memory_available", "available memory", 1.0 / (1 << 20), "MiB");
+	print_optional(h, "memory_limit", "cgroup limit", 1.0 / (1 << 20), "MiB");
+	print_optional(h, "cpu_limit", "limit", 1, "processors");
+	print_optional(h, "temp_c", "temperature", 1, "C");
+	print_optional(h, "clock_hz", "clock", 1e-9, "GHz");
 	if (*yk_cell(h, "energy_why") != '-')
 		printf("; energy n/a: %s", yk_cell(h, "energy_why"));
 	printf("\n");
 	json_object_foreach (json_object_get(t, "devices"), id, d) {
 		printf("  %-10s  reported", id);
-		print_known(d, "util", "busy", 100, "%");
-		print_known(d, "mem_used", "memory", 1.0 / (1 << 20), "MiB");
-		print_known(d, "mem_total", "of", 1.0 / (1 << 20), "MiB");
-		print_known(d, "temp_c", "temperature", 1, "C");
-		print_known(d, "power_w", "power", 1, "W");
-		print_known(d, "power_limit_w", "limit", 1, "W");
-		print_known(d, "clock_hz", "clock", 1e-9, "GHz");
-		print_known(d, "fan", "fan", 100, "%");
+		print_optional(d, "util", "busy", 100, "%");
+		print_optional(d, "mem_used", "memory", 1.0 / (1 << 20), "MiB");
+		print_optional(d, "mem_total", "of", 1.0 / (1 << 20), "MiB");
+		print_optional(d, "temp_c", "temperature", 1, "C");
+		print_optional(d, "power_w", "power", 1, "W");
+		print_optional(d, "power_limit_w", "limit", 1, "W");
+		print_optional(d, "clock_hz", "clock", 1e-9, "GHz");
+		print_optional(d, "fan", "fan", 100, "%");
 		printf("\n");
 	}
 }

@@ -196,7 +196,7 @@ static uint64_t room_for(const struct yk_trainer *t, int64_t batch, uint64_t pea
 	return (good + MIB - 1) / MIB * MIB;
 }
 
-static void print_enough(const struct yk_trainer *t, int64_t batch, uint64_t peak)
+static void print_required_memory(const struct yk_trainer *t, int64_t batch, uint64_t peak)
 {
 	const uint64_t available = room_for(t, batch, peak);
 	char text[32];
@@ -216,9 +216,9 @@ static void print_fits(const struct yk_trainer *t, int64_t batch, const struct y
 	else
 		printf("not even batch=1 fits\n");
 	if (!need->fits)
-		print_enough(t, batch, need->peak);
+		print_required_memory(t, batch, need->peak);
 	if (fits < 1 && batch > 1 && yk_memory_estimate_of(t, 1, 0, &one, NULL) == 0)
-		print_enough(t, 1, one.peak);
+		print_required_memory(t, 1, one.peak);
 	yoke_error_clear();
 }
 

@@ -260,7 +260,7 @@ static const char *duration(double s, char to[32])
 
 // Prints the progress on stderr: at intervals, or in place on a terminal. *said: time of the last
 // output.
-static void show_rest(const struct todo *t, size_t i, double elapsed, int64_t left, double *last_output)
+static void show_progress(const struct todo *t, size_t i, double elapsed, int64_t left, double *last_output)
 {
 	char classes[64];
 	double s = seconds_to_go(t, i, elapsed);
@@ -276,7 +276,7 @@ static void show_rest(const struct todo *t, size_t i, double elapsed, int64_t le
 		left < s ? ", which is too short for all" : "", terminal ? "\033[K" : "\n");
 }
 
-static void clear_rest(void)
+static void clear_line(void)
 {
 	if (isatty(STDERR_FILENO))
 		fputs("\r\033[K", stderr);
@@ -326,11 +326,11 @@ static int tune(struct yk_device *d, const char *model, uint64_t budget)
 	for (i = 0; i < todo.n && !err; i++) {
 		char name[YK_TUNING_NAME];
 		struct results r;
-		show_rest(&todo, i, elapsed, seconds_left(until), &last_output);
+		show_progress(&todo, i, elapsed, seconds_left(until), &last_output);
 		yk_tuning_class_name(&todo.c[i], name);
 		err = measure(d, name, until, &r);
 		elapsed = yk_seconds() - first;
-		clear_rest();
+		clear_line();
 		if (err)
 			break;
 		sort(&r);

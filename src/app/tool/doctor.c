@@ -43,19 +43,19 @@ static const char *setting(const char *name)
 
 // Reports an environment variable with an invalid value, or one that leaves its backend without
 // devices.
-static void look_at(struct yk_param *p, void *problems)
+static void check_setting(struct yk_param *p, void *problems)
 {
 	char variable[128];
 	size_t n = strcspn(p->name, ".");
-	const char *text = yk_param_str(p), *asked; // yk_param_str reads the environment
+	const char *text = yk_param_str(p), *request; // yk_param_str reads the environment
 
 	yk_param_env(p->name, variable, sizeof variable);
-	asked = secure_getenv(variable);
-	if (!asked || !*asked)
+	request = secure_getenv(variable);
+	if (!request || !*request)
 		return;
 	if (p->origin == YK_DEFAULT) {
 		yk_doctor_add(problems, "%s=%s is not a valid value; the default %s is used",
-			      variable, asked, p->def);
+			      variable, request, p->def);
 		return;
 	}
 	for (struct yk_backend *b = yk_backends("cpu"); b; b = b->next)
@@ -65,12 +65,12 @@ static void look_at(struct yk_param *p, void *problems)
 }
 
 // Checks environment variables, the helper program and quirks.
-static void asked_otherwise(json_t *problems)
+static void check_environment(json_t *problems)
 {
 	const char *helper = setting("plugin.probe"), *quirks = setting("quirks");
 	char path[PATH_MAX], why[PATH_MAX + 400];
 
-	yk_param_each(look_at, problems);
+	yk_param_each(check_setting, problems);
 	if (*helper && yk_child_helper(path, why, sizeof why) == YK_HELPER_MISSING)
 		yk_doctor_add(problems, "%s", why);
 	if (yk_quirks_trouble())
@@ -78,7 +78,7 @@ static void asked_otherwise(json_t *problems)
 }
 
 // Checks the requested backend and device.
-static json_t *asked(json_t *problems)
+static json_t *check_request(json_t *problems)
 {
 	const char *backend = setting("backend"), *device = setting("device");
 	struct yk_device *chosen = yk_device_choose(NULL);
@@ -98,7 +98,7 @@ static json_t *asked(json_t *problems)
 		if (o->requested && o->code < 0)
 			yk_doctor_add(problems, "YOKE_PLUGIN_PATH, folder %s: %s", o->path,
 				      o->text);
-	asked_otherwise(problems);
+	check_environment(problems);
 	return json_pack("{s:s, s:s}", "backend", backend, "device", device);
 }
 
@@ -243,7 +243,7 @@ json_t *yk_doctor(void)
 	json_t *devices = yk_facts_devices(); // searches and loads plugins
 	bool gpu = devices && has_gpu(devices);
 	bad |= json_object_set_new(o, "versions", versions());
-	bad |= json_object_set_new(o, "asked", asked(problems));
+	bad |= json_object_set_new(o, "asked", check_request(problems));
 	bad |= json_object_set_new(o, "choice", yk_facts_choice());
 	bad |= json_object_set_new(o, "devices", devices);
 	bad |= json_object_set_new(o, "backends", yk_facts_backends());

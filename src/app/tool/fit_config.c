@@ -138,7 +138,7 @@ static json_t *member(json_t *in, const char *name, const char *argument)
 }
 
 // Setting "cubes" removes "synthetic", and vice versa.
-static void take_turns(json_t *root, const char *argument)
+static void remove_alternative(json_t *root, const char *argument)
 {
 	json_t *data = json_object_get(root, "data");
 	if (!strncmp(argument, "data.cubes=", 11) && json_is_string(json_object_get(data, "cubes")))
@@ -211,7 +211,7 @@ int yk_fit_config_set(struct yk_fit_config *c, const char *argument)
 	}
 	free(copy);
 	if (!err)
-		take_turns(c->root, argument);
+		remove_alternative(c->root, argument);
 	return err;
 }
 

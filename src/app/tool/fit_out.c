@@ -117,7 +117,7 @@ static bool exists(const char *path)
 }
 
 // For a header, the name without .hdr, a file that readers take for its data.
-static bool bare_data(const char *path, char to[PATH])
+static bool data_name(const char *path, char to[PATH])
 {
 	const size_t n = strlen(path);
 	struct stat s;
@@ -151,7 +151,7 @@ static int check_same(const char *path, const struct identity *from, size_t n, b
 static int check_new(const char *path, bool overwrite)
 {
 	char bare[PATH];
-	if (bare_data(path, bare))
+	if (data_name(path, bare))
 		return yk_fail(YOKE_EINVAL,
 			       "out: the existing file %s would be read as the data of %s; choose "
 			       "another folder",

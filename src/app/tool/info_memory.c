@@ -49,7 +49,7 @@ static bool number(const json_t *list, size_t i, uint64_t *to)
 	return json_is_integer(x) && json_integer_value(x) >= 0;
 }
 
-static bool moment(const struct view *v, const json_t *x, struct yk_moment *m)
+static bool parse_moment(const struct view *v, const json_t *x, struct yk_moment *m)
 {
 	uint64_t who = 0;
 	const char *kind = json_string_value(json_array_get(x, 1));
@@ -120,7 +120,7 @@ static int replay(struct view *v)
 	v->point[v->points++] = (struct point){ 0, live };
 	v->peak = live;
 	json_array_foreach (events, i, x) {
-		if (!moment(v, x, &m) || !follow(&v->now, &m, &live))
+		if (!parse_moment(v, x, &m) || !follow(&v->now, &m, &live))
 			return bad(v, "events");
 		if (!yk_held_apply(&v->now, &m))
 			return yk_fail(YOKE_ENOMEM, "%s: no memory", v->path);
@@ -146,7 +146,7 @@ static int replay_to_peak(struct view *v)
 	if (e < 0 || live == v->peak)
 		return e;
 	json_array_foreach (events, i, x) {
-		moment(v, x, &m);
+		parse_moment(v, x, &m);
 		follow(&v->at_peak, &m, &live);
 		if (!yk_held_apply(&v->at_peak, &m))
 			return yk_fail(YOKE_ENOMEM, "%s: no memory", v->path);

@@ -112,7 +112,7 @@ static json_t *describe(const char *folder, time_t saved)
 }
 
 // Adds a directory if it holds a model; an unreadable model is listed with the reason.
-static void look(json_t *list, const char *folder)
+static void examine_directory(json_t *list, const char *folder)
 {
 	struct stat st;
 	char *path;
@@ -150,13 +150,13 @@ static json_t *gather(const char *folder)
 		return NULL;
 	}
 	json_t *list = json_array();
-	look(list, folder);
+	examine_directory(list, folder);
 	for (int i = 0; i < n; i++) {
 		char *path;
 		if (asprintf(&path, "%s%s%s", here ? "" : folder,
 			     here || folder[strlen(folder) - 1] == '/' ? "" : "/",
 			     names[i]->d_name) >= 0) {
-			look(list, path);
+			examine_directory(list, path);
 			free(path);
 		}
 		free(names[i]);

@@ -54,7 +54,7 @@ static int rule_key(struct yk_device_choice_ask *a, const char *argument)
 }
 
 // Derives the input of the rules from a configuration.
-static int ask_of(const struct yk_config *c, struct yk_device_choice_ask *a)
+static int rule_input(const struct yk_config *c, struct yk_device_choice_ask *a)
 {
 	struct yk_trainer *t = NULL;
 	int e = yk_trainer_plan(c, &t);
@@ -178,7 +178,7 @@ static int advise(const struct yk_config *c, struct yk_device_choice_ask *a, boo
 {
 	char id[YK_WHICH_DEVICES][48];
 	const char *list[YK_WHICH_DEVICES];
-	int e = c ? ask_of(c, a) : 0;
+	int e = c ? rule_input(c, a) : 0;
 	if (e < 0)
 		return e;
 	const int n = yk_device_choice_devices(false, id);
