@@ -31,7 +31,7 @@ struct end {
 };
 
 // Copies the pattern from one device to the other and back to the host.
-static int bring(struct yk_gpu_queue *q, const struct end *to, const struct end *from, uint32_t *got)
+static int copy_pattern(struct yk_gpu_queue *q, const struct end *to, const struct end *from, uint32_t *got)
 {
 	const size_t bytes = WORDS * sizeof *got;
 	const uint32_t none = 0;
@@ -57,7 +57,7 @@ static int try_copy(struct yk_gpu_device *to, struct yk_gpu_device *from, uint32
 		return err;
 	if (!(err = yk_gpu_driver.buffer_new(to, YOKE_SEGMENT_DEVICE, bytes, NULL, &t.buffer, &host))) {
 		if (!(err = yk_gpu_driver.queue_new(to, false, &q.queue))) {
-			err = bring(&q, &t, &f, got);
+			err = copy_pattern(&q, &t, &f, got);
 			yk_gpu_driver.queue_free(q.queue);
 		}
 		yk_gpu_buffer_free(to, t.buffer, NULL);
@@ -86,7 +86,7 @@ static int test(struct yk_gpu_device *to, struct yk_gpu_device *from)
 }
 
 // The caller holds no lock.
-static bool works(struct yk_gpu_device *to, struct yk_gpu_device *from)
+static bool test_copy(struct yk_gpu_device *to, struct yk_gpu_device *from)
 {
 	pthread_mutex_lock(&to->lock);
 	if (!to->between || to->between->n <= from->index) {
@@ -123,7 +123,7 @@ int yk_gpu_copy_between(void *queue, uint32_t to_device, void *to, uint64_t to_o
 		return YOKE_EUNSUPPORTED;
 	if ((err = yk_gpu_check_range(q, t, to_offset, bytes)) || (err = yk_gpu_check_range(q, f, from_offset, bytes)))
 		return err;
-	if (!works(t->device, f->device))
+	if (!test_copy(t->device, f->device))
 		return YOKE_EUNSUPPORTED;
 	if (!bytes)
 		return 0;

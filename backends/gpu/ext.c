@@ -173,7 +173,7 @@ static int measure(uint32_t device, struct yoke_limits *to)
 
 // ---- occupancy ----
 
-static int ask_locked(struct yk_gpu_device *d, const struct yk_gpu_op *kind, const struct yoke_op *op, uint32_t impl,
+static int occupancy_locked(struct yk_gpu_device *d, const struct yk_gpu_op *kind, const struct yoke_op *op, uint32_t impl,
 		      struct yoke_occupancy *to)
 {
 	struct yk_gpu_record *r;
@@ -190,7 +190,7 @@ static int ask_locked(struct yk_gpu_device *d, const struct yk_gpu_op *kind, con
 	return kernel ? 0 : YOKE_EUNSUPPORTED;
 }
 
-static int ask(void *queue, const struct yoke_op *op, uint32_t impl, struct yoke_occupancy *to)
+static int query_occupancy(void *queue, const struct yoke_op *op, uint32_t impl, struct yoke_occupancy *to)
 {
 	struct yoke_occupancy full = { .size = sizeof full, .share = -1 };
 	struct yk_gpu_device *d = ((struct yk_gpu_queue *)queue)->device;
@@ -202,7 +202,7 @@ static int ask(void *queue, const struct yoke_op *op, uint32_t impl, struct yoke
 	if (!kind || impl >= kind->nimpl)
 		return YOKE_EUNSUPPORTED;
 	pthread_mutex_lock(&d->lock);
-	err = ask_locked(d, kind, op, impl, &full);
+	err = occupancy_locked(d, kind, op, impl, &full);
 	pthread_mutex_unlock(&d->lock);
 	if (!err)
 		yk_gpu_ext_give(to, &full);
@@ -212,7 +212,7 @@ static int ask(void *queue, const struct yoke_op *op, uint32_t impl, struct yoke
 const void *yk_gpu_ext(const char *name)
 {
 	static const struct yoke_limits_ext limits = { sizeof limits, measure };
-	static const struct yoke_occupancy_ext occupancy = { sizeof occupancy, ask };
+	static const struct yoke_occupancy_ext occupancy = { sizeof occupancy, query_occupancy };
 
 	if (!strcmp(name, "limits"))
 		return &limits;

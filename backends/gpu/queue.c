@@ -83,7 +83,7 @@ int yk_gpu_queue_flush(void *queue)
 
 // If nothing was enqueued since the last event, it is returned again; unless it failed, since that
 // error has been reported, or it records a time.
-static bool serves_again(const struct yk_gpu_queue *q)
+static bool is_reusable(const struct yk_gpu_queue *q)
 {
 	return q->mark && !q->busy && !q->profiled &&
 	       !__atomic_load_n(&q->mark->failed, __ATOMIC_ACQUIRE);
@@ -119,7 +119,7 @@ int yk_gpu_event_mark(void *queue, void **event)
 
 	if (!err)
 		err = yk_gpu_reports_mark(q, &reports);
-	if (!err && !serves_again(q))
+	if (!err && !is_reusable(q))
 		err = mark(q, reports);
 	if (err)
 		return err;

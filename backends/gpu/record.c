@@ -252,7 +252,7 @@ static int launch(const struct run *x, const struct yk_gpu_launch *l)
 }
 
 // Gives the tables of a recorded run to the graph; the next run creates new ones.
-static int give_tables(struct yk_gpu_queue *q, struct yk_gpu_record *r)
+static int move_tables_to_graph(struct yk_gpu_queue *q, struct yk_gpu_record *r)
 {
 	struct yk_gpu_launches *l = r->launches;
 
@@ -293,5 +293,5 @@ int yk_gpu_record_run(struct yk_gpu_queue *q, struct yk_gpu_record *r, const str
 	for (size_t i = 0; i < l->launch.n && !err; i++)
 		err = all[i].call ? all[i].call(q, op, (const char *)l->data.at + all[i].arg) :
 				    launch(&x, &all[i]);
-	return err || !q->graph || !l->table.n ? err : give_tables(q, r);
+	return err || !q->graph || !l->table.n ? err : move_tables_to_graph(q, r);
 }

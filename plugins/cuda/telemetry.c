@@ -32,7 +32,7 @@ static int fail(const char *call, int code)
 // False if the function is missing or fails.
 #define ASK(call, ...) (yk_native.call && !yk_native.call(__VA_ARGS__))
 
-static void ask_clocks(nvmlDevice_t device, struct yoke_sample *s)
+static void query_clocks(nvmlDevice_t device, struct yoke_sample *s)
 {
 	unsigned mhz;
 
@@ -50,7 +50,7 @@ static void ask_clocks(nvmlDevice_t device, struct yoke_sample *s)
 	}
 }
 
-static void ask_power(nvmlDevice_t device, struct yoke_sample *s)
+static void query_power(nvmlDevice_t device, struct yoke_sample *s)
 {
 	unsigned long long mj;
 	unsigned mw;
@@ -69,7 +69,7 @@ static void ask_power(nvmlDevice_t device, struct yoke_sample *s)
 	}
 }
 
-static void ask_rest(nvmlDevice_t device, struct yoke_sample *s)
+static void query_other(nvmlDevice_t device, struct yoke_sample *s)
 {
 	unsigned long long why;
 	nvmlMemory_t memory;
@@ -109,9 +109,9 @@ int yk_vendor_sample(const struct yk_native_device *d, struct yoke_sample *s)
 		return fail("nvmlInit_v2", failure);
 	if ((code = yk_native_code(V(nvmlDeviceGetHandleByPciBusId_v2, d->gpu.info.pci, &device))))
 		return fail("nvmlDeviceGetHandleByPciBusId_v2", code);
-	ask_clocks(device, s);
-	ask_power(device, s);
-	ask_rest(device, s);
+	query_clocks(device, s);
+	query_power(device, s);
+	query_other(device, s);
 	// with MIG, the card's counters belong to no instance
 	if (ASK(nvmlDeviceGetMigMode, device, &mig, &pending) && mig)
 		return 0;

@@ -80,7 +80,7 @@ static void refuse(const char *name, const struct archs *a, int capability, char
 
 // True if the compiler supports any of the devices. An older compiler may, if the devices are older
 // than everything this one supports.
-static bool knows_a_device(const char *name, char *why, size_t cap)
+static bool supports_any_device(const char *name, char *why, size_t cap)
 {
 	int count = 0, capability = 0;
 	struct archs a;
@@ -125,7 +125,7 @@ bool yk_vendor_is_compatible(enum yk_native_part part, const char *name, char *w
 		snprintf(why, cap, "%s: nvrtcVersion: %s", name, yk_native_name(YK_COMPILER_CODE + code));
 		return false;
 	}
-	return fits_driver(name, major, minor, why, cap) && knows_a_device(name, why, cap);
+	return fits_driver(name, major, minor, why, cap) && supports_any_device(name, why, cap);
 }
 
 // Machine code runs on later architectures of the same major version, PTX on all later ones.

@@ -56,7 +56,7 @@ static int serialized(void)
 	return MPI_Query_thread(&level) == MPI_SUCCESS && level >= MPI_THREAD_SERIALIZED;
 }
 
-static int near(uint32_t *local, uint32_t *locals)
+static int ranks_on_machine(uint32_t *local, uint32_t *locals)
 {
 	MPI_Comm here = MPI_COMM_NULL;
 	int r = 0, n = 0;
@@ -147,7 +147,7 @@ __attribute__((visibility("default"))) yk_mpi_fn yoke_mpi;
 const struct yk_mpi *yoke_mpi(void)
 {
 	static const struct yk_mpi table = {
-		.abi = YK_MPI_ABI, .begin = begin, .serialized = serialized, .near = near, .gather = gather, .send = send_bytes, .take = take, .probe = probe,
+		.abi = YK_MPI_ABI, .begin = begin, .serialized = serialized, .near = ranks_on_machine, .gather = gather, .send = send_bytes, .take = take, .probe = probe,
 		.done = done, .sum = sum, .end = end, .error = error,
 	};
 	// The polling loop sleeps between two probes. With more ranks than processors, Open MPI

@@ -85,7 +85,7 @@ void yk_native_library_start(void)
 
 // The site-packages directory that yoke's wheel was installed into, if this module is part of a
 // wheel.
-static bool own_packages(char site[PATH_MAX])
+static bool site_of_wheel(char site[PATH_MAX])
 {
 	char *end;
 	Dl_info info;
@@ -106,7 +106,7 @@ static void add_python(struct folders *f)
 	char user[PATH_MAX] = "", own[PATH_MAX] = "", pattern[PATH_MAX + 100];
 	if (home)
 		snprintf(user, sizeof user, "%s/.local", home);
-	if (own_packages(own)) {
+	if (site_of_wheel(own)) {
 		for (size_t b = 0; b < sizeof below / sizeof *below; b++) {
 			snprintf(pattern, sizeof pattern, "%s/%s", own, below[b]);
 			add(f, pattern);
@@ -162,7 +162,7 @@ static void find_folders(struct folders *f, bool driver)
 // ---- libraries ----
 
 __attribute__((format(printf, 2, 3)))
-static void say(struct part *p, const char *fmt, ...)
+static void append_reason(struct part *p, const char *fmt, ...)
 {
 	const size_t n = strlen(p->why);
 	char line[500];
@@ -199,9 +199,9 @@ static bool resolve(enum yk_native_part which, void *library, const char *name)
 			m += (size_t)snprintf(may + m, sizeof may - m, "%s%s", m ? ", " : "", symbols[i].name);
 	}
 	if (n)
-		say(&parts[which], "%s lacks %.200s: it is too old or not the vendor's; update it", name, lacks);
+		append_reason(&parts[which], "%s lacks %.200s: it is too old or not the vendor's; update it", name, lacks);
 	else if (m)
-		say(&parts[which], "%s lacks %.200s; features that need it are disabled", name, may);
+		append_reason(&parts[which], "%s lacks %.200s; features that need it are disabled", name, may);
 	return !n;
 }
 
@@ -216,12 +216,12 @@ static bool try_library(enum yk_native_part which, const char *folder, const cha
 		const char *error = dlerror();
 		// report a file that exists but cannot be used; a missing file is normal
 		if (error && !strstr(error, "No such file"))
-			say(p, "%.200s", error);
+			append_reason(p, "%.200s", error);
 		return false;
 	}
 	bool serves = resolve(which, library, name);
 	if (serves && !(serves = yk_vendor_is_compatible(which, name, why, sizeof why)))
-		say(p, "%s", why);
+		append_reason(p, "%s", why);
 	// otherwise the linker would return it again for another library of that name
 	if (!serves) {
 		clear(which);
@@ -274,8 +274,8 @@ static void open_part(enum yk_native_part which)
 		return;
 	names_of(which, names, sizeof names);
 	if (!*p->why)
-		say(p, "%s not found", names);
-	say(p, "%s", advice(which));
+		append_reason(p, "%s not found", names);
+	append_reason(p, "%s", advice(which));
 }
 
 bool yk_native_open(enum yk_native_part which, const char **why)

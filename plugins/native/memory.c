@@ -183,7 +183,7 @@ int yk_native_fill(struct yk_gpu_queue *q, void *buffer, uint64_t offset, uint64
 
 // Enables access to another device's memory if possible, which makes copies direct. Otherwise the
 // driver copies through the host.
-static void reach(struct yk_native_device *d, struct yk_native_device *peer)
+static void enable_peer_access(struct yk_native_device *d, struct yk_native_device *peer)
 {
 	const uint64_t bit = (uint64_t)1 << peer->gpu.index;
 	int can = 0;
@@ -207,7 +207,7 @@ int yk_native_copy_between(struct yk_gpu_queue *q, struct yk_gpu_device *to_devi
 		return YOKE_EUNSUPPORTED;
 	if ((err = yk_native_use(q->device)))
 		return err;
-	reach(yk_native_of(q->device), q->device == to_device ? f : t);
+	enable_peer_access(yk_native_of(q->device), q->device == to_device ? f : t);
 	return yk_gpu_check(q->device, V_COPY_PEER(v_address_of(to, to_offset), t, v_address_of(from, from_offset), f,
 						   bytes, yk_native_stream(q)));
 }

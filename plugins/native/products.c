@@ -89,11 +89,11 @@ static int make_desc(struct yk_gpu_device *d, struct plan *p)
 static int make_layout(struct yk_gpu_device *d, struct plan *p, enum yk_native_operand which, int64_t rows, int64_t cols)
 {
 	const struct yk_native_problem *x = &p->problem;
-	const bool turned = x->transposed[which];
+	const bool transposed = x->transposed[which];
 	const int32_t batch = (int32_t)x->batch;
 	const int type = type_of(which == YK_Y ? x->to : x->dtype);
 	v_lt_layout *l = &p->layout[which];
-	int err = check(d, V_LT_LAYOUT_NEW(l, type, (uint64_t)(turned ? rows : cols), (uint64_t)(turned ? cols : rows),
+	int err = check(d, V_LT_LAYOUT_NEW(l, type, (uint64_t)(transposed ? rows : cols), (uint64_t)(transposed ? cols : rows),
 					   x->ld[which]));
 
 	if (!err && batch > 1)
@@ -200,7 +200,7 @@ static int run(struct yk_gpu_queue *q, const struct yoke_op *op, const void *dat
 
 // Opens the library on the device and tests it once with these dtypes and this epilogue; called
 // with the device's lock held.
-static int ready(struct yk_gpu_device *d, const struct yk_native_problem *p)
+static int open_and_test(struct yk_gpu_device *d, const struct yk_native_problem *p)
 {
 	struct yk_native_device *n = yk_native_of(d);
 	struct library *l = n->products;
@@ -243,7 +243,7 @@ static int record(struct yk_gpu_record *r, const struct yk_gpu_contract *c)
 
 	memset(&w, 0, sizeof w);
 	yk_native_problem_of(r->device, &form, true, &p); // takes() has already normalized c
-	int err = ready(r->device, &p);
+	int err = open_and_test(r->device, &p);
 	err = err ? err : plan_of(r->device, &p, &w.plan);
 	if (err)
 		return err;

@@ -306,7 +306,7 @@ uint32_t yk_native_kernel_params(void *kernel)
 }
 
 // Allocates memory for an argument that has none, or too little.
-static bool give_place(struct kernel *k, struct place *p, size_t bytes)
+static bool allocate_place(struct kernel *k, struct place *p, size_t bytes)
 {
 	const size_t rounded = (bytes + 15) / 16 * 16;
 
@@ -333,7 +333,7 @@ int yk_native_arg(void *kernel, uint32_t index, size_t bytes, const void *value)
 	if (index >= MAX_PARAMS || index >= k->params || (p->wants && p->wants != bytes))
 		return V_INVALID_VALUE;
 	if (p->bytes < bytes) {
-		if (!give_place(k, p, bytes))
+		if (!allocate_place(k, p, bytes))
 			return V_OUT_OF_MEMORY;
 		p->bytes = bytes;
 		k->pointer[index] = k->values + p->at;

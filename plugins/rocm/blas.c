@@ -40,7 +40,7 @@ static int type_of(int dtype)
 	       dtype == yoke_bf16 ? rocblas_datatype_bf16_r : rocblas_datatype_f32_r;
 }
 
-static int turned(const struct yk_native_problem *p, enum yk_native_operand o)
+static int transposes(const struct yk_native_problem *p, enum yk_native_operand o)
 {
 	return p->transposed[o] ? rocblas_operation_transpose : rocblas_operation_none;
 }
@@ -60,7 +60,7 @@ static int multiply(struct yk_gpu_device *d, const struct yk_native_problem *p, 
 	yk_native_split(&call, &code, V(rocblas_set_stream, l->handle, stream));
 	if (!code)
 		yk_native_split(&call, &code,
-				V(rocblas_gemm_strided_batched_ex, l->handle, turned(p, YK_B), turned(p, YK_A),
+				V(rocblas_gemm_strided_batched_ex, l->handle, transposes(p, YK_B), transposes(p, YK_A),
 				  (int)p->n, (int)p->m, (int)p->k, wide ? (const void *)&one : &one32, to->at[YK_B], factors,
 				  (int)p->ld[YK_B], p->step[YK_B], to->at[YK_A], factors, (int)p->ld[YK_A], p->step[YK_A],
 				  wide ? (const void *)&zero : &zero32, to->at[YK_Y], result, (int)p->ld[YK_Y],
@@ -95,7 +95,7 @@ static int open_on(struct yk_gpu_device *d)
 }
 
 // Tests the library once with these dtypes; called with the device's lock held.
-static int ready(struct yk_gpu_device *d, const struct yk_native_problem *p)
+static int open_and_test(struct yk_gpu_device *d, const struct yk_native_problem *p)
 {
 	struct yk_native_device *n = yk_native_of(d);
 	struct yk_native_problem trial;
@@ -129,7 +129,7 @@ static int record(struct yk_gpu_record *r, const struct yk_gpu_contract *c)
 	// takes() has already normalized c
 	yk_native_problem_of(r->device, &form, false, &w.problem);
 	w.s = form.s;
-	int err = ready(r->device, &w.problem);
+	int err = open_and_test(r->device, &w.problem);
 	return err ? err : yk_native_products_record(r, &form, &w.problem, 0, run, &w, sizeof w);
 }
 

@@ -55,7 +55,7 @@ static int find(const char *pci, uint32_t *index)
 		      yk_gpu_error(YOKE_EUNSUPPORTED, "ROCm SMI lists no device at %s", pci);
 }
 
-static void ask_power(uint32_t i, struct yoke_sample *s)
+static void query_power(uint32_t i, struct yoke_sample *s)
 {
 	uint64_t uw, count, time;
 	float each;
@@ -75,7 +75,7 @@ static void ask_power(uint32_t i, struct yoke_sample *s)
 	}
 }
 
-static void ask_memory(uint32_t i, struct yoke_sample *s)
+static void query_memory(uint32_t i, struct yoke_sample *s)
 {
 	if (ASK(rsmi_dev_memory_usage_get, i, RSMI_MEM_TYPE_VRAM, &s->mem_used))
 		s->known |= YOKE_SAMPLE_MEM_USED;
@@ -83,7 +83,7 @@ static void ask_memory(uint32_t i, struct yoke_sample *s)
 		s->known |= YOKE_SAMPLE_MEM_TOTAL;
 }
 
-static void ask_rest(uint32_t i, struct yoke_sample *s)
+static void query_other(uint32_t i, struct yoke_sample *s)
 {
 	int64_t value;
 	uint64_t max;
@@ -121,8 +121,8 @@ int yk_vendor_sample(const struct yk_native_device *d, struct yoke_sample *s)
 	int err = find(d->gpu.info.pci, &i);
 	if (err)
 		return err;
-	ask_power(i, s);
-	ask_memory(i, s);
-	ask_rest(i, s);
+	query_power(i, s);
+	query_memory(i, s);
+	query_other(i, s);
 	return 0;
 }

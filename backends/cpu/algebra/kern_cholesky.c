@@ -53,7 +53,7 @@ static void factor_item(void *arg, int64_t index)
 	if (row < 0)
 		atomic_store(&f->err, (int)row);
 	else if (row)
-		note_first(&f->bad, index * n + row - 1);
+		record_first(&f->bad, index * n + row - 1);
 	for (int64_t i = 0; i < n; i++)
 		for (int64_t j = 0; j < n; j++)
 			matrix_put(&to, i, j, a[i * n + j]);

@@ -73,7 +73,7 @@ static uint64_t memory_doubles(int64_t n, bool vectors)
 	return take;
 }
 
-static void lay(struct eigen *g, int64_t n, bool vectors, double *at)
+static void divide_memory(struct eigen *g, int64_t n, bool vectors, double *at)
 {
 	const int64_t ld = whole(n), max = max_of(n);
 	double **line[] = { &g->tau, &g->d, &g->e, &g->v, &g->w, &g->u, &g->p };
@@ -423,7 +423,7 @@ static void one(struct job *j, int64_t index)
 		at.w = matrix_of(&op->out[0], 1, index);
 	if (vectors)
 		at.v = matrix_of(&op->out[1], 2, index);
-	lay(&g, n, vectors, memory);
+	divide_memory(&g, n, vectors, memory);
 	const int exponent = load(&g, &at.a, &finite);
 	if (finite) {
 		int err = decompose(&g);

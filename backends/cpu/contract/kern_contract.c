@@ -95,7 +95,7 @@ static bool normal_form(struct yk_gemm *g, const struct yoke_op *op)
 	r = c->rank;
 	if (a->kind != YOKE_VIEW_BUFFER || b->kind != YOKE_VIEW_BUFFER ||
 	    c->kind != YOKE_VIEW_BUFFER || a->dtype != b->dtype ||
-	    !yk_gemm_gives(a->dtype, c->dtype) || r < 2 || a->rank != r || b->rank != r)
+	    !yk_gemm_can_return(a->dtype, c->dtype) || r < 2 || a->rank != r || b->rank != r)
 		return false;
 	g->m = c->dims[r - 2];
 	g->n = c->dims[r - 1];

@@ -79,7 +79,7 @@ enum yk_gemm_impl yk_gemm_requested(const struct yk_gemm *);
 int yk_gemm_library(const struct yk_gemm *, enum yk_gemm_impl);
 
 // True if products of such operands may have that result dtype.
-static inline bool yk_gemm_gives(int operands, int result)
+static inline bool yk_gemm_can_return(int operands, int result)
 {
 	return result == operands || (result == yoke_f32 && (operands == yoke_f16 || operands == yoke_bf16)) ||
 	       (result == yoke_i32 && (operands == yoke_i8 || operands == yoke_u8));

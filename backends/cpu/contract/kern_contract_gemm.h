@@ -103,32 +103,32 @@ static bool sums_in_c(const struct yk_gemm *g)
 
 #ifndef PAIRS
 // Few rows and a long sum: b is large relative to the work. Requires dense rows of b.
-static bool copying_serves(const struct yk_gemm *g)
+static bool prefers_copying(const struct yk_gemm *g)
 {
 	return native(g) && g->bn == 1 && g->bk != 1 && g->n >= NR && g->m <= COPY_ROWS &&
 	       g->k >= 2 * KC && products(g->m, 1, g->k) * sizeof(P) <= COPY_A;
 }
 
 // The windows that each thread packs stay in its L2 cache. Requires enough columns for all threads.
-static bool windows_serve(const struct yk_gemm *g)
+static bool prefers_windows(const struct yk_gemm *g)
 {
 	return g->m > MR && g->n >= MANY / 2 * NR && products(g->m, 1, g->k) * sizeof(P) <= COPY_A;
 }
 
 // b is small, read at most twice, or expensive to load but kept in a cache for each tile of rows.
-static bool strips_serve(const struct yk_gemm *g)
+static bool prefers_strips(const struct yk_gemm *g)
 {
 	if (!native(g))
 		return g->m <= HALF_ROWS;
 	return g->cn == 1 &&
 	       (g->m <= 2 * MR || bytes_of_b(g) <= STAYS ||
-		(g->m <= FEW_ROWS && (bytes_of_b(g) > BEYOND || !copying_serves(g))));
+		(g->m <= FEW_ROWS && (bytes_of_b(g) > BEYOND || !prefers_copying(g))));
 }
 #endif
 
 #ifdef IN_PLACE
 // With more rows, packing b costs less in proportion; the limit depends on whether b is in a cache.
-static bool dots_serve(const struct yk_gemm *g)
+static bool prefers_dots(const struct yk_gemm *g)
 {
 	return g->m <= (bytes_of_b(g) > BEYOND ? DOT_FAR : DOT_MAX);
 }
@@ -243,18 +243,18 @@ static struct yk_blocking blocking(const struct yk_gemm *g)
 
 #ifndef PAIRS
 	if (g->bk == 1 && !g->by_row &&
-	    (native(g) ? dots_serve(g) : g->m <= HALF_ROWS)) {
+	    (native(g) ? prefers_dots(g) : g->m <= HALF_ROWS)) {
 		c.mode = DOTS_IN_PLACE;
 		block_in_place(g, &c);
-	} else if (g->bn == 1 && strips_serve(g)) {
+	} else if (g->bn == 1 && prefers_strips(g)) {
 		c.mode = STRIPS_IN_PLACE;
 		block_in_place(g, &c);
-	} else if (g->batches == 1 && (g->win ? windows_serve(g) : copying_serves(g))) {
+	} else if (g->batches == 1 && (g->win ? prefers_windows(g) : prefers_copying(g))) {
 		c.mode = COPYING;
 		block_copying(g, &c);
 	} else
 #elif defined PAIR_DOTS
-	if (g->bk == 1 && !g->by_row && dots_serve(g)) {
+	if (g->bk == 1 && !g->by_row && prefers_dots(g)) {
 		c.mode = DOTS_IN_PLACE;
 		block_dots(g, &c);
 	} else if (g->bn == 1 && g->m <= 3 * MR) {
@@ -634,7 +634,7 @@ static void pack_item(void *arg, int64_t item)
 }
 
 // True if a's rows are contiguous and no longer than a panel, so that a need not be packed.
-static bool rows_serve(const struct yk_gemm *g, const struct yk_blocking *blocking)
+static bool reads_rows_in_place(const struct yk_gemm *g, const struct yk_blocking *blocking)
 {
 #ifdef PAIRS
 	(void)g, (void)blocking;
@@ -667,7 +667,7 @@ static void shared_item(void *arg, int64_t item)
 	int64_t i = item % rows * blocking->mb, j = item / rows * blocking->nb;
 	int64_t m = min(blocking->mb, g->m - i), n = min(blocking->nb, job->ns - j);
 	int64_t to = job->c + i * g->cm + (job->j0 + j) * g->cn, ldc = direct ? g->cm : n;
-	bool in_place = rows_serve(g, blocking);
+	bool in_place = reads_rows_in_place(g, blocking);
 	int64_t a_size = blocking->share_a || in_place ? 0 : blocking->mb * DEPTH(blocking->kc);
 	struct scratch r;
 	P *a;

@@ -56,7 +56,7 @@ bool ISA(yk_epilogue_can)(const struct yoke_op *op)
 	struct yoke_op m;
 
 	if (op->nin < 2 || op->nin - 1 > YOKE_MAP_MAX_INPUTS || op->nout < 1 ||
-	    op->nattr < 1 || !yk_gemm_gives(op->in[0].dtype, (int)op->attr[0].i))
+	    op->nattr < 1 || !yk_gemm_can_return(op->in[0].dtype, (int)op->attr[0].i))
 		return false;
 	for (uint32_t k = 0; k < op->nout; k++)
 		if (!same_dims(&op->out[k], &op->out[0]))

@@ -98,7 +98,7 @@ static struct operands operands_of(const struct yoke_op *op)
 	}
 }
 
-static struct line straight(const struct axis *a, int64_t taps, int64_t count)
+static struct line line_without_stride(const struct axis *a, int64_t taps, int64_t count)
 {
 	return (struct line){ taps, 0, 1, count, a->stride, -a->lo, a->dilation, 0, 1 };
 }
@@ -301,7 +301,7 @@ static void take_product(struct conv *c, struct part *p, const struct yoke_op *o
 }
 
 // True if the matrix can be read in place.
-static bool a_serves(const struct conv *c, const struct yoke_op *op, const struct operands *o)
+static bool reads_a_in_place(const struct conv *c, const struct yoke_op *op, const struct operands *o)
 {
 	const int own = c->wide ? yoke_f64 : yoke_f32;
 	if (o->x->dtype != own)
@@ -332,7 +332,7 @@ static struct conv *build(const struct yoke_op *op)
 	c->taps[1] = dim(o.w, 1);
 	c->parts = (int)parts;
 	c->at = (int64_t *)(c->part + parts);
-	c->copies_a = !a_serves(c, op, &o);
+	c->copies_a = !reads_a_in_place(c, op, &o);
 	for (int i = 0; i < AXES; i++)
 		// elements skipped by the stride are never read
 		if (!x && c->taps[i] == 1 && axis[i].lo == 0) {
@@ -343,7 +343,7 @@ static struct conv *build(const struct yoke_op *op)
 		for (int i = 0; i < AXES; i++)
 			c->part[k].line[i] =
 				x ? remainder_of(&axis[i], c->taps[i], dim(o.x, i), i ? k % along[1] : k / along[1]) :
-				    straight(&axis[i], c->taps[i], dim(o.y, i));
+				    line_without_stride(&axis[i], c->taps[i], dim(o.y, i));
 	take_source(c, x ? o.y : o.x, x ? 1 : axis[1].stride, thin);
 	for (int i = 0; i < AXES; i++)
 		c->src.read[i] = remainders_read(c, i);

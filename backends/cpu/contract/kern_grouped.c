@@ -31,7 +31,7 @@ static struct yoke_view matrix_of(const struct yoke_view *v, int64_t e)
 	return r;
 }
 
-static struct yoke_view turned(const struct yoke_view *v)
+static struct yoke_view transposed_view(const struct yoke_view *v)
 {
 	struct yoke_view r = *v;
 	for (int d = 0; d < 2; d++) {
@@ -54,10 +54,10 @@ static void group(const struct yoke_op *op, int64_t e, int64_t from, int64_t n, 
 	if (op->code == YOKE_OP_GROUPED) {
 		in[1] = matrix_of(&op->in[1], e);
 		if (op->attr[0].i)
-			in[1] = turned(&in[1]);
+			in[1] = transposed_view(&in[1]);
 		*out = rows_of(&op->out[0], from, n);
 	} else {
-		in[0] = turned(&in[0]);
+		in[0] = transposed_view(&in[0]);
 		in[1] = rows_of(&op->in[1], from, n);
 		*out = matrix_of(&op->out[0], e);
 	}

@@ -54,7 +54,7 @@ static bool is_dtype(int dtype)
 	return dtype >= yoke_f32 && dtype <= yoke_bool;
 }
 
-static bool typed(const struct yoke_map *m, const struct yoke_insn *i,
+static bool has_dtypes(const struct yoke_map *m, const struct yoke_insn *i,
 		  const struct yoke_op *op)
 {
 	int dtype[3] = { 0 };
@@ -101,7 +101,7 @@ bool ISA(yk_map_check)(const struct yoke_op *op)
 	    m->nin > op->nin || m->nout > YOKE_MAP_MAX_OUTPUTS || m->nout < 1)
 		return false;
 	for (int k = 0; k < m->ninsn; k++)
-		if (!typed(m, &m->insn[k], op))
+		if (!has_dtypes(m, &m->insn[k], op))
 			return false;
 	for (int k = 0; k < m->nin; k++)
 		if (op->in[k].kind == YOKE_VIEW_NONE || !is_dtype(op->in[k].dtype) ||

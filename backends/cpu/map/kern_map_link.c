@@ -298,7 +298,7 @@ static bool takes(const struct yk_prog *p, const struct yk_step *s, int value)
 }
 
 // Stores the step's value if it is needed in memory. next: the step of the following link, or NULL.
-static void keep(struct builder *b, const struct yk_step *s, const struct yk_step *next)
+static void store_to_register(struct builder *b, const struct yk_step *s, const struct yk_step *next)
 {
 	struct yk_prog *p = b->prog;
 	const int v = s->value, dtype = dtype_of(p, v);
@@ -335,7 +335,7 @@ static int chain(struct builder *b, int first)
 		instruction(b, s);
 		if (s->round)
 			append(b, ISA(yk_link_round)(dtype_of(p, s->value)), -1, -1, -1);
-		keep(b, s, last ? NULL : &p->step[after]);
+		store_to_register(b, s, last ? NULL : &p->step[after]);
 	}
 	append(b, ISA(yk_link_end), -1, -1, -1);
 	return at;

@@ -276,7 +276,7 @@ static int32_t take(struct pool *r, int value, size_t size, size_t capacity)
 // Releases registers before instruction `now` gets one: the result may replace an operand block by
 // block. A value that is one block, read repeatedly, keeps its register, because a chain reads it
 // again for the next block.
-static void give_back(struct pool *r, const struct life *l, const struct yk_prog *p,
+static void release_registers(struct pool *r, const struct life *l, const struct yk_prog *p,
 		      int now)
 {
 	for (int k = 0; k < r->count; k++) {
@@ -336,7 +336,7 @@ static void registers(struct yk_prog *p, const struct life *life)
 			continue;
 		}
 		if (s->kind != YK_STEP_INPUT) // inputs come first
-			give_back(&pool, life, p, s->value);
+			release_registers(&pool, life, p, s->value);
 		const size_t size = yk_esize(yk_reg(m->insn[s->value].dtype));
 		s->place = take(&pool, s->value, size,
 				s->local ? YK_BLOCK * sizeof(float) :

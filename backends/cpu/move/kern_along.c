@@ -47,7 +47,7 @@ static bool is_buffer(const struct yoke_view *v, int rank)
 }
 
 // True if a and b have the same dims, except along the axis.
-static bool same_but(const struct yoke_view *a, const struct yoke_view *b, int axis)
+static bool same_dims_except(const struct yoke_view *a, const struct yoke_view *b, int axis)
 {
 	return same_dims(a->dims, b->dims, axis) &&
 	       same_dims(a->dims + axis + 1, b->dims + axis + 1, a->rank - axis - 1);
@@ -63,7 +63,7 @@ static uint64_t can_gather(const struct yoke_op *op)
 	const int64_t axis = op->attr[0].i;
 	return is_index(idx) && axis >= 0 && axis < x->rank && is_buffer(x, x->rank) &&
 	       is_buffer(idx, x->rank) && is_buffer(y, x->rank) && x->dtype == y->dtype &&
-	       same_dims(idx->dims, y->dims, x->rank) && same_but(x, idx, (int)axis);
+	       same_dims(idx->dims, y->dims, x->rank) && same_dims_except(x, idx, (int)axis);
 }
 
 #define TAKE(name, T) \
@@ -114,7 +114,7 @@ static void gather_item(void *arg, int64_t index)
 				   x->strides[j->axis], at, idx->strides[j->last] * wide,
 				   idx->dtype, n, j->N);
 		if (bad >= 0)
-			note_first(&j->bad, r * n + bad);
+			record_first(&j->bad, r * n + bad);
 	}
 }
 
@@ -157,7 +157,7 @@ static uint64_t can_add(const struct yoke_op *op)
 	return is_index(idx) && axis >= 0 && axis < y->rank && is_buffer(y, y->rank) &&
 	       is_buffer(idx, y->rank) && is_buffer(v, y->rank) && v->dtype == y->dtype &&
 	       y->dtype != yoke_bool && same_dims(idx->dims, v->dims, y->rank) &&
-	       same_but(y, idx, (int)axis);
+	       same_dims_except(y, idx, (int)axis);
 }
 
 static void check_item(void *arg, int64_t index)
@@ -167,7 +167,7 @@ static void check_item(void *arg, int64_t index)
 	for (int64_t i = index * PER_ITEM; i < end && i < all; i++) {
 		int64_t at = index_at(j->idx, i);
 		if (at < 0 || at >= j->N) {
-			note_first(&j->bad, i);
+			record_first(&j->bad, i);
 			return;
 		}
 	}

@@ -93,7 +93,7 @@ static void item(void *arg, int64_t index)
 			       size);
 		double v = element(x, i);
 		if (v - v != 0) // infinite or NaN
-			note_first(&j->bad, i);
+			record_first(&j->bad, i);
 	}
 }
 

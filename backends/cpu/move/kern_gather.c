@@ -72,7 +72,7 @@ static void item(void *arg, int64_t index)
 		int64_t outer = s / j->count, i = s - outer * j->count,
 			row = index_at(idx, i);
 		if (row < 0 || row >= x->dims[j->axis]) {
-			note_first(&j->bad, i);
+			record_first(&j->bad, i);
 			continue;
 		}
 		int64_t from = offset_of(x->dims, x->strides, j->axis, outer) +

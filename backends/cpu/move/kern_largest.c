@@ -213,7 +213,7 @@ static uint32_t bin_of(const uint32_t *bin, uint32_t bins, int64_t *left)
 
 // A likely lower bound of the k-th largest, from a sample: chosen so that more than k of n samples
 // are above it.
-static uint32_t guess(struct job *j, int64_t k)
+static uint32_t estimate_bound(struct job *j, int64_t k)
 {
 	const int64_t step = j->n / SAMPLES, share = k * SAMPLES / j->n;
 	int64_t left = share + 8, slack = 16;
@@ -289,7 +289,7 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 	j.sample = (uint32_t *)(j.chunk + j.chunks);
 	j.list = j.sample + SAMPLES;
 	j.marks = j.list + j.chunks * (j.each / LISTED);
-	j.min = guess(&j, k);
+	j.min = estimate_bound(&j, k);
 	if (mark_all(&j) < k) {
 		j.min = 0;
 		mark_all(&j);

@@ -166,7 +166,7 @@ static char *line_of(const struct yoke_view *v, int64_t plane, int64_t line, int
 
 // For remainder q of the stride: *first: first element of the line, *place: its index in the run.
 // Returns the number of elements.
-static int64_t picked(const struct job *j, int64_t q, int64_t *place, int64_t *first)
+static int64_t remainder_elements(const struct job *j, int64_t q, int64_t *place, int64_t *first)
 {
 	const struct axis *a = &j->axis[1];
 	const int64_t skip = a->lo > q ? (a->lo - q + a->stride - 1) / a->stride : 0;
@@ -184,7 +184,7 @@ static void copy_in(const struct job *j, const struct kind *k, char *copy, int64
 		int64_t stride, place, first;
 		const char *from = line_of(j->x, plane, y, &stride);
 		for (int64_t q = 0; q < step; q++) {
-			const int64_t n = picked(j, q, &place, &first);
+			const int64_t n = remainder_elements(j, q, &place, &first);
 			if (n > 0)
 				k->take(copy + (size_t)((y * step + q) * j->run + place) * k->size, from + first * stride * size,
 					stride * step, n);
@@ -199,7 +199,7 @@ static void copy_out(const struct job *j, const struct kind *k, const char *sums
 		int64_t stride, place, first, end = 0;
 		char *to = line_of(j->to, plane, y, &stride);
 		for (int64_t q = 0; q < step; q++) {
-			const int64_t n = picked(j, q, &place, &first);
+			const int64_t n = remainder_elements(j, q, &place, &first);
 			if (n <= 0)
 				continue;
 			k->put(to + first * stride * size, stride * step, sums + (size_t)((y * step + q) * j->run + place) * k->size, n);

@@ -28,7 +28,7 @@ static inline bool same_dims(const int64_t *a, const int64_t *b, int n)
 }
 
 // Keeps the smallest position, whatever the order of the calls.
-static inline void note_first(_Atomic int64_t *first, int64_t position)
+static inline void record_first(_Atomic int64_t *first, int64_t position)
 {
 	int64_t seen = atomic_load(first);
 	while (position < seen && !atomic_compare_exchange_weak(first, &seen, position))

@@ -112,7 +112,7 @@ static void item(void *arg, int64_t index)
 	for (int64_t i = index * j->each; line && i < end; i++) {
 		const int64_t row = j->idx ? index_at(j->idx, i) : i;
 		if (row < 0 || row >= j->w->dims[0]) {
-			note_first(&j->bad, i);
+			record_first(&j->bad, i);
 			continue;
 		}
 		decode_row(j->format, (const uint8_t *)yk_ptr(j->w) + row * j->w->strides[0], k, row_to(&j->out, i, line));

@@ -166,7 +166,7 @@ static int64_t whole(int64_t n)
 }
 
 // Doubles of memory per group.
-static uint64_t group_room(const struct job *j)
+static uint64_t group_doubles(const struct job *j)
 {
 	return (uint64_t)(3 * whole(j->channels) + (j->diagonal ? whole(j->channels) : j->channels * j->line));
 }
@@ -281,7 +281,7 @@ static bool setup(const struct yoke_op *op, struct job *j)
 	j->each = j->each < FOLD ? FOLD : j->each > CHUNK_ROWS ? CHUNK_ROWS : j->each;
 	j->items = (j->rows + j->each - 1) / j->each;
 	j->groups = GROUPS;
-	while (j->groups > 1 && (j->groups * WORTH > j->items || (uint64_t)j->groups * group_room(j) > MEMORY))
+	while (j->groups > 1 && (j->groups * WORTH > j->items || (uint64_t)j->groups * group_doubles(j) > MEMORY))
 		j->groups /= 2;
 	return x->kind == YOKE_VIEW_BUFFER && (x->dtype == yoke_f32 || x->dtype == yoke_f64) &&
 	       (w->kind == YOKE_VIEW_NONE || w->kind == YOKE_VIEW_BUFFER);
@@ -298,7 +298,7 @@ static uint64_t workspace(const struct yoke_op *op, uint32_t impl)
 	struct job j;
 	(void)impl;
 	setup(op, &j);
-	return (uint64_t)j.groups * group_room(&j) * sizeof(double);
+	return (uint64_t)j.groups * group_doubles(&j) * sizeof(double);
 }
 
 static double *result(const struct yoke_op *op, int k)
@@ -344,7 +344,7 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 	}
 	atomic_init(&j.no_memory, false);
 	for (int64_t k = 0; k < j.groups; k++) {
-		double *at = j.channels ? j.memory + (uint64_t)k * group_room(&j) : NULL;
+		double *at = j.channels ? j.memory + (uint64_t)k * group_doubles(&j) : NULL;
 		const int64_t c = whole(j.channels);
 		j.group[k] = (struct group){ .mean = at, .low = at + c, .high = at + 2 * c, .square = at + 3 * c };
 	}

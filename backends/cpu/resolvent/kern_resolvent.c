@@ -152,7 +152,7 @@ static void half(struct round *r, const struct chain_pack *p)
 }
 
 // Marks the rows of lanes that failed.
-static void leave_open(struct round *r, const struct chain_pack *p, const bool *failed, unsigned char mark)
+static void mark_failed_rows(struct round *r, const struct chain_pack *p, const bool *failed, unsigned char mark)
 {
 	for (int l = 0; l < p->count; l++)
 		if (failed[l]) {
@@ -166,14 +166,14 @@ static void disc(struct round *r, const struct chain_pack *p)
 {
 	bool failed[LANES] = { false };
 	(r->job->tier == TIER_F64 ? &ISA(yk_chain_f64) : &ISA(yk_chain_f32))->disc(p, r->w, failed);
-	leave_open(r, p, failed, 1);
+	mark_failed_rows(r, p, failed, 1);
 }
 
-static void near(struct round *r, const struct chain_pack *p)
+static void entries_from_neighbours(struct round *r, const struct chain_pack *p)
 {
 	bool failed[LANES] = { false };
 	(r->job->tier == TIER_F64 ? &ISA(yk_chain_f64) : &ISA(yk_chain_f32))->near(p, r->w, failed);
-	leave_open(r, p, failed, OPEN_BACK);
+	mark_failed_rows(r, p, failed, OPEN_BACK);
 }
 
 static void matrices(struct round *r, const struct chain_pack *p)
@@ -499,7 +499,7 @@ static int entries_backward(struct chain_job *j, unsigned mark)
 	for (int i = 0; i < 2 && open && !err && yk_chain_entry != YK_ENTRY_MATRICES && !is_far(j, reach[i]); i++) {
 		for (int64_t row = 0; row < j->rows; row++)
 			j->flag[row] &= (unsigned char)~OPEN_BACK;
-		err = every(j, near, reach[i], false, mark, &open);
+		err = every(j, entries_from_neighbours, reach[i], false, mark, &open);
 	}
 	for (int64_t row = 0; row < j->rows; row++)
 		j->flag[row] &= mark && !(j->flag[row] & mark) ? (unsigned char)~OPEN_BACK : 0xff;

@@ -131,7 +131,7 @@ static inline void z_of(struct chain_job *j, int64_t row, double *x, double *y)
 	*x = number_at(&j->z, at);
 	*y = number_at(&j->z, at + j->z.along * j->z.size);
 	if (!isfinite(*x) || !isfinite(*y))
-		note_first(&j->bad, row);
+		record_first(&j->bad, row);
 }
 
 #endif

@@ -338,7 +338,7 @@ static bool NAME(stage_chain)(const struct chain_pack *p, REAL *a, REAL *k, int6
 			odd[l] = !fine;
 		even &= fine;
 		if (!IS_F32 && !isfinite((double)high))
-			note_first(&p->job->bad, p->lane[l].row);
+			record_first(&p->job->bad, p->lane[l].row);
 	}
 	return even;
 }
@@ -599,7 +599,7 @@ static void NAME(note_singular)(const struct chain_pack *p, const struct NAME(pl
 		for (int64_t t = 0; t <= p->job->length; t++)
 			negative |= planes->k[t * wide + l] < 0;
 		if (negative && (double)nearest[l / W][l % W] < few)
-			note_first(&p->job->singular, p->lane[l].row);
+			record_first(&p->job->singular, p->lane[l].row);
 	}
 }
 

@@ -85,7 +85,7 @@ static int prompt_tokens(const struct yk_opened *o, const char *prompt, size_t b
 }
 
 // seeds: of each text; NULL: the key's.
-static int go_on(const struct yk_opened *o, int n, const struct yk_tokens *prompt,
+static int continue_prompts(const struct yk_opened *o, int n, const struct yk_tokens *prompt,
 		 const uint64_t *seeds, struct output *to)
 {
 	struct yk_sampling s = yk_opened_sampling(o);
@@ -112,7 +112,7 @@ static int generate_one(const struct yk_opened *o, const struct yk_stops *stops,
 	if (e == 0)
 		e = write_text(stdout, prompt, bytes);
 	if (e == 0)
-		e = go_on(o, 1, &tokens, NULL, &to);
+		e = continue_prompts(o, 1, &tokens, NULL, &to);
 	if (e == 0)
 		e = write_text(stdout, "\n", 1);
 	yk_tokens_fini(&tokens);
@@ -191,7 +191,7 @@ static int generate_lines(const struct yk_opened *o, const struct yk_stops *stop
 			e = write_text(to.to[i], line[i].at, line[i].bytes);
 	}
 	if (e == 0)
-		e = go_on(o, n, tokens, seeds, &to);
+		e = continue_prompts(o, n, tokens, seeds, &to);
 	for (int i = 0; i < n; i++) {
 		if (to.to[i] && fclose(to.to[i]) && e == 0)
 			e = yk_fail(YOKE_ENOMEM, "prompts: out of memory for a prompt");
