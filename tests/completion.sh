@@ -86,6 +86,9 @@ check 'yoke dashboard m' model
 check 'yoke dashboard terminal --o' --once
 check 'yoke top --o' --once
 check 'yoke top m' model
+check 'yoke data ge' get
+check 'yoke data get ti' tinyshakespeare
+check 'yoke data get digits ou' out=
 check 'yoke data info x fo' format=
 check 'yoke data prepare x to' tokenizer=
 check 'yoke info models m' model

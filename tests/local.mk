@@ -213,6 +213,7 @@ test_scripts = \
 	tests/commands.sh \
 	tests/data_run.sh \
 	tests/completion.sh \
+	tests/get.sh \
 	tests/conform.sh \
 	tests/conform_opencl.sh \
 	tests/drivers.sh \

@@ -263,7 +263,7 @@ int yk_cmd_data(int argc, char **argv)
 	while (verb < 3 && argc > 1 && strcmp(argv[1], verbs[verb]))
 		verb++;
 	if (argc < 3 || verb == 3)
-		return yk_usage("data", "needs info, check, bench or prepare, and a file");
+		return yk_usage("data", "needs info, check, bench or prepare, and a file, or get and a name");
 	if (yk_chat_store_is(argv[2]))
 		return yk_data_chats_info(argc, argv);
 	int status = open_source(argc, argv, &seconds, &d);

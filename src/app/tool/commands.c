@@ -40,6 +40,17 @@ static const struct yk_command plan_subjects[] = {
 	{ 0 },
 };
 
+static const struct yk_command data_subjects[] = {
+	{ "data get", "NAME|--list [out=FILE] [overwrite=1]", "write a well-known data set, or show how to download it", yk_data_get, 0,
+	  "NAME is tinyshakespeare, wikitext2, mnist or digits; `yoke get NAME` is the same. A set that an installed\n"
+	  "Python package contains is written to a file; otherwise prints the command that downloads and verifies\n"
+	  "it, for `yoke get NAME | sh`, and what to run then. yoke itself uses no network.\n"
+	  "  --list       names, sizes and sources\n"
+	  "  out=FILE     its file; by default named after the set\n"
+	  "  overwrite=1  replaces a file that exists\n", NULL },
+	{ 0 },
+};
+
 static const struct yk_command info_subjects[] = {
 	{ "info models", "[FOLDER] [--json]", "list the models in a folder with size, loss and age",
 	  yk_info_models, 0,
@@ -175,7 +186,7 @@ const struct yk_command yk_commands[] = {
 	  "  context=N    onnx: tokens of each; by default the model's context, at most 1024\n"
 	  "  external=BYTES  onnx: more weights than this are written to PATH.data; 2 GB, the format's limit, by default\n"
 	  "  overwrite=1  replaces an existing target\n", NULL },
-	{ "data", "info|check|bench|prepare FILE [key=value ..]", "inspect and prepare training data", yk_cmd_data, 0,
+	{ "data", "info|check|bench|prepare|get FILE [key=value ..]", "inspect, prepare and get training data", yk_cmd_data, 0,
 	  "FILE: a token file, .npy, .npz, .safetensors, .csv, .tsv, .jsonl, raw elements, or a folder of images; or\n"
 	  "several of one kind, comma-separated; for prepare, text.\n"
 	  "  info    prints samples, fields, fingerprint\n"
@@ -187,7 +198,7 @@ const struct yk_command yk_commands[] = {
 	  "Other keys are settings of the source, as in yoke_dataset_open (yoke-data(3)): format=u16:1024,\n"
 	  "context=128, fields=a,b, field=text, dims=3x4, vocab=50257; for tables\n"
 	  "columns=a,\"two words\":f64,c:category, header=0, delimiter=tab; for images\n"
-	  "size=224, crop=random, zoom=0.875, flip=1, mean=0.5, std=0.25\n", NULL },
+	  "size=224, crop=random, zoom=0.875, flip=1, mean=0.5, std=0.25\n", data_subjects },
 	{ "cubes", "info|check|convert|make FILE ..", "inspect, convert and generate hyperspectral cubes", yk_cmd_cubes, 0,
 	  "Hyperspectral cubes in ENVI files (.hdr) and .npy files.\n"
 	  "  info CUBE ..      prints lines, samples, bands and the layout of the file\n"

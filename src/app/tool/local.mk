@@ -44,6 +44,7 @@ yoke_SOURCES = \
 	src/app/tool/cmd_tune.c \
 	src/app/tool/commands.c \
 	src/app/tool/dashboard_terminal.c \
+	src/app/tool/data_get.c \
 	src/app/tool/data_prepare.c \
 	src/app/tool/doctor.c \
 	src/app/tool/doctor.h \

@@ -149,6 +149,8 @@ int main(int argc, char **argv)
 	if (!strcmp(word, "--help") || !strcmp(word, "-h"))
 		word = "help";
 	const struct yk_command *found = yk_command_find(yk_commands, word);
+	if (!found && !strcmp(word, "get")) // short for `yoke data get`
+		found = yk_command_find(yk_command_find(yk_commands, "data")->subjects, word);
 	if (found)
 		return run(found, argc - 1, argv + 1);
 	for (const struct yk_command *c = yk_commands; c->name; c++)

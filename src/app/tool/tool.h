@@ -51,6 +51,7 @@ int yk_cmd_data(int argc, char **argv);
 int yk_cmd_cubes(int argc, char **argv);
 int yk_cmd_fit(int argc, char **argv);
 int yk_cmd_apply(int argc, char **argv);
+int yk_data_get(int argc, char **argv);
 int yk_data_prepare(int argc, char **argv); // called by yk_cmd_data
 int yk_data_chats_info(int argc, char **argv); // info and check of prepared conversations
 int yk_cmd_setup(int argc, char **argv);
