@@ -93,9 +93,11 @@ YOKE_API const char *yoke_error_name(int code);
 YOKE_API const char *yoke_dtype_name(int dtype);
 // Bytes of one element, 0 for an unknown dtype.
 YOKE_API size_t yoke_dtype_size(int dtype);
-// Sets a setting ("plan.max"); takes precedence over the environment.  Must be called before the
-// setting is first used.  EINVAL: the value is invalid or out of range; ENOENT: there is no such
-// setting.  For a plugin's setting ("opencl.preset") the plugin is loaded from the directories
+// Sets a setting ("plan.max"); takes precedence over the environment.  Contexts and plans made later
+// use it.  Some settings are read once: plugin.path when plugins are searched for, quirks, threads,
+// cpu.isa, pool, memory and memory.* when the devices are found, which is at the latest for the
+// first context; another value is EINVAL afterwards.  EINVAL: the value is invalid or out of range;
+// ENOENT: there is no such setting.  For a plugin's setting ("opencl.preset") the plugin is loaded from the directories
 // configured at that time.
 YOKE_API int yoke_setting_set(const char *name, const char *value);
 // Copies the current text of a setting like snprintf: writes at most cap bytes including the

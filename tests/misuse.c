@@ -503,6 +503,20 @@ static void of_settings(void)
 	FAIL(yoke_setting_set("opencl.no_such", "1"), ENOENT, "opencl.no_such");
 	FAIL(yoke_setting_set("plan.mx", "1"), ENOENT, "plan.max");
 	FAIL(yoke_setting_set("../x.y", "1"), ENOENT, "no setting");
+	// read once, with the devices: their own values are fine, others come too late
+	static const char *const late[][2] = { { "memory", "123M" },	{ "pool", "0" },	     { "threads", "61" },
+					       { "cpu.isa", "bogus" },	{ "plugin.path", "/tmp/x" }, { "quirks", "/tmp/x" },
+					       { "memory.history", "1" } };
+	yoke_free(yoke_full(yoke_f32, 0, NULL, 1)); // makes a context
+	for (size_t i = 0; i < sizeof late / sizeof *late; i++) {
+		char was[4096], now[4096];
+		yoke_setting_get(late[i][0], was, sizeof was);
+		FAIL(yoke_setting_set(late[i][0], late[i][1]), EINVAL, late[i][0]);
+		yoke_setting_get(late[i][0], now, sizeof now);
+		ok(!strcmp(was, now), "%s stays %s", late[i][0], now);
+		ok(!yoke_setting_set(late[i][0], was), "%s may be set to what it is: %s", late[i][0], yoke_error());
+	}
+	ok(!yoke_setting_set("plan.max", "63") && !yoke_setting_set("plan.max", "64"), "others may change at any time");
 }
 
 static yoke_tensor *variable(int dtype, int rank, const int64_t *dims)

@@ -9,6 +9,7 @@ libyokecore_la_SOURCES += \
 	src/core/base/error.h \
 	src/core/base/file.c \
 	src/core/base/file.h \
+	src/core/base/fixed.h \
 	src/core/base/half.h \
 	src/core/base/hash.c \
 	src/core/base/hash.h \

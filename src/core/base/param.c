@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/fixed.h"
 #include "base/number.h"
 #include "base/param.h"
 
@@ -26,6 +27,11 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // protects the followi
 static struct yk_param *params;                          // sorted by name
 static struct text *texts;
 static uint32_t epoch; // number of assignments
+static struct {
+	const struct yk_param *param;
+	const char *when;
+} fixed[32]; // settings that were read for good
+static size_t nfixed;
 
 void (*yk_param_warn_hook)(const char *line);
 
@@ -261,6 +267,38 @@ int yk_param_set(const char *name, const char *value, enum yk_param_origin origi
 	if (!text && !weaker)
 		return yk_fail(YOKE_ENOMEM, "no memory for setting %s", name);
 	return 0;
+}
+
+void yk_param_fix(const char *name, const char *when)
+{
+	const struct yk_param *p = yk_param_find(name);
+	size_t i = 0;
+	pthread_mutex_lock(&lock);
+	while (i < nfixed && fixed[i].param != p)
+		i++;
+	if (p && i == nfixed && nfixed < sizeof fixed / sizeof *fixed) {
+		fixed[i].param = p;
+		fixed[i].when = when;
+		nfixed++;
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+int yk_param_is_open(const char *name, const char *value)
+{
+	struct yk_param *p = yk_param_find(name);
+	const char *when = NULL;
+	int64_t number = 0;
+	if (!p || parse(p, value, &number) < 0)
+		return 0;
+	pthread_mutex_lock(&lock);
+	for (size_t i = 0; i < nfixed && !when; i++)
+		when = fixed[i].param == p ? fixed[i].when : NULL;
+	pthread_mutex_unlock(&lock);
+	if (!when || (p->type == YK_STRING ? !strcmp(yk_param_str(p), value) : yk_param_int(p) == number))
+		return 0;
+	return yk_fail(YOKE_EINVAL, "%s=%s is set too late, since %s with %s=%s; set it before that", name, value, when, name,
+		       yk_param_str(p));
 }
 
 uint32_t yk_param_epoch(void)

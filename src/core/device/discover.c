@@ -10,6 +10,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/fixed.h"
 #include "base/log.h"
 #include "base/number.h"
 #include "base/scan.h"
@@ -141,6 +142,17 @@ static void blame(struct yk_backend *b, const char *fmt, ...)
 		free(text);
 }
 
+// Settings that were read with the backend's devices.
+static void fix_settings(const struct yk_backend *b, uint32_t n)
+{
+	static const char *const cpu[] = { "threads", "cpu.isa" };
+	static const char *const pool[] = { "memory", "pool", "memory.history", "memory.events", "memory.snapshot" };
+	for (size_t i = 0; i < sizeof cpu / sizeof *cpu && !strcmp(b->table.name, "cpu"); i++)
+		yk_param_fix(cpu[i], "the CPU's threads and kernels were chosen");
+	for (size_t i = 0; i < sizeof pool / sizeof *pool && n; i++)
+		yk_param_fix(pool[i], "the devices' pools were made");
+}
+
 // Discovers a backend's devices, once.
 static void probe(struct yk_backend *b)
 {
@@ -166,6 +178,7 @@ static void probe(struct yk_backend *b)
 			"used", b->table.name, n);
 		return;
 	}
+	fix_settings(b, n);
 	if (yk_grow(&devices, &cap_devices, ndevices + n, sizeof *devices) < 0) {
 		blame(b, "out of memory");
 		return;

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/fixed.h"
 #include "base/log.h"
 #include "base/number.h"
 #include "base/param.h"
@@ -254,6 +255,7 @@ static void search(void)
 		return;
 	searched = true;
 	char *list = strdup(yk_param_str(&plugin_path)), *rest = list, *path;
+	yk_param_fix("plugin.path", "plugins were searched for");
 	while (list && (path = strsep(&rest, ":")))
 		if (*path)
 			search_folder(path, true);
@@ -526,7 +528,8 @@ int yoke_setting_set(const char *name, const char *value)
 	if (!name || !value)
 		return yk_fail(YOKE_EINVAL, "yoke_setting_set: name or value is NULL");
 	setting(name);
-	return yk_param_set(name, value, YK_ARGUMENT);
+	const int late = yk_param_is_open(name, value);
+	return late ? late : yk_param_set(name, value, YK_ARGUMENT);
 }
 
 int yoke_setting_get(const char *name, char *to, size_t cap)

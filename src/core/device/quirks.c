@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/fixed.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/number.h"
@@ -270,6 +271,7 @@ static void read_file(const char *path, bool requested)
 static void read_all(void)
 {
 	const char *set = yk_param_str(&quirks_setting);
+	yk_param_fix("quirks", "known faults were read");
 	const char *xdg = secure_getenv("XDG_CONFIG_HOME"), *home = secure_getenv("HOME");
 	char path[4096], beside[4096];
 
