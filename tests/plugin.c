@@ -192,7 +192,7 @@ static void broken(void)
 		{ "refuses", "yoke_plugin_init failed: the driver is too old" },
 		{ "tableless", "gave no table" },
 		{ "text", "not loaded: " },
-		{ "good2", "its backend is 'good': yoke_good.so" },
+		{ "good2", "named yoke_good.so" },
 		{ "Upper", "a plugin's file is yoke_NAME.so" },
 	};
 	char word[128];
