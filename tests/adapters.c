@@ -786,7 +786,7 @@ int main(void)
 		return 1;
 	write_ids();
 	for (int i = 0; i < MODELS; i++)
-		if (!is_least(&recorded[i]))
+		if (!is_minimal(&recorded[i]))
 			test_gradients(&recorded[i]);
 	test_quantized(named("llama"), "q8_0");
 	test_quantized(named("qwen2"), "q4_1");

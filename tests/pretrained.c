@@ -585,11 +585,11 @@ static void test_export(const struct recorded *r)
 	ok(yk_export_hf(from, hf, &o) == YOKE_EINVAL && yk_export_hf(from, from, &replace) == YOKE_EINVAL,
 	   "%s: an existing folder and the model itself are not replaced: %s", r->name, yoke_error());
 	yoke_error_clear();
-	const bool least = is_least(r);
-	const bool scaled = !strncmp(r->name, "gemma", 5) && !least; // by another number than GGUF files mean
+	const bool minimal = is_minimal(r);
+	const bool scaled = !strncmp(r->name, "gemma", 5) && !minimal; // by another number than GGUF files mean
 	// frequencies are rounded, or the window is not stated
 	const bool rounded = strstr(r->name, "llama_llama3") || strstr(r->name, "_yarn") || strstr(r->name, "_newer") ||
-			     (!strncmp(r->name, "mistral", 7) && !least) || strstr(r->name, "_window");
+			     (!strncmp(r->name, "mistral", 7) && !minimal) || strstr(r->name, "_window");
 	const int e = yk_export_gguf(from, gguf, &replace);
 	if (scaled) {
 		ok(e == YOKE_EINVAL && access(gguf, F_OK) < 0, "%s: refused as GGUF: %s", r->name, yoke_error());
@@ -635,7 +635,7 @@ static void test_all_onnx(void)
 	snprintf(path, sizeof path, "%s/onnx", folder);
 	mkdir(path, 0777);
 	for (int i = 0; i < MODELS; i++)
-		written += !is_least(&recorded[i]) && test_onnx(&recorded[i]);
+		written += !is_minimal(&recorded[i]) && test_onnx(&recorded[i]);
 	if (!getcwd(here, sizeof here) || chdir(path) < 0)
 		return;
 	onnx_compare(written);
@@ -808,11 +808,11 @@ int main(void)
 	for (int i = 0; i < MODELS; i++)
 		test_family(&recorded[i]);
 	for (int i = 0; i < MODELS; i++)
-		if (!is_least(&recorded[i]))
+		if (!is_minimal(&recorded[i]))
 			test_packed(&recorded[i]);
 	test_generation(&recorded[0]);
 	for (int i = 0; i < MODELS; i++)
-		if (!is_least(&recorded[i]))
+		if (!is_minimal(&recorded[i]))
 			test_again(&recorded[i]);
 	for (int i = 0; i < MODELS; i++)
 		test_export(&recorded[i]);

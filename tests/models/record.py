@@ -28,7 +28,7 @@ GEMMA = LLAMA | {
     "hidden_activation": "gelu_pytorch_tanh", "hidden_act": "gelu_pytorch_tanh",
 }
 NEWER = {k: v for k, v in LLAMA.items() if k != "rope_theta"} | {"dtype": "bfloat16"}
-LEAST = {"vocab_size": VOCAB, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4}
+MINIMAL = {"vocab_size": VOCAB, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4}
 MODELS = {
     "llama": LLAMA | {"model_type": "llama"},
     "llama_bias": LLAMA | {"model_type": "llama", "attention_bias": True, "mlp_bias": True, "num_key_value_heads": 4,
@@ -69,14 +69,14 @@ MODELS = {
             "sliding_attention": {"rope_type": "default", "rope_theta": 500.0},
             "full_attention": {"rope_type": "linear", "factor": 2.0, "rope_theta": 2000.0}}},
     # what else a configuration can say is absent
-    "llama_least": LEAST | {"model_type": "llama"},
-    "mistral_least": LEAST | {"model_type": "mistral", "num_attention_heads": 8},
-    "qwen2_least": LEAST | {"model_type": "qwen2", "hidden_size": 128, "num_attention_heads": 32},
-    "qwen3_least": LEAST | {"model_type": "qwen3", "num_attention_heads": 32},
-    "phi3_least": LEAST | {"model_type": "phi3", "pad_token_id": 0},
-    "gemma2_least": LEAST | {"model_type": "gemma2"},
-    "gemma3_least": LEAST | {"model_type": "gemma3_text", "num_hidden_layers": 6},
-    "gpt2_least": {"model_type": "gpt2", "vocab_size": VOCAB, "n_embd": 32, "n_layer": 2, "n_head": 4},
+    "llama_minimal": MINIMAL | {"model_type": "llama"},
+    "mistral_minimal": MINIMAL | {"model_type": "mistral", "num_attention_heads": 8},
+    "qwen2_minimal": MINIMAL | {"model_type": "qwen2", "hidden_size": 128, "num_attention_heads": 32},
+    "qwen3_minimal": MINIMAL | {"model_type": "qwen3", "num_attention_heads": 32},
+    "phi3_minimal": MINIMAL | {"model_type": "phi3", "pad_token_id": 0},
+    "gemma2_minimal": MINIMAL | {"model_type": "gemma2"},
+    "gemma3_minimal": MINIMAL | {"model_type": "gemma3_text", "num_hidden_layers": 6},
+    "gpt2_minimal": {"model_type": "gpt2", "vocab_size": VOCAB, "n_embd": 32, "n_layer": 2, "n_head": 4},
     "gpt2": {"model_type": "gpt2", "vocab_size": VOCAB, "n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 64,
              "activation_function": "gelu_new", "layer_norm_epsilon": 1e-5, "bos_token_id": 1, "eos_token_id": 2},
 }
@@ -130,7 +130,7 @@ def main():
         kind = config["model_type"]
         made = AutoConfig.for_model(kind, **{k: v for k, v in config.items() if k != "model_type"})
         model = AutoModelForCausalLM.from_config(made, attn_implementation="eager").eval().float()
-        embedding = 0.01 if name.endswith("_least") else 1.0  # so small that the epsilon of the first norm matters
+        embedding = 0.01 if name.endswith("_minimal") else 1.0  # so small that the epsilon of the first norm matters
         filled = weights(model, embedding)
         with torch.no_grad():
             logits = model(torch.tensor([ids])).logits[0].double().numpy()

@@ -449,7 +449,7 @@ static const struct recorded {
 -3.90249, -2.0351, -0.729357,
 } },
 {
-"llama_least",
+"llama_minimal",
 "{\"vocab_size\": 61, \"hidden_size\": 32, \"intermediate_size\": 48, \"num_hidden_layers\": 2, \"num_attention_heads\": 4, \"model_type\": \"llama\"}",
 "model.embed_tokens.weight:61,32 model.layers.0.self_attn.q_proj.weight:32,32 model.layers.0.self_attn.k_proj.weight:32,32 model.layers.0.self_attn.v_proj.weight:32,32 model.layers.0.self_attn.o_proj.weight:32,32 model.layers.0.mlp.gate_proj.weight:48,32 model.layers.0.mlp.up_proj.weight:48,32 model.layers.0.mlp.down_proj.weight:32,48 model.layers.0.input_layernorm.weight:32 model.layers.0.post_attention_layernorm.weight:32 model.layers.1.self_attn.q_proj.weight:32,32 model.layers.1.self_attn.k_proj.weight:32,32 model.layers.1.self_attn.v_proj.weight:32,32 model.layers.1.self_attn.o_proj.weight:32,32 model.layers.1.mlp.gate_proj.weight:48,32 model.layers.1.mlp.up_proj.weight:48,32 model.layers.1.mlp.down_proj.weight:32,48 model.layers.1.input_layernorm.weight:32 model.layers.1.post_attention_layernorm.weight:32 model.norm.weight:32 lm_head.weight:61,32",
 0.01,
@@ -472,7 +472,7 @@ static const struct recorded {
 2.03363, 1.3097, 0.62414,
 } },
 {
-"mistral_least",
+"mistral_minimal",
 "{\"vocab_size\": 61, \"hidden_size\": 32, \"intermediate_size\": 48, \"num_hidden_layers\": 2, \"num_attention_heads\": 8, \"model_type\": \"mistral\"}",
 "model.embed_tokens.weight:61,32 model.layers.0.self_attn.q_proj.weight:32,32 model.layers.0.self_attn.k_proj.weight:32,32 model.layers.0.self_attn.v_proj.weight:32,32 model.layers.0.self_attn.o_proj.weight:32,32 model.layers.0.mlp.gate_proj.weight:48,32 model.layers.0.mlp.up_proj.weight:48,32 model.layers.0.mlp.down_proj.weight:32,48 model.layers.0.input_layernorm.weight:32 model.layers.0.post_attention_layernorm.weight:32 model.layers.1.self_attn.q_proj.weight:32,32 model.layers.1.self_attn.k_proj.weight:32,32 model.layers.1.self_attn.v_proj.weight:32,32 model.layers.1.self_attn.o_proj.weight:32,32 model.layers.1.mlp.gate_proj.weight:48,32 model.layers.1.mlp.up_proj.weight:48,32 model.layers.1.mlp.down_proj.weight:32,48 model.layers.1.input_layernorm.weight:32 model.layers.1.post_attention_layernorm.weight:32 model.norm.weight:32 lm_head.weight:61,32",
 0.01,
@@ -495,7 +495,7 @@ static const struct recorded {
 1.17166, 0.42369, 1.77712,
 } },
 {
-"qwen2_least",
+"qwen2_minimal",
 "{\"vocab_size\": 61, \"hidden_size\": 128, \"intermediate_size\": 48, \"num_hidden_layers\": 2, \"num_attention_heads\": 32, \"model_type\": \"qwen2\"}",
 "model.embed_tokens.weight:61,128 model.layers.0.self_attn.q_proj.weight:128,128 model.layers.0.self_attn.q_proj.bias:128 model.layers.0.self_attn.k_proj.weight:128,128 model.layers.0.self_attn.k_proj.bias:128 model.layers.0.self_attn.v_proj.weight:128,128 model.layers.0.self_attn.v_proj.bias:128 model.layers.0.self_attn.o_proj.weight:128,128 model.layers.0.mlp.gate_proj.weight:48,128 model.layers.0.mlp.up_proj.weight:48,128 model.layers.0.mlp.down_proj.weight:128,48 model.layers.0.input_layernorm.weight:128 model.layers.0.post_attention_layernorm.weight:128 model.layers.1.self_attn.q_proj.weight:128,128 model.layers.1.self_attn.q_proj.bias:128 model.layers.1.self_attn.k_proj.weight:128,128 model.layers.1.self_attn.k_proj.bias:128 model.layers.1.self_attn.v_proj.weight:128,128 model.layers.1.self_attn.v_proj.bias:128 model.layers.1.self_attn.o_proj.weight:128,128 model.layers.1.mlp.gate_proj.weight:48,128 model.layers.1.mlp.up_proj.weight:48,128 model.layers.1.mlp.down_proj.weight:128,48 model.layers.1.input_layernorm.weight:128 model.layers.1.post_attention_layernorm.weight:128 model.norm.weight:128 lm_head.weight:61,128",
 0.01,
@@ -518,7 +518,7 @@ static const struct recorded {
 -1.05761, -5.04163, -0.671294,
 } },
 {
-"qwen3_least",
+"qwen3_minimal",
 "{\"vocab_size\": 61, \"hidden_size\": 32, \"intermediate_size\": 48, \"num_hidden_layers\": 2, \"num_attention_heads\": 32, \"model_type\": \"qwen3\"}",
 "model.embed_tokens.weight:61,32 model.layers.0.self_attn.q_proj.weight:4096,32 model.layers.0.self_attn.k_proj.weight:4096,32 model.layers.0.self_attn.v_proj.weight:4096,32 model.layers.0.self_attn.o_proj.weight:32,4096 model.layers.0.self_attn.q_norm.weight:128 model.layers.0.self_attn.k_norm.weight:128 model.layers.0.mlp.gate_proj.weight:48,32 model.layers.0.mlp.up_proj.weight:48,32 model.layers.0.mlp.down_proj.weight:32,48 model.layers.0.input_layernorm.weight:32 model.layers.0.post_attention_layernorm.weight:32 model.layers.1.self_attn.q_proj.weight:4096,32 model.layers.1.self_attn.k_proj.weight:4096,32 model.layers.1.self_attn.v_proj.weight:4096,32 model.layers.1.self_attn.o_proj.weight:32,4096 model.layers.1.self_attn.q_norm.weight:128 model.layers.1.self_attn.k_norm.weight:128 model.layers.1.mlp.gate_proj.weight:48,32 model.layers.1.mlp.up_proj.weight:48,32 model.layers.1.mlp.down_proj.weight:32,48 model.layers.1.input_layernorm.weight:32 model.layers.1.post_attention_layernorm.weight:32 model.norm.weight:32 lm_head.weight:61,32",
 0.01,
@@ -541,7 +541,7 @@ static const struct recorded {
 0.175699, 0.617984, -0.351185,
 } },
 {
-"phi3_least",
+"phi3_minimal",
 "{\"vocab_size\": 61, \"hidden_size\": 32, \"intermediate_size\": 48, \"num_hidden_layers\": 2, \"num_attention_heads\": 4, \"model_type\": \"phi3\", \"pad_token_id\": 0}",
 "model.embed_tokens.weight:61,32 model.layers.0.self_attn.o_proj.weight:32,32 model.layers.0.self_attn.qkv_proj.weight:96,32 model.layers.0.mlp.gate_up_proj.weight:96,32 model.layers.0.mlp.down_proj.weight:32,48 model.layers.0.input_layernorm.weight:32 model.layers.0.post_attention_layernorm.weight:32 model.layers.1.self_attn.o_proj.weight:32,32 model.layers.1.self_attn.qkv_proj.weight:96,32 model.layers.1.mlp.gate_up_proj.weight:96,32 model.layers.1.mlp.down_proj.weight:32,48 model.layers.1.input_layernorm.weight:32 model.layers.1.post_attention_layernorm.weight:32 model.norm.weight:32 lm_head.weight:61,32",
 0.01,
@@ -564,7 +564,7 @@ static const struct recorded {
 0.464863, 1.8129, 0.812694,
 } },
 {
-"gemma2_least",
+"gemma2_minimal",
 "{\"vocab_size\": 61, \"hidden_size\": 32, \"intermediate_size\": 48, \"num_hidden_layers\": 2, \"num_attention_heads\": 4, \"model_type\": \"gemma2\"}",
 "model.embed_tokens.weight:61,32 model.layers.0.self_attn.q_proj.weight:1024,32 model.layers.0.self_attn.k_proj.weight:1024,32 model.layers.0.self_attn.v_proj.weight:1024,32 model.layers.0.self_attn.o_proj.weight:32,1024 model.layers.0.mlp.gate_proj.weight:48,32 model.layers.0.mlp.up_proj.weight:48,32 model.layers.0.mlp.down_proj.weight:32,48 model.layers.0.input_layernorm.weight:32 model.layers.0.post_attention_layernorm.weight:32 model.layers.0.pre_feedforward_layernorm.weight:32 model.layers.0.post_feedforward_layernorm.weight:32 model.layers.1.self_attn.q_proj.weight:1024,32 model.layers.1.self_attn.k_proj.weight:1024,32 model.layers.1.self_attn.v_proj.weight:1024,32 model.layers.1.self_attn.o_proj.weight:32,1024 model.layers.1.mlp.gate_proj.weight:48,32 model.layers.1.mlp.up_proj.weight:48,32 model.layers.1.mlp.down_proj.weight:32,48 model.layers.1.input_layernorm.weight:32 model.layers.1.post_attention_layernorm.weight:32 model.layers.1.pre_feedforward_layernorm.weight:32 model.layers.1.post_feedforward_layernorm.weight:32 model.norm.weight:32",
 0.01,
@@ -587,7 +587,7 @@ static const struct recorded {
 0.0543493, -0.0613833, -0.0223137,
 } },
 {
-"gemma3_least",
+"gemma3_minimal",
 "{\"vocab_size\": 61, \"hidden_size\": 32, \"intermediate_size\": 48, \"num_hidden_layers\": 6, \"num_attention_heads\": 4, \"model_type\": \"gemma3_text\"}",
 "model.embed_tokens.weight:61,32 model.layers.0.self_attn.q_proj.weight:1024,32 model.layers.0.self_attn.k_proj.weight:1024,32 model.layers.0.self_attn.v_proj.weight:1024,32 model.layers.0.self_attn.o_proj.weight:32,1024 model.layers.0.self_attn.q_norm.weight:256 model.layers.0.self_attn.k_norm.weight:256 model.layers.0.mlp.gate_proj.weight:48,32 model.layers.0.mlp.up_proj.weight:48,32 model.layers.0.mlp.down_proj.weight:32,48 model.layers.0.input_layernorm.weight:32 model.layers.0.post_attention_layernorm.weight:32 model.layers.0.pre_feedforward_layernorm.weight:32 model.layers.0.post_feedforward_layernorm.weight:32 model.layers.1.self_attn.q_proj.weight:1024,32 model.layers.1.self_attn.k_proj.weight:1024,32 model.layers.1.self_attn.v_proj.weight:1024,32 model.layers.1.self_attn.o_proj.weight:32,1024 model.layers.1.self_attn.q_norm.weight:256 model.layers.1.self_attn.k_norm.weight:256 model.layers.1.mlp.gate_proj.weight:48,32 model.layers.1.mlp.up_proj.weight:48,32 model.layers.1.mlp.down_proj.weight:32,48 model.layers.1.input_layernorm.weight:32 model.layers.1.post_attention_layernorm.weight:32 model.layers.1.pre_feedforward_layernorm.weight:32 model.layers.1.post_feedforward_layernorm.weight:32 model.layers.2.self_attn.q_proj.weight:1024,32 model.layers.2.self_attn.k_proj.weight:1024,32 model.layers.2.self_attn.v_proj.weight:1024,32 model.layers.2.self_attn.o_proj.weight:32,1024 model.layers.2.self_attn.q_norm.weight:256 model.layers.2.self_attn.k_norm.weight:256 model.layers.2.mlp.gate_proj.weight:48,32 model.layers.2.mlp.up_proj.weight:48,32 model.layers.2.mlp.down_proj.weight:32,48 model.layers.2.input_layernorm.weight:32 model.layers.2.post_attention_layernorm.weight:32 model.layers.2.pre_feedforward_layernorm.weight:32 model.layers.2.post_feedforward_layernorm.weight:32 model.layers.3.self_attn.q_proj.weight:1024,32 model.layers.3.self_attn.k_proj.weight:1024,32 model.layers.3.self_attn.v_proj.weight:1024,32 model.layers.3.self_attn.o_proj.weight:32,1024 model.layers.3.self_attn.q_norm.weight:256 model.layers.3.self_attn.k_norm.weight:256 model.layers.3.mlp.gate_proj.weight:48,32 model.layers.3.mlp.up_proj.weight:48,32 model.layers.3.mlp.down_proj.weight:32,48 model.layers.3.input_layernorm.weight:32 model.layers.3.post_attention_layernorm.weight:32 model.layers.3.pre_feedforward_layernorm.weight:32 model.layers.3.post_feedforward_layernorm.weight:32 model.layers.4.self_attn.q_proj.weight:1024,32 model.layers.4.self_attn.k_proj.weight:1024,32 model.layers.4.self_attn.v_proj.weight:1024,32 model.layers.4.self_attn.o_proj.weight:32,1024 model.layers.4.self_attn.q_norm.weight:256 model.layers.4.self_attn.k_norm.weight:256 model.layers.4.mlp.gate_proj.weight:48,32 model.layers.4.mlp.up_proj.weight:48,32 model.layers.4.mlp.down_proj.weight:32,48 model.layers.4.input_layernorm.weight:32 model.layers.4.post_attention_layernorm.weight:32 model.layers.4.pre_feedforward_layernorm.weight:32 model.layers.4.post_feedforward_layernorm.weight:32 model.layers.5.self_attn.q_proj.weight:1024,32 model.layers.5.self_attn.k_proj.weight:1024,32 model.layers.5.self_attn.v_proj.weight:1024,32 model.layers.5.self_attn.o_proj.weight:32,1024 model.layers.5.self_attn.q_norm.weight:256 model.layers.5.self_attn.k_norm.weight:256 model.layers.5.mlp.gate_proj.weight:48,32 model.layers.5.mlp.up_proj.weight:48,32 model.layers.5.mlp.down_proj.weight:32,48 model.layers.5.input_layernorm.weight:32 model.layers.5.post_attention_layernorm.weight:32 model.layers.5.pre_feedforward_layernorm.weight:32 model.layers.5.post_feedforward_layernorm.weight:32 model.norm.weight:32",
 0.01,
@@ -610,7 +610,7 @@ static const struct recorded {
 0.0910269, 0.028981, 0.0377701,
 } },
 {
-"gpt2_least",
+"gpt2_minimal",
 "{\"model_type\": \"gpt2\", \"vocab_size\": 61, \"n_embd\": 32, \"n_layer\": 2, \"n_head\": 4}",
 "transformer.wte.weight:61,32 transformer.wpe.weight:1024,32 transformer.h.0.ln_1.weight:32 transformer.h.0.ln_1.bias:32 transformer.h.0.attn.c_attn.weight:32,96 transformer.h.0.attn.c_attn.bias:96 transformer.h.0.attn.c_proj.weight:32,32 transformer.h.0.attn.c_proj.bias:32 transformer.h.0.ln_2.weight:32 transformer.h.0.ln_2.bias:32 transformer.h.0.mlp.c_fc.weight:32,128 transformer.h.0.mlp.c_fc.bias:128 transformer.h.0.mlp.c_proj.weight:128,32 transformer.h.0.mlp.c_proj.bias:32 transformer.h.1.ln_1.weight:32 transformer.h.1.ln_1.bias:32 transformer.h.1.attn.c_attn.weight:32,96 transformer.h.1.attn.c_attn.bias:96 transformer.h.1.attn.c_proj.weight:32,32 transformer.h.1.attn.c_proj.bias:32 transformer.h.1.ln_2.weight:32 transformer.h.1.ln_2.bias:32 transformer.h.1.mlp.c_fc.weight:32,128 transformer.h.1.mlp.c_fc.bias:128 transformer.h.1.mlp.c_proj.weight:128,32 transformer.h.1.mlp.c_proj.bias:32 transformer.ln_f.weight:32 transformer.ln_f.bias:32",
 0.01,

@@ -76,9 +76,9 @@ static inline struct tensors tensors_of(const struct recorded *r)
 }
 
 // Does its configuration have only what is necessary?  Nothing else is special about it.
-static inline bool is_least(const struct recorded *r)
+static inline bool is_minimal(const struct recorded *r)
 {
-	return strstr(r->name, "_least") != NULL;
+	return strstr(r->name, "_minimal") != NULL;
 }
 
 static void tensors_free(struct tensors *all)
