@@ -249,7 +249,7 @@ ROWS = {
 }
 # what other tests have: of random numbers, scopes, variables, scalers, and the resolvent, whose numbers are complex
 ELSEWHERE = {"lift", "variable", "uniform", "normal", "rand_bits", "scaler_scale", "scaler_inverse", "scaler_check", "resolvent",
-             "resolvent_complex", "resolvent_corner", "resolvent_log_det"}
+             "resolvent_complex", "resolvent_corner", "resolvent_log_det", "to"}
 
 
 @pytest.mark.parametrize("name", sorted(set(ROWS) - ELSEWHERE))

@@ -342,5 +342,7 @@ json_t *yk_config_json(const struct yk_config *);
 int yk_config_take(struct yk_config *, const json_t *, const char *what);
 // Applies the settings that `backend`, `memory`, `threads` and `recompute` stand for.
 int yk_config_apply(const struct yk_config *);
+// Only that of `threads`, which must precede the search for devices.
+int yk_config_apply_threads(const struct yk_config *);
 
 #endif

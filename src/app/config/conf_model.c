@@ -66,22 +66,27 @@ struct yk_data_spec yk_config_data(const struct yk_config *c, int64_t context)
 		.pack = c->command != YK_T || !strcmp(yk_config_str(c, YK_KEY_pack), "1") };
 }
 
+int yk_config_apply_threads(const struct yk_config *c)
+{
+	if (!(yk_config_rows[YK_KEY_threads].commands & c->command) || yk_config_int(c, YK_KEY_threads) == 0)
+		return 0;
+	return yoke_setting_set("threads", yk_config_str(c, YK_KEY_threads));
+}
+
 int yk_config_apply(const struct yk_config *c)
 {
-	// an empty value, or threads=0, leaves the setting unchanged
+	// an empty value leaves the setting unchanged
 	static const struct {
 		enum yk_config_key key;
 		const char *setting;
 	} settings[] = {
-		{ YK_KEY_backend, "backend" }, { YK_KEY_memory, "memory" },
-		{ YK_KEY_threads, "threads" }, { YK_KEY_recompute, "recompute" },
+		{ YK_KEY_backend, "backend" }, { YK_KEY_memory, "memory" }, { YK_KEY_recompute, "recompute" },
 	};
-	int e = 0;
+	int e = yk_config_apply_threads(c);
 
 	for (size_t i = 0; i < sizeof settings / sizeof *settings && e == 0; i++) {
 		const char *text = yk_config_str(c, settings[i].key);
 		if (yk_config_rows[settings[i].key].commands & c->command && *text &&
-		    (settings[i].key != YK_KEY_threads || yk_config_int(c, YK_KEY_threads) > 0) &&
 		    (settings[i].key != YK_KEY_recompute || yk_config_given(c, YK_KEY_recompute)))
 			e = yoke_setting_set(settings[i].setting, text);
 	}

@@ -209,6 +209,9 @@ int yk_device_choice_settle(struct yk_config *c, char said[256])
 	char id[YK_WHICH_DEVICES][48], argument[80];
 	const char *list[YK_WHICH_DEVICES];
 	struct yk_device_choice_times t = { .best = 0, .ratio = NAN };
+	const int e = yk_config_apply_threads(c);
+	if (e < 0)
+		return e;
 	const int n = yk_device_choice_devices(true, id);
 	for (int i = 0; i < n; i++)
 		list[i] = id[i];
