@@ -389,6 +389,31 @@ static void test_large_gradient(int f, int64_t rows, int64_t k, int dtype)
 	yoke_error_clear();
 }
 
+// A dense copy of a matrix that the forward and the backward pass need does not exist between them.
+static void test_layers(int f)
+{
+	enum { LAYERS = 8, M = 64, K = 1024, DENSE = K * K * 2, ROWS = M * K * 2 };
+	const int64_t bytes = K / formats[f].block * formats[f].bytes;
+	struct yoke_stats stats = { .size = sizeof stats };
+	yoke_context *dry = yoke_context_dry(NULL), *was = yoke_use(dry);
+	void *zeros = calloc(1, DENSE);
+	yoke_tensor *at = yoke_from(yoke_bf16, 2, (int64_t[]){ M, K }, zeros), *y = at, *dx;
+	for (int i = 0; i < LAYERS; i++)
+		y = yoke_tanh(yoke_qlinear(y, yoke_from(yoke_u8, 2, (int64_t[]){ K, bytes }, zeros),
+					   formats[f].format));
+	const int err = yoke_grad(yoke_sum(yoke_cast(y, yoke_f32), YOKE_ALL), 1, &at, &dx) ||
+			yoke_eval(1, &dx);
+	yoke_stats(&stats);
+	const int64_t limit = LAYERS * (K * bytes + 4 * ROWS) + 3 * DENSE;
+	ok(!err && stats.predicted_peak > 0 && stats.predicted_peak < (uint64_t)limit,
+	   "%s: %d products and their gradients take %llu bytes, less than %lld", formats[f].name,
+	   LAYERS, (unsigned long long)stats.predicted_peak, (long long)limit);
+	yoke_use(was);
+	yoke_context_free(dry);
+	free(zeros);
+	yoke_error_clear();
+}
+
 static void test_gather(int f)
 {
 	const int64_t rows = 11, k = 2 * formats[f].block;
@@ -510,6 +535,7 @@ int main(int argc, char **argv)
 	test_large_gradient(4, 90001, 160, yoke_f32);
 	test_large_gradient(4, 90001, 160, yoke_bf16);
 	test_large_gradient(5, 30011, 512, yoke_f32);
+	test_layers(0);
 	if (argc == 1)
 		test_bytes();
 	test_errors();

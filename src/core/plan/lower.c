@@ -80,13 +80,14 @@ static int table_grow(struct yk_work *w)
 	return 0;
 }
 
-// Merges the last node with an older equal one, if there is one.
+// Merges the last node with an older equal one, if there is one. Dense copies of quantized weights
+// are not merged: one that the forward and the backward pass read would exist between them.
 static int merge_equal(struct yk_work *w, yk_id *out)
 {
 	struct yk_graph *g = &w->g;
 	uint32_t last = (uint32_t)g->nodes - 1;
 	const struct yk_node *n = &g->node[last];
-	if (!yk_param_bool(&cse))
+	if (!yk_param_bool(&cse) || n->op == YK_DEQUANT)
 		return 0;
 	if (2 * (g->nodes + 1) > w->lowering.table_size && table_grow(w) < 0)
 		return YOKE_ENOMEM;
