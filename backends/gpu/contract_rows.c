@@ -40,9 +40,18 @@ static struct cut cut_of(const struct yk_gpu_device *d, const struct yk_gpu_cont
 	return t;
 }
 
+static bool is_for_library(const struct yk_gpu_device *d, const struct yk_gpu_contract *c)
+{
+	const struct yk_gpu_library *l = yk_gpu_driver.library[0];
+	struct yk_gpu_contract form = *c;
+
+	return l && l->fast && l->fast(d, c->dtype) && l->variant.takes(d, &form);
+}
+
 static bool takes(const struct yk_gpu_device *d, struct yk_gpu_contract *c)
 {
 	struct yk_gpu_contraction *s = &c->s;
+	const struct yk_gpu_contract given = *c;
 
 	if (s->n <= FEW && s->m > s->n)
 		yk_gpu_contract_swap(c);
@@ -55,10 +64,10 @@ static bool takes(const struct yk_gpu_device *d, struct yk_gpu_contract *c)
 		return false;
 	if (s->b_n != 1)
 		return s->b_k == 1;
-	// variants that divide k among groups are faster then, as for the gradients of adapters
+	// a library that divides k among groups is faster then, as for the gradients of adapters
 	const bool few_groups = !d->cpu_like && s->m > 1 && s->k > LONG &&
 				yk_gpu_pieces(s->n, t.span) * c->batch < (int64_t)d->info.units;
-	return s->n >= t.span && !few_groups;
+	return s->n >= t.span && !(few_groups && is_for_library(d, &given));
 }
 
 // True for contract_rows_t, which first copies the rows of a.
