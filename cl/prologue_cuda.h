@@ -16,7 +16,7 @@ typedef unsigned long ulong;
 #define KERNEL extern "C" __global__
 #define GLOBAL
 #define LOCAL __shared__ __attribute__((aligned(16)))
-// Declares an array whose bytes the launch assigns, see `dynamic` of struct yk_gpu_build.
+// Declares an array whose bytes the launch assigns, see `sized` of struct yk_gpu_build.
 #ifdef __CUDA_ARCH__ // declared arrays have at most 48 KiB
 #define LOCAL_SIZED(type, name, n) extern __shared__ __attribute__((aligned(1024))) type name[]
 #else

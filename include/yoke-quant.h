@@ -39,7 +39,9 @@ YOKE_API int64_t yoke_quant_bytes(int format, int64_t k);
 YOKE_API yoke_tensor *yoke_dequant(yoke_tensor *w, int format, int64_t k, int dtype);
 
 // x [..,k] times the transpose of w: [..,N], as yoke_linear without bias.  x is f32, f16 or bf16,
-// and so is the result; weights and sums are f32.  The gradient by x is g times the numbers of w.
+// and so is the result; sums are f32.  On GPUs where a vendor's library multiplies 64 rows or more of
+// 16-bit x, w is first rounded to x's dtype, in a copy that exists during the product; otherwise the
+// weights are those of the format.  The gradient by x is g times the numbers of w in g's dtype.
 YOKE_API yoke_tensor *yoke_qlinear(yoke_tensor *x, yoke_tensor *w, int format);
 
 // Rows of w, as yoke_embedding: ids (i32 or i64) [I..] -> [I..,k] in a dtype: f32, f16 or bf16.
