@@ -355,11 +355,12 @@ static int go_through(struct across *a, struct yoke_context *ctx, uint64_t after
 		err = yoke_eval((int)n, all);
 	for (size_t i = 0; i < t.n; i++) {
 		const struct target *of = &t.at[i];
+		const bool takes = !of->move && !err;
 		if (of->gradient && of->move && !err)
 			err = pass_on(a, of->move, of->gradient);
-		else if (of->gradient && !of->move && !err)
+		else if (of->gradient && takes)
 			err = add_gradient(a, of->p, of->gradient);
-		if (of->gradient && of->move) {
+		if (of->gradient && !takes) {
 			struct yoke_context *was = yoke_use(ctx);
 			yoke_free(of->gradient);
 			yoke_use(was);

@@ -206,7 +206,7 @@ struct yk_graph_history {
 // The context's tensors (handle.c).
 struct yk_handles {
 	struct yk_tensor *list;  // tensors that no scope owns
-	struct yk_tensor *free;  // free streams for new tensors
+	struct yk_tensor *free;  // free slots for new tensors
 	uint64_t live;
 	yoke_tensor **deferred;  // handles that the next call frees; protected by the table's lock
 	size_t deferred_cap;

@@ -182,7 +182,9 @@ static struct yoke_context *own(struct yoke_context *ctx)
 {
 	if (!ctx)
 		return NULL;
+	pthread_mutex_lock(&all.lock);
 	ctx->access.maker = thread_number();
+	pthread_mutex_unlock(&all.lock);
 	pthread_once(&own_once, own_make);
 	pthread_setspecific(own_key, &all); // any pointer but NULL has own_free called
 	return ctx;
