@@ -176,7 +176,7 @@ static int generate_lines(const struct yk_opened *o, const struct yk_stops *stop
 {
 	struct output to = { .tokenizer = o->model.tokenizer, .stops = stops };
 	struct yk_tokens tokens[YK_SEQUENCES] = { 0 };
-	uint64_t seeds[YK_SEQUENCES];
+	uint64_t seeds[YK_SEQUENCES] = { 0 };
 	char *text[YK_SEQUENCES] = { NULL };
 	char title[160];
 	size_t bytes[YK_SEQUENCES];

@@ -55,6 +55,7 @@ int yk_dashboard_terminal(int argc, char **argv)
 	const char *folder[YK_LIVE_RUNS] = { NULL };
 	struct yk_top t = { .n = 0 };
 	bool once = false, json = false;
+	const char *command = strcmp(argv[0], "top") ? "dashboard terminal" : "top";
 	int n = 0;
 	for (int i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "--once"))
@@ -62,11 +63,11 @@ int yk_dashboard_terminal(int argc, char **argv)
 		else if (!strcmp(argv[i], "--json"))
 			json = true;
 		else if (argv[i][0] == '-')
-			return yk_usage(argv[0],
+			return yk_usage(command,
 					"unknown option '%s'; the options are --once and --json",
 					argv[i]);
 		else if (n == YK_LIVE_RUNS)
-			return yk_usage(argv[0], "'%s': more than %d runs", argv[i],
+			return yk_usage(command, "'%s': more than %d runs", argv[i],
 					YK_LIVE_RUNS);
 		else
 			folder[n++] = argv[i];
@@ -75,5 +76,5 @@ int yk_dashboard_terminal(int argc, char **argv)
 	if (e == 0)
 		e = once || json ? print(&t, json) : yk_top_screen(&t);
 	yk_top_close(&t);
-	return e < 0 ? yk_failed(argv[0]) : YK_DONE;
+	return e < 0 ? yk_failed(command) : YK_DONE;
 }

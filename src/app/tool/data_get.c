@@ -5,7 +5,6 @@
 
 #include "tool/tool.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
 #include <spawn.h>
@@ -15,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/param.h"
 
 extern char **environ;
@@ -143,34 +143,36 @@ static int64_t copy_digits(FILE *from, FILE *to)
 	return rows;
 }
 
-static int write_digits(const char *path, const char *out, bool overwrite)
+static int write_digits(const char *path, const char *out)
 {
-	const int fd =
-		open(out, O_WRONLY | O_CREAT | O_CLOEXEC | (overwrite ? O_TRUNC : O_EXCL), 0666);
+	char *text = NULL;
+	size_t bytes = 0;
 	int ends = -1, state = -1;
-	if (fd < 0 && errno == EEXIST)
-		return yk_fail(YOKE_EINVAL, "%s exists; overwrite=1 replaces it", out);
-	if (fd < 0)
-		return yk_fail(YOKE_EIO, "%s: %s", out, strerror(errno));
+	FILE *to = open_memstream(&text, &bytes);
+	if (!to)
+		return yk_fail(YOKE_ENOMEM, "%s: out of memory", out);
 	const pid_t pid = start_gzip(path, &ends);
-	FILE *to = fdopen(fd, "w"), *from = pid < 0 ? NULL : fdopen(ends, "r");
-	const int64_t rows = to && from ? copy_digits(from, to) : -1;
+	FILE *from = pid < 0 ? NULL : fdopen(ends, "r");
+	const int64_t rows = from ? copy_digits(from, to) : -1;
 	if (from)
 		fclose(from);
-	bool good = to && !ferror(to);
-	good = to && !fclose(to) && good;
+	else if (pid > 0)
+		close(ends);
 	if (pid > 0)
 		waitpid(pid, &state, 0);
-	if (good && rows == 1797 && state == 0)
-		return 0;
-	unlink(out);
-	return !good   ? yk_fail(YOKE_EIO, "%s: could not be written", out) :
-	       pid < 0 ? yk_fail(YOKE_ENOENT, "gzip, which unpacks %s, cannot be run; install it",
-				 path) :
-			 yk_fail(YOKE_EINVAL,
-				 "%s: not the table of 1797 rows of 65 numbers; reinstall the "
-				 "package",
-				 path);
+	int e = 0;
+	if (fclose(to))
+		e = yk_fail(YOKE_ENOMEM, "%s: out of memory", out);
+	else if (pid < 0)
+		e = yk_fail(YOKE_ENOENT, "gzip, which unpacks %s, cannot be run; install it", path);
+	else if (rows != 1797 || state)
+		e = yk_fail(YOKE_EINVAL,
+			    "%s: not the table of 1797 rows of 65 numbers; reinstall the package",
+			    path);
+	if (!e) // replaces the file only now that the table is complete
+		e = yk_file_write(out, text, bytes);
+	free(text);
+	return e;
 }
 
 // ---- the command ----
@@ -257,7 +259,7 @@ static int get(const struct set *s, const char *out, bool overwrite)
 			"install %s` and repeat this",
 			s->name, s->package, s->package);
 		return yk_failed("data get");
-	} else if (write_digits(path, out, overwrite) < 0) {
+	} else if (write_digits(path, out) < 0) {
 		return yk_failed("data get");
 	} else {
 		printf("# wrote %s, from %s\n", out, path);
