@@ -151,7 +151,7 @@ class _Signals:
         self.end()
         if callable(before):
             before(number, frame)
-        else:
+        elif before != signal.SIG_IGN:
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
 
