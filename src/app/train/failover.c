@@ -39,12 +39,15 @@ static int make(struct yk_run *r, struct yk_config *c, const char *folder, const
 static int rebuild(struct yk_run *r, struct yk_config *c)
 {
 	struct yk_checkpoint ck;
-	bool exists = yk_checkpoint_exists(r->out);
-	int e = exists ? yk_checkpoint_open(r->out, &ck) : 0;
+	// with resume=best, `out` has another step until the run saves there
+	const bool elsewhere = r->from && r->saved < 0;
+	const char *folder = elsewhere ? r->from : r->out;
+	bool exists = yk_checkpoint_exists(folder);
+	int e = exists ? yk_checkpoint_open(folder, &ck) : 0;
 	if (e < 0)
 		return e;
-	r->saved = exists ? ck.step : -1;
-	e = make(r, c, r->out, exists ? &ck : NULL);
+	r->saved = exists && !elsewhere ? ck.step : -1;
+	e = make(r, c, folder, exists ? &ck : NULL);
 	if (exists)
 		yk_checkpoint_fini(&ck);
 	if (e == 0 && r->snapshot.taken && r->snapshot.step > r->trainer->replica.step)
