@@ -22,6 +22,7 @@ bool yk_best_count(struct yk_best *b, int64_t step, double loss, uint64_t data)
 		*b = (struct yk_best){ .step = step, .loss = loss };
 	else
 		b->since++;
+	b->last = step;
 	b->data = data;
 	return lowest;
 }
@@ -32,8 +33,9 @@ json_t *yk_best_json(const struct yk_best *b)
 	if (b->step < 0 && b->since == 0)
 		return NULL;
 	snprintf(hex, sizeof hex, "%016" PRIx64, b->data);
-	return json_pack("{s:I, s:f, s:I, s:s}", "step", (json_int_t)b->step, "val_loss",
-			 b->step < 0 ? 0 : b->loss, "since", (json_int_t)b->since, "data", hex);
+	return json_pack("{s:I, s:f, s:I, s:I, s:s}", "step", (json_int_t)b->step, "val_loss",
+			 b->step < 0 ? 0 : b->loss, "since", (json_int_t)b->since, "last",
+			 (json_int_t)b->last, "data", hex);
 }
 
 int yk_best_parse(const json_t *o, const char *folder, struct yk_best *to)
@@ -52,6 +54,8 @@ int yk_best_parse(const json_t *o, const char *folder, struct yk_best *to)
 		e = yk_json_int(o, folder, "step", -1, INT64_MAX, &b.step);
 	if (e == 0)
 		e = yk_json_int(o, folder, "since", 0, INT64_MAX, &b.since);
+	if (e == 0 && json_object_get(o, "last")) // older checkpoints have none
+		e = yk_json_int(o, folder, "last", -1, INT64_MAX, &b.last);
 	if (e == 0)
 		e = yk_json_str(o, folder, "data", &hex);
 	if (e < 0)

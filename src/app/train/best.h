@@ -13,12 +13,13 @@ struct yk_best {
 	int64_t step;  // -1: none yet
 	double loss;   // of that step
 	int64_t since; // validations since then, none of which was lower
+	int64_t last;  // the step validated last, -1: none
 	uint64_t data; // fingerprint of the data; losses of other data do not compare
 };
 #define YK_BEST_NONE \
 	(struct yk_best) \
 	{ \
-		.step = -1 \
+		.step = -1, .last = -1 \
 	}
 
 // Counts a validation; NaN is never lower.  Returns whether its loss is the lowest.

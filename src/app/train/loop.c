@@ -391,6 +391,18 @@ static int on_after(void *run, bool good)
 	return good ? yk_watch_step(&r->watch, r->trainer->replica.step, yk_trainer_data(r->trainer).waited) : 0;
 }
 
+// Makes up for the validation that was due after the checkpoint's step, but which a signal
+// prevented.
+static int missed_validation(struct yk_run *r)
+{
+	const int64_t step = r->trainer->replica.step, last = r->trainer->best.last;
+	const bool due = r->eval_every > 0 && step % r->eval_every == 0;
+	if (!(r->keeps_best || r->stop_after) || last < 0 || last >= step || !due)
+		return 0;
+	r->validated = -1;
+	return aside(r, validate);
+}
+
 int yk_run_steps(struct yk_run *r, int *signal)
 {
 	struct yk_trainer *t = r->trainer;
@@ -402,6 +414,8 @@ int yk_run_steps(struct yk_run *r, int *signal)
 	};
 	r->resumed = r->epoch_began = yk_seconds();
 	int e = r->from && r->saved < 0 ? aside(r, save) : 0; // resume=best
+	if (e == 0)
+		e = missed_validation(r);
 	if (e == 0)
 		e = yk_steps(t, r->first, &between, r, signal);
 	if (e == 0 && (*signal || yk_run_stopped_early(r)) && r->logged < t->replica.step)
