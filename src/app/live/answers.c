@@ -53,15 +53,21 @@ static json_t *member(const struct yk_view *v, const char *key)
 	return json_is_object(o) ? json_deep_copy(o) : json_object();
 }
 
-// What doctor finds now. Reading all records again takes time, so that a run is examined at most
-// every PATIENCE seconds, and less often if it takes long.
+// Whether the run may have changed since doctor examined it; a running one changes by the time alone.
+static bool is_outdated(const struct yk_live_run *r, const struct yk_view *v)
+{
+	return v->state == YK_VIEW_LIVE || v->state != r->findings_state || v->lines != r->findings_lines;
+}
+
+// What doctor finds now. Reading all records again takes time, so that a run is examined when its state
+// changes, and otherwise at most every PATIENCE seconds, and less often if it takes long.
 static const json_t *findings(struct yk_live *l, int i)
 {
 	struct yk_live_run *r = &l->run[i];
 	const struct yk_view *v = l->view[i];
 	const double now = yk_seconds();
-	const bool due = now - r->found > fmax(PATIENCE, REST / 10 * r->cost);
-	if (r->findings && (!due || (v->state != YK_VIEW_LIVE && v->lines == r->findings_lines && v->state == r->state)))
+	const bool due = v->state != r->findings_state || now - r->found > fmax(PATIENCE, REST / 10 * r->cost);
+	if (r->findings && (!due || !is_outdated(r, v)))
 		return r->findings;
 	struct yk_error_aside *aside = yk_error_aside();
 	json_t *list = yk_conditions(l->view[i], NULL, yk_unix_seconds());
@@ -72,6 +78,7 @@ static const json_t *findings(struct yk_live *l, int i)
 		r->findings = list;
 	}
 	r->findings_lines = v->lines;
+	r->findings_state = v->state;
 	r->found = now;
 	r->cost = yk_seconds() - now;
 	return r->findings;
@@ -290,7 +297,7 @@ char *yk_live_news(struct yk_live *l, int i)
 	yoke_error_clear();
 	yk_error_back(aside);
 	bool same = r->state == v->state && r->generation == v->generation && r->lines == v->lines;
-	if (same && v->state == YK_VIEW_LIVE && r->findings) { // a run that hangs writes nothing
+	if (same && r->findings && is_outdated(r, v)) { // a run that hangs writes nothing
 		json_t *before = json_incref(r->findings);
 		const json_t *now = findings(l, i);
 		same = now == before || json_equal(before, now);

@@ -19,7 +19,8 @@ struct yk_live_run {
 	uint32_t generation;
 	uint64_t lines;
 	json_t *findings;        // of yk_conditions, or NULL
-	uint64_t findings_lines; // lines of the view at that time
+	uint64_t findings_lines; // lines and state of the view at that time
+	enum yk_view_state findings_state;
 	double found, cost;      // time when they were computed, and the duration of that; seconds
 };
 
