@@ -238,6 +238,29 @@ else:
 s.close()
 os.close(lock)
 
+# ---- a run that is killed while it is shown ----
+
+write('killed', 6, 20, ended=False)
+# damaged records: a time in nanoseconds, and a value of a key that has no text
+with open('killed/events.jsonl', 'a') as f:
+    f.write('{"step":1,"event":"saved","text":"","time":1.7e18}\n')
+about = json.load(open('killed/run.json'))
+about['config']['data'] = {'toString': 1, 'valueOf': 1}
+json.dump(about, open('killed/run.json', 'w'))
+lock = os.open('killed', os.O_RDONLY)
+fcntl.flock(lock, fcntl.LOCK_EX)
+s = Server('killed')
+before = [f['condition'] for f in s.json('/run.json')['runs'][0]['findings']]
+lost = s.events(lambda line: '"state":"lost"' in line)
+next(lost)
+os.close(lock)
+next(lost)
+found = [f['condition'] for f in s.json('/run.json')['runs'][0]['findings']]
+verdict('findings follow the state of a run', '' if 'killed' not in before and 'killed' in found else (before, found))
+if CLIENTS:
+    checks('a damaged run', s.url, 3)
+s.close()
+
 # ---- time to go ----
 
 # Started again at step 40, 30 s ago; each step takes 1 s since then, and took 50 s before.

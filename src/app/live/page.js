@@ -94,12 +94,13 @@ const numbersTable = () => {
 const facts = () => {
 	const all = shown(), config = new Set(all.flatMap(r => Object.keys(r.config)));
 	$('config').replaceChildren(table('Configuration', ['key', ...all.map(r => r.name)],
-		[...config].map(k => [k, ...all.map(r => r.config[k] ?? null)])));
+		[...config].map(k => [k, ...all.map(r => plain(r.config[k]))])));
 	const events = all.flatMap(r => r.events.map(e => ({ ...e, r }))).sort((a, b) => b.time - a.time);
 	const eventTable = list => {
 		const t = table('Events', ['Time', 'Step', 'Event'], list.map(e => {
-			const time = make('time', e.time === null ? '–' : clock(e.time)), what = make('span');
-			if (e.time !== null) time.title = time.dateTime = new Date(1000 * e.time).toISOString();
+			const date = new Date(e.time === null ? NaN : 1000 * e.time), known = !isNaN(date); // damaged records have any time
+			const time = make('time', known ? clock(e.time) : '–'), what = make('span');
+			if (known) time.title = time.dateTime = date.toISOString();
 			if (all.length > 1) what.append(make('span', undefined, `chip c${colorOf(e.r.run)}`), `${e.r.name} `);
 			what.append(make('strong', e.event), e.text ? ` ${e.text}` : '');
 			return [time, e.step, what];
@@ -119,8 +120,8 @@ const kernels = async () => {
 	if (!answer.ok) return;
 	const all = await answer.json(), many = all.length > 1;
 	const list = all.flatMap(r => r.rows.slice(0, 40).map(k => ({ ...k, run: r.name }))).sort((a, b) => (b.seconds ?? 0) - (a.seconds ?? 0))
-		.map(k => [k.op ?? '', ...many ? [k.run] : [], k.implementation ?? '', k.device ?? '', k.scope ?? '', k.calls ?? null,
-			numberCell('seconds', k.seconds ?? null)]);
+		.map(k => [plain(k.op) ?? '', ...many ? [k.run] : [], plain(k.implementation) ?? '', plain(k.device) ?? '', plain(k.scope) ?? '', plain(k.calls),
+			numberCell('seconds', plain(k.seconds))]);
 	const kernelTable = some => table('Kernels', ['op', ...many ? ['run'] : [], 'implementation', 'device', 'scope', 'calls', 'time'], some);
 	const more = make('details'), open = $('kernels').querySelector('details')?.open;
 	noKernels = !list.length;

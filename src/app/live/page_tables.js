@@ -22,6 +22,8 @@ const table = (title, head, rows) => {
 	}
 	return t;
 };
+// A value of a record, which may be of any type.
+const plain = x => typeof x === 'object' && x !== null ? JSON.stringify(x) : x ?? null;
 const numberCell = (name, x) => ({ n: show(name, x) });
 
 // "running", "done", "failed", "lost"
