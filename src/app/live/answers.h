@@ -31,7 +31,7 @@ struct yk_live {
 	int hidden; // runs beyond YK_LIVE_MAX
 	int folders;
 	const char *folder[YK_LIVE_RUNS]; // where runs are searched for; from the caller
-	double searched;  // time of the last search, seconds
+	double searched, search_cost; // time of the last search, and its duration; seconds
 	unsigned looks;   // number of calls of yk_live_look
 	uint64_t version; // counts changes of the runs; a cached plot is valid for one version
 	struct yk_live_plot { // cache of plots, because drawing a plot costs more than sending it
@@ -56,7 +56,8 @@ void yk_live_position(const struct yk_live *, char to[YK_LIVE_ID]);
 // Parses "3,,7": run 3 with color 0, run 7 with color 2. NULL: running ones and the newest.
 struct yk_live_choice yk_live_choose(const struct yk_live *, const char *text);
 
-// Looks for new and removed runs, at most every two seconds; true: there are some.
+// Looks for new and removed runs, at most every two seconds, and less often if that takes long; true: there
+// are some.
 bool yk_live_search(struct yk_live *);
 
 // The caller frees the text that each of these functions returns. NULL: out of memory, unless

@@ -16,6 +16,7 @@
 #include "live/find.h"
 
 #define SEARCH_S 2.
+#define SEARCH_REST 20 // a search that takes long is repeated after that many times its duration
 enum { FILES = 6 }; // open files of a run, about
 
 static int number_of(const struct yk_live *l, const char *folder)
@@ -60,9 +61,11 @@ static int search(struct yk_live *l)
 {
 	int e = 0;
 	l->hidden = 0;
-	l->searched = yk_seconds();
+	const double from = yk_seconds();
 	for (int i = 0; i < l->folders && e == 0; i++)
 		e = yk_find_runs(l->folder[i], add, l);
+	l->searched = yk_seconds();
+	l->search_cost = l->searched - from;
 	yk_view_names(l->n, l->view);
 	return e;
 }
@@ -112,20 +115,20 @@ void yk_live_close(struct yk_live *l)
 
 bool yk_live_search(struct yk_live *l)
 {
-	if (yk_seconds() - l->searched < SEARCH_S)
+	if (yk_seconds() - l->searched < fmax(SEARCH_S, SEARCH_REST * l->search_cost))
 		return false;
 	const int before = l->n;
-	int gone = 0, still = 0;
+	bool changed = false;
 	struct yk_error_aside *aside = yk_error_aside();
 	for (int i = 0; i < l->n; i++) {
-		gone += l->run[i].gone;
-		l->run[i].gone = !yk_view_is_run(l->view[i]->folder);
-		still += l->run[i].gone;
+		const bool gone = !yk_view_is_run(l->view[i]->folder);
+		changed |= gone != l->run[i].gone;
+		l->run[i].gone = gone;
 	}
 	search(l); // a run that disappears meanwhile is found missing by the next search
 	yoke_error_clear();
 	yk_error_back(aside);
-	const bool changed = l->n != before || gone != still;
+	changed |= l->n != before;
 	l->version += changed;
 	return changed;
 }
