@@ -62,9 +62,10 @@ double yk_pace_to_go(const struct yk_view *v, double now)
 	const size_t last = t->rows - 1, first = row_at(t, started(v));
 	if (first >= last)
 		return NAN;
-	const double done = (double)(yk_view_step(t, last) - yk_view_step(t, first)),
+	const double at = (double)yk_view_step(t, last), done = at - (double)yk_view_step(t, first),
 		     took = yk_view_time(t, last) - yk_view_time(t, first),
-		     rest = (double)(json_integer_value(steps) - yk_view_step(t, last));
-	return done > 0 && rest >= 0 ? fmax(0, rest * took / done - (now - yk_view_time(t, last))) :
-				       NAN;
+		     rest = (double)json_integer_value(steps) - at;
+	if (!(done > 0 && took >= 0 && rest >= 0)) // e.g. lines without a time
+		return NAN;
+	return fmax(0, rest * took / done - (now - yk_view_time(t, last)));
 }
