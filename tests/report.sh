@@ -122,6 +122,9 @@ END
 else
 	skip 'the four forms' 'no python3'
 fi
+mkdir earlier && sed 's/"intervals"/"pieces"/g' a/metrics.jsonl >earlier/metrics.jsonl
+verdict "phases of a run of an earlier version" "$("$yoke" report earlier --json >earlier.json && "$yoke" report a --json >a.json
+	sed -n '/"phases"/,/^ *]/p' a.json >phases && grep -q contractions phases && sed -n '/"phases"/,/^ *]/p' earlier.json | cmp - phases 2>&1)"
 # a killed run, and the order of the page: state, figures and findings before the curves
 mkdir gone && cp a/metrics.jsonl gone/ && printf '{"format":1,"device":"cpu:0","steps":100,"config":{"save_every":"5","batch":"8"}}' >gone/run.json
 printf '{"format":1,"step":10}' >gone/manifest.json

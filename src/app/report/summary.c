@@ -88,12 +88,14 @@ static json_t *phases(const struct yk_view *v)
 	json_object_foreach (json_object_get(v->report, "devices"), device, d)
 		json_object_foreach ((json_t *)(uintptr_t)d, phase, p) {
 			double s = real_of(p, "seconds"), flops = real_of(p, "flops"), bytes = real_of(p, "bytes");
-			if (!json_is_object(p) || !(real_of(p, "intervals") > 0))
+			// runs of earlier versions have "pieces"
+			const double intervals = real_of(p, json_object_get(p, "intervals") ? "intervals" : "pieces");
+			if (!json_is_object(p) || !(intervals > 0))
 				continue;
 			json_array_append_new(
 				list, json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "device",
 						text(device), "phase", text(phase), "seconds", yk_summary_real(s),
-						"share", yk_summary_real(s / wall), "intervals", number(real_of(p, "intervals")),
+						"share", yk_summary_real(s / wall), "intervals", number(intervals),
 						"bytes", number(bytes), "bytes_per_s", yk_summary_real(bytes / s), "flops",
 						number(flops), "flops_per_s",
 						flops > 0 ? yk_summary_real(flops / s) : json_null()));
