@@ -14,7 +14,7 @@
 #define IDLE_MAX 0.20
 #define TRANSFER_MAX 0.10
 #define SAVING_MAX 0.20
-#define SAVING_GOAL 0.10 // share of the time that the advised save_every leaves to saving
+#define SAVING_GOAL 0.10 // share of the time that the advised save_every leaves to saving, at most
 #define MISSES_MAX (1. / 16)
 #define SLOWER 1.15
 #define BUSY_MIN 0.5
@@ -171,9 +171,11 @@ static void saving(struct yk_found *f, double share, double wall)
 	if (!(share > SAVING_MAX) || n < 2) // the last checkpoint is the result
 		return;
 	struct yk_advice a = { "" };
-	const bool known = yk_number(every, &steps) && steps > 0;
+	const bool known = yk_number(every, &steps) && steps > 0 && share < 1;
+	// the ratio of saving to everything else, now over then
+	const double fewer = share / (1 - share) / (SAVING_GOAL / (1 - SAVING_GOAL));
 	yk_advise(&a, known, "fewer checkpoints: save_every=%.0f (save_every=%s now)",
-		  known ? steps * ceil(share / SAVING_GOAL) : 0, every);
+		  known ? steps * ceil(fewer - 1e-9) : 0, every);
 	yk_advise(&a, !known, "fewer checkpoints (save_every=%s now)", every);
 	json_array_append_new(
 		yk_find(f, "slow", yk_finding_text("saving takes %.0f %% of the time", 100 * share),
