@@ -101,14 +101,13 @@ static void losses(json_t *list, const struct yk_view *v)
 		       "%.4g at first", loss->first);
 }
 
-// Seconds from the first record to the last, or to the recorded end.
+// Seconds since the last start, or since the first record if no start is known, until the recorded end or the
+// last record.
 static double seconds_of(const struct yk_view *v)
 {
 	const json_t *started = json_object_get(v->about, "started"),
 		     *ended = json_object_get(json_object_get(v->about, "ended"), "time");
 	double first = INFINITY, last = -INFINITY;
-	if (json_is_number(started) && json_is_number(ended))
-		return json_number_value(ended) - json_number_value(started);
 	for (int t = 0; t < v->tables; t++) {
 		const struct yk_view_table *table = v->table[t];
 		if (!table->rows)
@@ -116,6 +115,10 @@ static double seconds_of(const struct yk_view *v)
 		first = fmin(first, yk_view_time(table, 0));
 		last = fmax(last, yk_view_time(table, table->rows - 1));
 	}
+	if (json_is_number(started))
+		first = json_number_value(started);
+	if (json_is_number(ended))
+		last = json_number_value(ended);
 	return last >= first ? last - first : NAN;
 }
 
