@@ -157,6 +157,12 @@ lost lost 30
 has lost killed 'step 40 of 100'
 verdict "its last checkpoint, and how to continue" "$(advice "out=lost resume=1. continues from step 30" || cat out
 	grep -q 'last checkpoint: step 30; last record: step 40' out || cat out)"
+lost 'two words' 30
+"$yoke" doctor 'two words' >out 2>&1
+verdict "a folder is quoted for the shell" "$(advice "out='two words' resume=1" || cat out)"
+lost "$(printf 'no\377text')" 30
+"$yoke" doctor no*text >out 2>&1
+verdict "a folder whose name is not UTF-8 is examined" "$(grep -q '^?: killed: ' out || cat out)"
 lost unsaved
 has unsaved killed 'step 40 of 100'
 verdict "without a checkpoint there is nothing to resume" "$(advice 'resume=1' && cat out

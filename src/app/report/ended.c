@@ -145,7 +145,7 @@ static bool memory(struct yk_found *f)
 			yk_finding_text(fragmented ?
 						"enough memory was free, but it was fragmented" :
 						"not enough memory"),
-			yk_advice_text(&a), "`yoke plan` with these keys shows what fits", 0);
+			yk_advice_text(&a), "keys that fit in memory; `yoke plan` predicts it", 0);
 		json_array_append_new(list,
 				      yk_evidence("run.json", 0, 0, yk_finding_text("%s", error)));
 	}
@@ -204,7 +204,7 @@ static void launch(struct yk_found *f)
 				yk_find(f, "launch",
 					yk_finding_text("the device failed (%s)", codes[i]),
 					yk_advice_text(&last),
-					hint ? "snapshot_every= lets another device take over" : "",
+					hint ? "snapshot_every=, with which another device takes over" : "",
 					0),
 				yk_evidence("run.json", 0, 0, yk_finding_text("%s", text)));
 			return;
@@ -245,7 +245,7 @@ static struct yk_advice go_on(const struct yk_view *v, int64_t checkpoint)
 		  "from step %lld",
 		  (long long)checkpoint);
 	yk_advise(&a, checkpoint >= 0 && folder, "`yoke train out=%s resume=1` continues from step %lld",
-		  v->folder, (long long)checkpoint);
+		  folder, (long long)checkpoint);
 	yk_advise(&a, checkpoint < 0,
 		  "start it again, with a smaller save_every (save_every=%s now): it saved no "
 		  "checkpoint",

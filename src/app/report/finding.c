@@ -4,9 +4,11 @@
 
 #include "report/finding.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/number.h"
@@ -26,15 +28,29 @@ void yk_advise(struct yk_advice *a, bool applies, const char *fmt, ...)
 	va_end(ap);
 }
 
-static json_t *string_or_mark(const char *s)
+// A text that may contain words from the files of a run: control characters become '?', and a character
+// that was truncated at the end is left out. Text that is not UTF-8 becomes "?".
+static json_t *clean_string(const char *s)
 {
-	json_t *j = json_string(s);
+	char *copy = strdup(s);
+	const size_t n = strlen(s);
+	json_t *j = NULL;
+	for (size_t i = 0; copy && i < n; i++) {
+		const unsigned char *c = (const unsigned char *)&copy[i];
+		if (c[0] == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0) // U+0080 to U+009F
+			copy[i] = copy[i + 1] = '?';
+		else if (iscntrl(*c))
+			copy[i] = '?';
+	}
+	for (size_t cut = 0; copy && !j && cut < 4 && cut <= n; cut++)
+		j = json_stringn(copy, n - cut);
+	free(copy);
 	return j ? j : json_string("?");
 }
 
 json_t *yk_advice_text(const struct yk_advice *a)
 {
-	return string_or_mark(a->text);
+	return clean_string(a->text);
 }
 
 json_t *yk_finding_text(const char *fmt, ...)
@@ -44,7 +60,7 @@ json_t *yk_finding_text(const char *fmt, ...)
 	va_start(ap, fmt);
 	yk_vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
-	return string_or_mark(text);
+	return clean_string(text);
 }
 
 json_t *yk_evidence(const char *file, uint32_t from, uint32_t to, json_t *text)
@@ -68,8 +84,8 @@ json_t *yk_find(struct yk_found *f, const char *condition, json_t *what, json_t 
 		const char *needs, double gain)
 {
 	json_t *list = json_array();
-	json_t *o = json_pack("{s:s, s:s, s:o, s:O, s:o, s:s, s:o}", "condition", condition, "run",
-			      f->v->name, "what", what, "evidence", list, "change", change, "needs",
+	json_t *o = json_pack("{s:s, s:o, s:o, s:O, s:o, s:s, s:o}", "condition", condition, "run",
+			      clean_string(f->v->name), "what", what, "evidence", list, "change", change, "needs",
 			      needs, "gain", gain > 1 ? yk_summary_real(gain) : json_null());
 	json_decref(list);
 	json_array_append_new(f->list, o);
@@ -78,14 +94,16 @@ json_t *yk_find(struct yk_found *f, const char *condition, json_t *what, json_t 
 
 bool yk_found_any(const struct yk_found *f, const char *condition)
 {
+	json_t *name = clean_string(f->v->name);
 	const json_t *o;
+	bool any = false;
 	size_t i;
 	json_array_foreach (f->list, i, o)
-		if (!strcmp(json_string_value(json_object_get(o, "run")), f->v->name) &&
-		    (!condition ||
-		     !strcmp(json_string_value(json_object_get(o, "condition")), condition)))
-			return true;
-	return false;
+		any |= json_equal(json_object_get(o, "run"), name) &&
+		       (!condition ||
+			!strcmp(json_string_value(json_object_get(o, "condition")), condition));
+	json_decref(name);
+	return any;
 }
 
 const char *yk_found_key(const struct yk_view *v, const char *key)

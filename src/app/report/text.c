@@ -38,6 +38,19 @@ static void md_text(FILE *to, const char *s)
 			fputc(iscntrl((unsigned char)*s) ? '?' : *s, to);
 }
 
+// Text in which commands are between backquotes. '<' would begin a tag if the second quote is missing.
+static void md_commands(FILE *to, const char *s)
+{
+	char one[2] = "";
+	for (bool command = false; (one[0] = *s); s++) {
+		command ^= *s == '`';
+		if (*s == '`' || (command && *s != '<'))
+			fputc(iscntrl((unsigned char)*s) ? '?' : *s, to);
+		else
+			md_text(to, one);
+	}
+}
+
 static void md_add(struct md *t, const json_t *v, enum yk_quantity q)
 {
 	char number[YK_QUANTITY_TEXT], *text = NULL;
@@ -220,8 +233,10 @@ static void md_head(FILE *to, const json_t *run)
 		const json_t *gain = json_object_get(o, "gain");
 		fprintf(to, "\n%zu. %s: ", i + 1, string_of(o, "condition"));
 		md_text(to, string_of(o, "what"));
-		if (*string_of(o, "change"))
-			fprintf(to, "\n   What would help: %s", string_of(o, "change"));
+		if (*string_of(o, "change")) {
+			fputs("\n   What would help: ", to);
+			md_commands(to, string_of(o, "change"));
+		}
 		if (json_is_number(gain))
 			yk_fprintf(to, " (up to %.3g times as fast)", json_number_value(gain));
 		fputs("\n", to);
