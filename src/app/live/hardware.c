@@ -64,8 +64,11 @@ static const char *id_of(const struct yk_hardware *h, const char *pci)
 
 static void add_device(struct yk_user *u, const char *id)
 {
-	const size_t n = strlen(u->device);
-	if (!strstr(u->device, id))
+	const size_t n = strlen(u->device), length = strlen(id);
+	bool there = false;
+	for (const char *at = u->device; *at && !there; at += strcspn(at, ","), at += *at == ',')
+		there = !strncmp(at, id, length) && (!at[length] || at[length] == ',');
+	if (!there)
 		snprintf(u->device + n, sizeof u->device - n, "%s%.40s", n ? "," : "", id);
 }
 
