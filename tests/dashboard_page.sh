@@ -13,7 +13,8 @@ if "$yoke" dashboard empty 2>&1 | grep -q 'built without libmicrohttpd'; then
 fi
 python3 -c '' 2>/dev/null || { echo "1..0 # SKIP no python3 to write runs"; exit 0; }
 "$yoke" dashboard empty >out 2>&1
-verdict "a folder without runs is an error: $(cat out)" "$([ $? -eq 1 ] && [ "$(wc -l <out)" -eq 1 ] || cat out)"
+code=$?
+verdict "a folder without runs is an error: $(cat out)" "$([ $code -eq 1 ] && [ "$(wc -l <out)" -eq 1 ] || cat out)"
 python3 "$tests/dashboard_page.py" "$yoke" >py.out 2>&1
 code=$?
 verdicts <py.out
