@@ -152,6 +152,10 @@ static void resources(json_t *list, const struct yk_view *v)
 				    *peak = column(v, "train", "peak_bytes"),
 				    *rss = column(v, "telemetry", "rss");
 	const double wall = yk_found_report(v, "wall"), idle = yk_found_report(v, "idle");
+	bool timed = true; // otherwise the seconds of kernels are unknown
+	const double kernels = yk_found_phase(v, "contractions", &timed) +
+			       yk_found_phase(v, "attention", NULL) +
+			       yk_found_phase(v, "other", NULL);
 	char n[YK_QUANTITY_TEXT], m[YK_QUANTITY_TEXT];
 	if (rate)
 		figure(list, "tokens per second", yk_quantity_text(YK_COUNT, rate->last, n),
@@ -163,14 +167,8 @@ static void resources(json_t *list, const struct yk_view *v)
 		figure(list, "peak device memory", yk_quantity_text(YK_BYTES_OF, peak->max, n),
 		       rss ? "process %s" : "%s",
 		       rss ? yk_quantity_text(YK_BYTES_OF, rss->max, m) : "");
-	if (wall > 0)
-		figure(list, "time in kernels",
-		       yk_quantity_text(YK_SHARE_OF,
-					(yk_found_phase(v, "contractions", NULL) +
-					 yk_found_phase(v, "attention", NULL) +
-					 yk_found_phase(v, "other", NULL)) /
-						wall,
-					n),
+	if (wall > 0 && timed)
+		figure(list, "time in kernels", yk_quantity_text(YK_SHARE_OF, kernels / wall, n),
 		       "idle %s", yk_quantity_text(YK_SHARE_OF, fmax(idle / wall, 0), m));
 }
 

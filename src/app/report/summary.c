@@ -78,6 +78,11 @@ static json_t *numbers(const struct yk_view *v)
 	return list;
 }
 
+static bool is_compute(const char *phase)
+{
+	return !strcmp(phase, "contractions") || !strcmp(phase, "attention") || !strcmp(phase, "other");
+}
+
 // The phases, named as in the report (observe/report.c); other members of a device are skipped.
 static json_t *phases(const struct yk_view *v)
 {
@@ -88,6 +93,8 @@ static json_t *phases(const struct yk_view *v)
 	json_object_foreach (json_object_get(v->report, "devices"), device, d)
 		json_object_foreach ((json_t *)(uintptr_t)d, phase, p) {
 			double s = real_of(p, "seconds"), flops = real_of(p, "flops"), bytes = real_of(p, "bytes");
+			// the seconds of kernels that were not timed are those of their launches
+			const bool rated = !json_is_false(json_object_get(d, "timed")) || !is_compute(phase);
 			// runs of earlier versions have "pieces"
 			const double intervals = real_of(p, json_object_get(p, "intervals") ? "intervals" : "pieces");
 			if (!json_is_object(p) || !(intervals > 0))
@@ -96,9 +103,9 @@ static json_t *phases(const struct yk_view *v)
 				list, json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "device",
 						text(device), "phase", text(phase), "seconds", yk_summary_real(s),
 						"share", yk_summary_real(s / wall), "intervals", number(intervals),
-						"bytes", number(bytes), "bytes_per_s", yk_summary_real(bytes / s), "flops",
+						"bytes", number(bytes), "bytes_per_s", rated ? yk_summary_real(bytes / s) : json_null(), "flops",
 						number(flops), "flops_per_s",
-						flops > 0 ? yk_summary_real(flops / s) : json_null()));
+						flops > 0 && rated ? yk_summary_real(flops / s) : json_null()));
 		}
 	static const char *const rest[] = { "checkpoints", "idle", "wall" };
 	for (int i = 0; i < 3 && v->report; i++) {
