@@ -32,7 +32,7 @@ struct yk_live {
 	int folders;
 	const char *folder[YK_LIVE_RUNS]; // where runs are searched for; from the caller
 	double searched, search_cost; // time of the last search, and its duration; seconds
-	unsigned looks;   // number of calls of yk_live_look
+	unsigned looks;   // rounds in which yk_live_news was called
 	uint64_t version; // counts changes of the runs; a cached plot is valid for one version
 	struct yk_live_plot { // cache of plots, because drawing a plot costs more than sending it
 		char key[384];

@@ -40,7 +40,7 @@ json_t *yk_find(struct yk_found *, const char *condition, json_t *what, json_t *
 		const char *needs, double gain);
 bool yk_found_any(const struct yk_found *, const char *condition); // NULL: of any condition
 
-// The run's value of a key, "n/a": not recorded; whether it has that value, or a number of at most `max`.
+// The run's value of a key, "n/a": not recorded; whether it has that value.
 const char *yk_found_key(const struct yk_view *, const char *key);
 bool yk_found_is(const struct yk_view *, const char *key, const char *value);
 bool yk_found_set(const struct yk_view *,
