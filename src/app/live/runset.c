@@ -17,7 +17,7 @@
 
 #define SEARCH_S 2.
 #define SEARCH_REST 20 // a search that takes long is repeated after that many times its duration
-enum { FILES = 6 }; // open files of a run, about
+enum { FILES = 6 };    // open files of a run, about
 
 static int number_of(const struct yk_live *l, const char *folder)
 {

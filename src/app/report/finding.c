@@ -85,8 +85,9 @@ json_t *yk_find(struct yk_found *f, const char *condition, json_t *what, json_t 
 {
 	json_t *list = json_array();
 	json_t *o = json_pack("{s:s, s:o, s:o, s:O, s:o, s:s, s:o}", "condition", condition, "run",
-			      clean_string(f->v->name), "what", what, "evidence", list, "change", change, "needs",
-			      needs, "gain", gain > 1 ? yk_summary_real(gain) : json_null());
+			      clean_string(f->v->name), "what", what, "evidence", list, "change",
+			      change, "needs", needs, "gain",
+			      gain > 1 ? yk_summary_real(gain) : json_null());
 	json_decref(list);
 	json_array_append_new(f->list, o);
 	return list;
