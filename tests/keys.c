@@ -451,7 +451,7 @@ static void apart(void)
 			ok(!strcmp(yoke_plan_miss(), "node 1 leaf in step: dim 0: 7 -> 8"),
 			   "after a wrapped value: \"%s\"", yoke_plan_miss());
 	}
-	ok(!strcmp(yoke_plan_miss(), "node 0 leaf in step: in whose memory it lies"),
+	ok(!strcmp(yoke_plan_miss(), "node 0 leaf in step: whose memory holds it"),
 	   "wrapped or not is part of the key: \"%s\"", yoke_plan_miss());
 	end();
 }

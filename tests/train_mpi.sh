@@ -76,7 +76,7 @@ another_mpi()
 {
 	for try in 1 2 3; do
 		# shellcheck disable=SC2086 # words
-		said=$(YOKE_DIST_MPI=$other refused 'started 2 ranks, MPI says 1: it is the launcher of another MPI' \
+		said=$(YOKE_DIST_MPI=$other refused 'started 2 ranks, MPI reports 1: it is the launcher of another MPI' \
 			over -n 2 "$yoke" train $model data=text out=never)
 		[ -n "$said" ] || return
 	done

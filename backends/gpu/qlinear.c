@@ -23,7 +23,8 @@ enum {
 	MAX_ITEMS = 256,
 	WARPS_OF_UNIT = 16, // that hide the latency of memory
 	STEPS_OF_GROUP = 4,
-	MANY = 64 // min rows of x for which a fast library is worth a dequantized copy of w
+	MANY = 64,             // min rows of x for which a fast library is worth a dequantized copy of w
+	MAX_COPY = 256 << 20 // bytes of that copy
 };
 
 // ---- few rows ----
@@ -145,13 +146,13 @@ static struct units units_of(const struct yk_gpu_device *d, const struct yoke_op
 
 // ---- the op ----
 
-static bool is_for_library(const struct yk_gpu_device *d, const struct yoke_op *op, int64_t m)
+static bool is_for_library(const struct yk_gpu_device *d, const struct yoke_op *op, const struct qlinear *s)
 {
 	const struct yk_gpu_library *l = yk_gpu_driver.library[0];
 	const int dtype = op->in[0].dtype;
 
-	return m >= MANY && (dtype == yoke_f16 || dtype == yoke_bf16) && l && l->fast &&
-	       l->fast(d, dtype);
+	return s->m >= MANY && s->n <= MAX_COPY / 2 / s->k && (dtype == yoke_f16 || dtype == yoke_bf16) &&
+	       l && l->fast && l->fast(d, dtype);
 }
 
 // The rows of a view, with neighbouring axes merged; usually one axis remains.
@@ -195,7 +196,7 @@ static uint64_t can(struct yk_gpu_device *d, const struct yoke_op *op)
 	const struct qlinear s = args_of(op);
 	if (s.m <= FEW)
 		return 1u << ROWS;
-	if (is_for_library(d, op, s.m))
+	if (is_for_library(d, op, &s))
 		return 0;
 	return (units_of(d, op, &s).dtype ? 1u << MATRIX : 0) | (tile_of(d, &s) ? 1u << TILES : 0);
 }
