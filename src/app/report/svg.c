@@ -10,7 +10,7 @@
 #include "base/number.h"
 #include "base/scan.h"
 
-enum { WIDTH = 720, HEIGHT = 300, LEFT = 64, RIGHT = 14, TOP = 30, BOTTOM = 44, TICKS = 24, LEGEND_ROW = 16,
+enum { WIDTH = 720, HEIGHT = 300, LEFT = 80, RIGHT = 14, TOP = 30, BOTTOM = 44, TICKS = 24, LEGEND_ROW = 16,
        ENTRIES = 64 };
 
 // Any two differ by 20 (CIEDE2000), and each has a contrast of 3 to white and to dark pages.
@@ -202,6 +202,22 @@ static double text_width(const char *s)
 	for (; *s; s++)
 		n += ((unsigned char)*s & 0xc0) != 0x80; // characters, not bytes
 	return 6.6 * (double)n;
+}
+
+// Do the labels below a linear axis leave a gap between neighbours?
+static bool labels_fit(const struct plot *x)
+{
+	enum { GAP = 5 };
+	const struct axis *a = &x->x;
+	double widest = 0;
+	char text[32];
+	if (a->scale != YK_SCALE_LINEAR || a->ticks < 2)
+		return true;
+	for (int i = 0; i < a->ticks; i++) {
+		number(text, a, a->tick[i]);
+		widest = fmax(widest, text_width(text));
+	}
+	return (a->tick[1] - a->tick[0]) / (a->max - a->min) * (x->width - LEFT - RIGHT) >= widest + GAP;
 }
 
 static void axes(struct plot *x)
@@ -438,7 +454,10 @@ static void find_range(struct plot *x)
 		x->x.min = -0.75;
 		x->x.max = p->categories - 0.25;
 	}
-	settle(&x->x, 8);
+	int ticks = 8;
+	do
+		settle(&x->x, ticks);
+	while (!labels_fit(x) && --ticks > 1);
 	settle(&x->y, 5);
 	if (p->categories)
 		x->x.ticks = 0;
