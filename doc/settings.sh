@@ -26,6 +26,29 @@ wins over the environment.
 lists the present values and where each came from, with the settings of plugins;
 .B yoke info \-\-env all
 includes those for debugging.
+.PP
+Settings of a graph
+.RB ( eager ", " trace.ops ", " graph.* ", " profiler_ranges )
+and a backend's
+.B profile
+are read when a context is made, the others at each use.
+Some are read once:
+.B plugin.path
+when plugins are searched for;
+.B quirks
+when the first device is listed;
+.BR memory ", " pool ", " memory.history ", " threads ", " qmatmul ,
+.BR selftest ,
+those of the CPU backend
+.RB ( cpu.* ),
+and, of the others, library paths and
+.BR opencl.platform ", " split ", " preset ", " stream " and " binaries
+when the backend's devices are listed, which is at the latest for the first context;
+.B tune
+when the results for a device are first used.
+Afterwards
+.BR yoke_setting_set ()
+refuses another value of these.
 .SH SETTINGS
 END
 

@@ -598,7 +598,8 @@ struct yoke_backend {
 	const char *name;    // "opencl": lower case, no spaces
 	const char *version; // free text
 	// Detects devices, once; finding 0 devices is not an error, and a message set through
-	// host->error is the reason.
+	// host->error is the reason.  The settings that it reads become final: yoke_setting_set
+	// refuses another value afterwards.  A setting that has an effect later must not be read here.
 	int (*probe)(uint32_t *ndevices);
 	// Fills at most info->size bytes.
 	int (*device_info)(uint32_t device, struct yoke_device_info *info);

@@ -94,10 +94,10 @@ YOKE_API const char *yoke_dtype_name(int dtype);
 // Bytes of one element, 0 for an unknown dtype.
 YOKE_API size_t yoke_dtype_size(int dtype);
 // Sets a setting ("plan.max"); takes precedence over the environment.  Contexts and plans made later
-// use it.  Some settings are read once: plugin.path when plugins are searched for, quirks, threads,
-// cpu.isa, pool, memory and memory.* when the devices are found, which is at the latest for the
-// first context; another value is EINVAL afterwards.  EINVAL: the value is invalid or out of range;
-// ENOENT: there is no such setting.  For a plugin's setting ("opencl.preset") the plugin is loaded from the directories
+// use it.  yoke-settings(7) lists the settings that are read once, most of them when devices are
+// listed, which is at the latest for the first context.  EINVAL: the value is invalid or out of
+// range, or differs from the current one after the setting was read once; ENOENT: there is no such
+// setting.  For a plugin's setting ("opencl.preset") the plugin is loaded from the directories
 // configured at that time.
 YOKE_API int yoke_setting_set(const char *name, const char *value);
 // Copies the current text of a setting like snprintf: writes at most cap bytes including the

@@ -419,6 +419,21 @@ static void precisions(void)
 	yoke_error_clear();
 }
 
+// ---- determinism ----
+
+// First, since the setting is read with the CPU's devices.
+static void deterministic(void)
+{
+	yoke_pipeline *p = yoke_pipeline_new(CHAIN "\"trainer\": {\"deterministic\": true}}");
+	yoke_dataset *d = set();
+	ok(p && !yoke_setting_set("cpu.lapack", "1") && yoke_pipeline_fit(p, d, NULL) == YOKE_EINVAL && strstr(yoke_error(), "cpu.lapack=1"),
+	   "deterministic: %s", yoke_error());
+	yoke_error_clear();
+	yoke_setting_set("cpu.lapack", "0");
+	yoke_pipeline_free(p);
+	yoke_dataset_free(d);
+}
+
 // ---- devices ----
 
 static void devices(void)
@@ -445,14 +460,6 @@ static void devices(void)
 	   "no GPU, and no fallback is permitted");
 	ok(tap_run("YOKE_BACKEND=cpu $YOKE_FIT_KEYS gpu >err 2>&1; test $? = 0 && grep -q 'no GPU was found' err"),
 	   "no GPU, and the CPU is the fallback");
-	yoke_pipeline *p = yoke_pipeline_new(CHAIN "\"trainer\": {\"deterministic\": true}}");
-	yoke_dataset *d = set();
-	ok(p && !yoke_setting_set("cpu.lapack", "1") && yoke_pipeline_fit(p, d, NULL) == YOKE_EINVAL && strstr(yoke_error(), "cpu.lapack=1"),
-	   "deterministic: %s", yoke_error());
-	yoke_error_clear();
-	yoke_setting_set("cpu.lapack", "0");
-	yoke_pipeline_free(p);
-	yoke_dataset_free(d);
 }
 
 // A missing GPU: 3, an error.
@@ -564,6 +571,7 @@ int main(int argc, char **argv)
 	tap_plugin_path();
 	tap_folder();
 	fill();
+	deterministic();
 	table();
 	patterns();
 	when();

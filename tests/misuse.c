@@ -3,6 +3,7 @@
 // the op's name in one line, creates nothing, and leaves the context usable.
 #include "config.h"
 
+#include "graph/context.h"
 #include "tap.h"
 #include "yoke.h"
 
@@ -494,6 +495,31 @@ static void of_absent(yoke_tensor *none, const char *word)
 	ok(!got[0], "nor a value after a barrier");
 }
 
+// Another value is refused, and the current one is accepted.  The environment may have set `value`.
+static void is_late(const char *name, const char *value)
+{
+	char was[4096], now[4096];
+	if (!ok(yoke_setting_get(name, was, sizeof was) >= 0, "setting %s %s", name, yoke_error()))
+		return;
+	value = strcmp(was, value) ? value : "1";
+	FAIL(yoke_setting_set(name, value), EINVAL, name);
+	yoke_setting_get(name, now, sizeof now);
+	ok(!strcmp(was, now), "%s stays %s", name, now);
+	ok(!yoke_setting_set(name, was), "%s may be set to what it is: %s", name, yoke_error());
+}
+
+// Another value is accepted.
+static void is_open(const char *name, const char *value)
+{
+	char was[4096], now[4096];
+	if (!ok(yoke_setting_get(name, was, sizeof was) >= 0, "setting %s %s", name, yoke_error()))
+		return;
+	const int err = yoke_setting_set(name, value);
+	yoke_setting_get(name, now, sizeof now);
+	ok(!err && !strcmp(now, value), "%s=%s may be set later: it is %s %s", name, value, now, yoke_error());
+	ok(!yoke_setting_set(name, was), "and %s again", was);
+}
+
 static void of_settings(void)
 {
 	FAIL(yoke_setting_set("plan.max", "-5"), EINVAL, "plan.max=-5: must be an integer from 0");
@@ -503,20 +529,49 @@ static void of_settings(void)
 	FAIL(yoke_setting_set("opencl.no_such", "1"), ENOENT, "opencl.no_such");
 	FAIL(yoke_setting_set("plan.mx", "1"), ENOENT, "plan.max");
 	FAIL(yoke_setting_set("../x.y", "1"), ENOENT, "no setting");
-	// read once, with the devices: their own values are fine, others come too late
-	static const char *const late[][2] = { { "memory", "123M" },	{ "pool", "0" },	     { "threads", "61" },
-					       { "cpu.isa", "bogus" },	{ "plugin.path", "/tmp/x" }, { "quirks", "/tmp/x" },
-					       { "memory.history", "1" } };
+	// read once, with the devices
+	static const char *const late[][2] = {
+		{ "memory", "123M" },	{ "pool", "0" },	   { "threads", "61" },	    { "cpu.isa", "bogus" },
+		{ "cpu.devices", "3" }, { "cpu.gemm", "onednn" },  { "cpu.lapack", "1" },   { "cpu.stream", "123" },
+		{ "qmatmul", "int8" },	{ "quirks", "/tmp/x" },	   { "memory.history", "1" }, { "cpu.resolvent_entry", "disc" },
+		{ "plugin.path", "/tmp/x" }, { "cpu.resolvent_chunk", "7" },
+	};
+	// read at each use, or when a context is made
+	static const char *const later[][2] = { { "plan.max", "63" },  { "memory.events", "77" }, { "memory.snapshot", "x" },
+						{ "sync", "warn" },    { "graph.max", "99999" },  { "graph.warn", "99999" },
+						{ "trace.ops", "1" },  { "eager", "1" },	  { "profiler_ranges", "1" },
+						{ "strict", "1" },     { "cache.max", "1M" },	  { "graph.handles", "99" } };
 	yoke_free(yoke_full(yoke_f32, 0, NULL, 1)); // makes a context
-	for (size_t i = 0; i < sizeof late / sizeof *late; i++) {
-		char was[4096], now[4096];
-		yoke_setting_get(late[i][0], was, sizeof was);
-		FAIL(yoke_setting_set(late[i][0], late[i][1]), EINVAL, late[i][0]);
-		yoke_setting_get(late[i][0], now, sizeof now);
-		ok(!strcmp(was, now), "%s stays %s", late[i][0], now);
-		ok(!yoke_setting_set(late[i][0], was), "%s may be set to what it is: %s", late[i][0], yoke_error());
+	for (size_t i = 0; i < sizeof late / sizeof *late; i++)
+		is_late(late[i][0], late[i][1]);
+	for (size_t i = 0; i < sizeof later / sizeof *later; i++)
+		is_open(later[i][0], later[i][1]);
+	yoke_setting_set("eager", "1");
+	yoke_context *ctx = yoke_context_new("cpu"), *was = yoke_use(ctx);
+	yoke_setting_set("eager", "0");
+	ok(ctx && ctx->mode.eager, "a setting of contexts applies to one made later");
+	yoke_use(was);
+	yoke_context_free(ctx);
+}
+
+// Settings of the OpenCL backend, which is loaded here.
+static void of_plugin_settings(void)
+{
+	static const char *const late[][2] = { { "opencl.platform", "x" }, { "opencl.preset", "cpu" },	{ "opencl.split", "2" },
+					       { "opencl.stream", "123" }, { "opencl.binaries", "0" }, { "selftest", "0" } };
+	static const char *const later[][2] = { { "opencl.profile", "1" }, { "opencl.clblast", "0" } };
+	is_open("selftest", "force"); // the CPU backend has none
+	yoke_context *ctx = yoke_context_new("opencl");
+	if (!ctx) {
+		skip("settings of the OpenCL backend", yoke_error());
+		yoke_error_clear();
+		return;
 	}
-	ok(!yoke_setting_set("plan.max", "63") && !yoke_setting_set("plan.max", "64"), "others may change at any time");
+	for (size_t i = 0; i < sizeof late / sizeof *late; i++)
+		is_late(late[i][0], late[i][1]);
+	for (size_t i = 0; i < sizeof later / sizeof *later; i++)
+		is_open(later[i][0], later[i][1]);
+	yoke_context_free(ctx);
 }
 
 static yoke_tensor *variable(int dtype, int rank, const int64_t *dims)
@@ -532,7 +587,11 @@ int main(void)
 	static const int64_t d32[] = { 3, 2 };
 	float got[6];
 
+	tap_plugin_path();
+	if (!getenv("YOKE_BACKEND"))
+		yoke_setting_set("backend", "cpu"); // as without plugins
 	of_settings(); // before there is a context
+	of_plugin_settings();
 	x = variable(yoke_f32, 2, d23);
 	y = variable(yoke_f32, 2, d32);
 	cube = variable(yoke_f32, 3, d222);

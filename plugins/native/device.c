@@ -48,8 +48,7 @@ static void fill_info(struct yk_native_device *d)
 
 	info->size = sizeof *info;
 	info->kind = integrated ? YOKE_DEVICE_IGPU : YOKE_DEVICE_GPU;
-	info->flags = YOKE_DEVICE_F64 | YOKE_DEVICE_F16 | (integrated && V_HAS_REGISTER ? YOKE_DEVICE_UNIFIED : 0) |
-		      (d->gpu.tf32 && yk_gpu_tf32_wanted() ? YOKE_DEVICE_TF32 : 0);
+	info->flags = YOKE_DEVICE_F64 | YOKE_DEVICE_F16 | (integrated && V_HAS_REGISTER ? YOKE_DEVICE_UNIFIED : 0);
 	info->units = number(d, V_UNITS);
 	if (!yk_native_code(V_MEMORY(&bytes, d->id)))
 		info->memory = info->max_segment = bytes;
@@ -218,6 +217,9 @@ void yk_native_refresh(struct yk_gpu_device *device, struct yoke_device_info *in
 	struct yk_native_device *d = yk_native_of(device);
 	size_t unused = 0, all = 0;
 
+	// here rather than in probe, which would fix the setting `matmul`
+	if (device->tf32 && yk_gpu_tf32_wanted())
+		info->flags |= YOKE_DEVICE_TF32;
 	// only if already open: opening the device would cost more than the information is worth
 	if (__atomic_load_n(&d->open, __ATOMIC_ACQUIRE) && !yk_native_code(V_USE(d)) &&
 	    !yk_native_code(V_FREE_MEMORY(&unused, &all)))

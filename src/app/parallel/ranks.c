@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/fixed.h"
 #include "base/log.h"
 #include "base/param.h"
 #include "comm/adapt.h"
@@ -359,6 +360,22 @@ bool yk_ranks_leads(void)
 {
 	uint32_t rank = 0, ranks;
 	return yk_process_place(&rank, &ranks) <= 0 || rank == 0;
+}
+
+int yk_ranks_divide_cpu(int64_t ranks)
+{
+	char n[24];
+	uint32_t index, share = 1;
+	if (ranks == 1 || getenv("YOKE_CPU_DEVICES") || yk_param_is_fixed("cpu.devices"))
+		return 0;
+	if (yk_process_launched()) { // the launcher may have bound ranks to processors
+		const int e = yk_process_cpu(&index, &share);
+		if (e < 0)
+			return e;
+		ranks = share;
+	}
+	snprintf(n, sizeof n, "%lld", (long long)ranks);
+	return yoke_setting_set("cpu.devices", n);
 }
 
 int yk_ranks_run(int64_t ranks, int (*fn)(yoke_group *, void *), void *arg)

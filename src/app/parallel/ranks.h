@@ -51,6 +51,10 @@ int yk_ranks_settle(struct yk_config *);
 
 // ---- as threads or processes ----
 
+// Divides the CPU into a device per rank of this process, or, of a launcher's ranks, of this
+// machine, unless the environment divides it.  To be called before devices are listed; later, as by
+// a run that continues with fewer ranks, the devices stay as they are.
+int yk_ranks_divide_cpu(int64_t ranks);
 // Whether this process is rank 0, or contains all ranks.
 bool yk_ranks_leads(void);
 // Calls fn on each rank: on threads, or as the rank that this process is.

@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "comm/process.h"
 #include "comm/ranks.h"
+#include "parallel/ranks.h"
 #include "tool/bench.h"
 #include "tool/tool.h"
 #include "train/trial.h"
@@ -335,20 +336,10 @@ static int member(yoke_group *world, void *arg)
 	return table(b);
 }
 
-static int divide(uint32_t ranks)
-{
-	char n[24];
-	snprintf(n, sizeof n, "%u", ranks);
-	return getenv("YOKE_CPU_DEVICES") ? 0 : yoke_setting_set("cpu.devices", n);
-}
-
 // Runs as one of the processes that a launcher started as ranks.
 static int as_process(struct bench *b, uint32_t started)
 {
-	uint32_t index, share = started;
-	int e = yk_process_launched() ? yk_process_cpu(&index, &share) : 0;
-	if (e == 0)
-		e = divide(share);
+	const int e = yk_ranks_divide_cpu(started);
 	return e ? e : yk_process_run(NULL, member, b);
 }
 
@@ -376,7 +367,7 @@ int yk_bench_ranks(int argc, char **argv)
 		return e == 0 ? YK_DONE : yk_process_failed() ? YK_FAILED : yk_failed("bench ranks");
 	}
 	if (e == 0)
-		e = divide((uint32_t)b.ranks);
+		e = yk_ranks_divide_cpu(b.ranks);
 	if (e == 0)
 		e = table(&b);
 	json_decref(b.results);

@@ -14,6 +14,7 @@
 #include "comm/process.h"
 #include "comm/sums.h"
 #include "comm/tuned.h"
+#include "parallel/ranks.h"
 #include "tool/tool.h"
 #include "train/trial.h"
 
@@ -175,18 +176,11 @@ static int member(yoke_group *world, void *arg)
 	return e;
 }
 
-static int divide(uint32_t ranks)
-{
-	char n[24];
-	snprintf(n, sizeof n, "%u", ranks);
-	return getenv("YOKE_CPU_DEVICES") ? 0 : yoke_setting_set("cpu.devices", n);
-}
-
 int yk_tune_ranks(int argc, char **argv)
 {
 	struct tuner u = { .max = (uint64_t)64 << 20 };
 	uint64_t ranks = 2, n;
-	uint32_t rank, started, index, share;
+	uint32_t rank, started;
 	char *words[8] = { (char *)(uintptr_t)"/proc/self/exe", (char *)(uintptr_t)"tune" };
 	for (int i = 1; i < argc; i++)
 		if (!strncmp(argv[i], "ranks=", 6) && yk_option_number(argv[i] + 6, &n) == 0 && n >= 2 && n <= 64)
@@ -201,9 +195,7 @@ int yk_tune_ranks(int argc, char **argv)
 	const int place = yk_process_place(&rank, &started);
 	int e = place < 0 ? place : 0;
 	if (place > 0) {
-		e = yk_process_launched() ? yk_process_cpu(&index, &share) : 0;
-		if (e == 0)
-			e = divide(yk_process_launched() ? share : started);
+		e = yk_ranks_divide_cpu(started);
 		if (e == 0)
 			e = yk_process_run(NULL, member, &u);
 		yk_tuning_fini(&u.t);

@@ -268,23 +268,6 @@ static int member(yoke_group *world, void *arg)
 	return e;
 }
 
-// Divides the processors among ranks; must be called before devices are enumerated.
-static int divide(int64_t ranks)
-{
-	char n[24];
-	uint32_t index, share = 1;
-	if (ranks == 1 || getenv("YOKE_CPU_DEVICES"))
-		return 0;
-	if (yk_process_launched()) { // the launcher may have bound ranks to processors
-		const int e = yk_process_cpu(&index, &share);
-		if (e < 0)
-			return e;
-		ranks = share;
-	}
-	snprintf(n, sizeof n, "%lld", (long long)ranks);
-	return yoke_setting_set("cpu.devices", n);
-}
-
 static int run(struct yk_run *r, struct yk_config *c, atomic_int *lost)
 {
 	const char *out = r->out;
@@ -305,7 +288,7 @@ static int run(struct yk_run *r, struct yk_config *c, atomic_int *lost)
 	const int64_t ranks = yk_config_int(c, YK_KEY_ranks);
 	const struct yk_checkpoint *from = r->from ? &ck : NULL;
 	if (e == 0)
-		e = divide(ranks);
+		e = yk_ranks_divide_cpu(ranks);
 	if (e == 0 && r->leads)
 		e = yk_watch_init(&r->watch, c);
 	else if (e == 0 && watches_all(c))

@@ -4,9 +4,13 @@
 #ifndef YK_FIXED_H
 #define YK_FIXED_H
 
-// The setting's value was read for good; when: "the plugins were loaded".  Later calls for the same
-// setting have no effect.
+#include <stdbool.h>
+
+#define YK_WHEN_LISTED "the devices were listed"
+
+// Makes the current value final; when: "the plugins were loaded", static storage.
 void yk_param_fix(const char *name, const char *when);
+bool yk_param_is_fixed(const char *name);
 // EINVAL with the reason if the setting is fixed and the value is another one; 0 otherwise, also for
 // unknown settings and invalid values.
 int yk_param_is_open(const char *name, const char *value);

@@ -27,11 +27,6 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // protects the followi
 static struct yk_param *params;                          // sorted by name
 static struct text *texts;
 static uint32_t epoch; // number of assignments
-static struct {
-	const struct yk_param *param;
-	const char *when;
-} fixed[32]; // settings that were read for good
-static size_t nfixed;
 
 void (*yk_param_warn_hook)(const char *line);
 
@@ -271,31 +266,24 @@ int yk_param_set(const char *name, const char *value, enum yk_param_origin origi
 
 void yk_param_fix(const char *name, const char *when)
 {
+	struct yk_param *p = yk_param_find(name);
+	if (p)
+		__atomic_store_n(&p->fixed, when, __ATOMIC_RELEASE);
+}
+
+bool yk_param_is_fixed(const char *name)
+{
 	const struct yk_param *p = yk_param_find(name);
-	size_t i = 0;
-	pthread_mutex_lock(&lock);
-	while (i < nfixed && fixed[i].param != p)
-		i++;
-	if (p && i == nfixed && nfixed < sizeof fixed / sizeof *fixed) {
-		fixed[i].param = p;
-		fixed[i].when = when;
-		nfixed++;
-	}
-	pthread_mutex_unlock(&lock);
+	return p && __atomic_load_n(&p->fixed, __ATOMIC_ACQUIRE);
 }
 
 int yk_param_is_open(const char *name, const char *value)
 {
 	struct yk_param *p = yk_param_find(name);
-	const char *when = NULL;
+	const char *when = p ? __atomic_load_n(&p->fixed, __ATOMIC_ACQUIRE) : NULL;
 	int64_t number = 0;
-	if (!p || parse(p, value, &number) < 0)
-		return 0;
-	pthread_mutex_lock(&lock);
-	for (size_t i = 0; i < nfixed && !when; i++)
-		when = fixed[i].param == p ? fixed[i].when : NULL;
-	pthread_mutex_unlock(&lock);
-	if (!when || (p->type == YK_STRING ? !strcmp(yk_param_str(p), value) : yk_param_int(p) == number))
+	if (!when || parse(p, value, &number) < 0 ||
+	    (p->type == YK_STRING ? !strcmp(yk_param_str(p), value) : yk_param_int(p) == number))
 		return 0;
 	return yk_fail(YOKE_EINVAL, "%s=%s is set too late, since %s with %s=%s; set it before that", name, value, when, name,
 		       yk_param_str(p));

@@ -142,15 +142,16 @@ static void blame(struct yk_backend *b, const char *fmt, ...)
 		free(text);
 }
 
-// Settings that were read with the backend's devices.
+// Settings that were read with the backend's devices, beside those that its probe read.
 static void fix_settings(const struct yk_backend *b, uint32_t n)
 {
-	static const char *const cpu[] = { "threads", "cpu.isa" };
-	static const char *const pool[] = { "memory", "pool", "memory.history", "memory.events", "memory.snapshot" };
-	for (size_t i = 0; i < sizeof cpu / sizeof *cpu && !strcmp(b->table.name, "cpu"); i++)
-		yk_param_fix(cpu[i], "the CPU's threads and kernels were chosen");
-	for (size_t i = 0; i < sizeof pool / sizeof *pool && n; i++)
-		yk_param_fix(pool[i], "the devices' pools were made");
+	static const char *const name[] = { "memory", "pool", "memory.history" };
+	if (!strcmp(b->table.name, "cpu"))
+		yk_param_fix("threads", YK_WHEN_LISTED);
+	for (size_t i = 0; i < sizeof name / sizeof *name && n; i++)
+		yk_param_fix(name[i], YK_WHEN_LISTED);
+	if (n && *b->path)
+		yk_param_fix("selftest", YK_WHEN_LISTED);
 }
 
 // Discovers a backend's devices, once.
@@ -164,7 +165,9 @@ static void probe(struct yk_backend *b)
 	b->probed = true;
 	bool had = yoke_error_code() != 0;
 	yk_guard_begin(b->path);
+	yk_host_probing(true);
 	int code = b->table.probe(&n);
+	yk_host_probing(false);
 	yk_guard_end();
 	if (code < 0) {
 		yk_backend_detail(had, code, why, sizeof why);

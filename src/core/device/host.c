@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/fixed.h"
 #include "base/log.h"
 #include "base/param.h"
 #include "kernel/cache.h"
@@ -74,6 +75,14 @@ static bool setting_name(const char *name)
 	return n && n < 64 && !name[n];
 }
 
+// Is this thread in a backend's probe?
+static _Thread_local bool probing;
+
+void yk_host_probing(bool on)
+{
+	probing = on;
+}
+
 static const char *host_setting(const struct yoke_setting *s)
 {
 	struct yk_param p = { 0 };
@@ -95,6 +104,8 @@ static const char *host_setting(const struct yoke_setting *s)
 		settings = l;
 	}
 	pthread_mutex_unlock(&lock);
+	if (l && probing)
+		yk_param_fix(l->param.name, YK_WHEN_LISTED);
 	return l ? yk_param_str(&l->param) : NULL;
 }
 

@@ -41,6 +41,9 @@ bool yk_module_find(const char *name, char *path, size_t cap);
 // Checks a table and makes a backend of it (tests, and the CPU backend).  NULL: see yoke_error.
 struct yk_backend *yk_backend_add(const struct yoke_backend *, const char *path);
 const struct yoke_host *yk_host(void); // services that the core offers backends (host.c)
+// Before and after a call of a backend's probe: settings that it reads on this thread are fixed
+// (base/fixed.h), since it is called once.
+void yk_host_probing(bool on);
 // The number of programs that backends compiled in this process, or found in the cache.
 uint64_t yk_host_promoted(void);
 void yk_host_programs(uint64_t *compiled, uint64_t *found);

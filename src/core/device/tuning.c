@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/fixed.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/log.h"
@@ -297,9 +298,11 @@ static void note(const struct yk_device *d, const struct yk_tuning_class *c)
 // The results for a device, read at first use, with the lock held; NULL: no memory.
 static struct yk_tuning *known(struct yk_device *d)
 {
-	if (!d->tuning && (d->tuning = calloc(1, sizeof *d->tuning)) &&
-	    yk_param_bool(&tune_setting))
+	if (d->tuning || !(d->tuning = calloc(1, sizeof *d->tuning)))
+		return d->tuning;
+	if (yk_param_bool(&tune_setting))
 		yk_tuning_read(d, d->tuning);
+	yk_param_fix(tune_setting.name, "the results of `yoke tune` were read");
 	return d->tuning;
 }
 
