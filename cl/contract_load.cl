@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loading of a and b for contract_blocks.cl, contract_matrix.cl and contract_stages.cl: tiles of LINES rows of a, or
-// columns of b, and DEPTH steps of k go through registers to local memory in quads, which are 16
+// Loads a and b for contract_blocks.cl, contract_matrix.cl and contract_stages.cl: tiles of LINES
+// rows of a, or columns of b, and DEPTH steps of k are copied to local memory in quads, which are 16
 // bytes of neighbouring elements. Groups: (tiles along n, tiles along m, batch index; with SPLIT
 // times s.cut[3], the number of splits of k, innermost).
 #include "contract_op.cl"

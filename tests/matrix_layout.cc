@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the lanes of a warp hold the parts of small matrices, as cl/matrix.cl says and cl/prologue_cuda.h has it for each
-// kind of matrix unit: compiled for the host, without the instructions, by matrix_layout.sh.  Prints what is wrong.
+// Tests the layouts of small matrices in the registers of a warp: the functions of cl/prologue_cuda.h for each kind of matrix
+// unit against the description in cl/matrix.cl. matrix_layout.sh compiles it for the host, without the instructions.
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -23,8 +23,8 @@ static size_t __cvta_generic_to_shared(const void *p) { return (size_t)p; }
 #define _Float16 short
 #define __builtin_amdgcn_mfma_f32_16x16x16f16(a, b, c, ...) (c)
 #define __builtin_amdgcn_mfma_f32_16x16x16bf16_1k(a, b, c, ...) (c)
-// Products of bytes are of the steps that the lane has itself, as if the three lanes that share its row and column had
-// the same: what is made of several such products does not depend on which elements they are of.
+// Products of bytes: the lane multiplies only the steps that it holds itself, as if the three lanes that share its row and
+// column held the same. Combinations of several such products do not depend on which elements they use.
 typedef int ints4 __attribute__((ext_vector_type(4)));
 template <typename T> static ints4 bytes_product(T a, T b, ints4 c)
 {

@@ -230,7 +230,8 @@ static bool fits_blocks(const struct yk_gpu_device *d, const struct yoke_op *op)
 {
 	struct blocks b;
 
-	return d->warp && op->in[0].dims[3] > 0 && op->in[0].dims[1] < MAX_ROWS && op->in[1].dims[1] < MAX_ROWS && blocks_of(d, op, &b) && yk_gpu_units(d, op->in[0].dtype);
+	return d->warp && op->in[0].dims[3] > 0 && op->in[0].dims[1] < MAX_ROWS && op->in[1].dims[1] < MAX_ROWS &&
+	       blocks_of(d, op, &b) && yk_gpu_units(d, op->in[0].dtype);
 }
 
 static uint64_t can(struct yk_gpu_device *d, const struct yoke_op *op)

@@ -142,7 +142,6 @@ static struct tile choose(const struct yk_gpu_device *d, const struct yk_gpu_con
 	const bool staged = k == &stages;
 	const struct tile large = staged ? stages_of(d, c, true, false) : tile_of(d, c, k, true);
 	const struct tile small = staged ? stages_of(d, c, false, false) : tile_of(d, c, k, false);
-
 	const struct tile widest = staged ? stages_of(d, c, true, true) : large;
 
 	if (c->preset)

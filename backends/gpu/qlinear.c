@@ -23,7 +23,7 @@ enum {
 	MAX_ITEMS = 256,
 	WARPS_OF_UNIT = 16, // that hide the latency of memory
 	STEPS_OF_GROUP = 4,
-	MANY = 64,             // min rows of x for which a fast library is worth a dequantized copy of w
+	MANY = 64,           // min rows of x for which a fast library is worth a dense copy of w
 	MAX_COPY = 256 << 20 // bytes of that copy
 };
 
@@ -146,13 +146,14 @@ static struct units units_of(const struct yk_gpu_device *d, const struct yoke_op
 
 // ---- the op ----
 
-static bool is_for_library(const struct yk_gpu_device *d, const struct yoke_op *op, const struct qlinear *s)
+static bool is_for_library(const struct yk_gpu_device *d, const struct yoke_op *op,
+			   const struct qlinear *s)
 {
 	const struct yk_gpu_library *l = yk_gpu_driver.library[0];
 	const int dtype = op->in[0].dtype;
 
-	return s->m >= MANY && s->n <= MAX_COPY / 2 / s->k && (dtype == yoke_f16 || dtype == yoke_bf16) &&
-	       l && l->fast && l->fast(d, dtype);
+	return s->m >= MANY && s->n <= MAX_COPY / 2 / s->k &&
+	       (dtype == yoke_f16 || dtype == yoke_bf16) && l && l->fast && l->fast(d, dtype);
 }
 
 // The rows of a view, with neighbouring axes merged; usually one axis remains.
