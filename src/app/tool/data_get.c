@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/param.h"
+#include "config/advice.h"
 
 extern char **environ;
 
@@ -177,46 +178,33 @@ static int write_digits(const char *path, const char *out)
 
 // ---- the command ----
 
-// In single quotes for a shell.
-static void print_quoted(const char *text)
-{
-	putchar('\'');
-	for (; *text; text++) {
-		if (*text == '\'')
-			fputs("'\\'", stdout);
-		putchar(*text);
-	}
-	putchar('\'');
-}
-
 static void print_with(const char *format, const char *file)
 {
 	const char *at = strstr(format, "%s");
-	printf("%.*s", at ? (int)(at - format) : (int)strlen(format), format);
 	if (at)
-		print_quoted(file);
-	if (at)
-		fputs(at + 2, stdout);
+		printf("%.*s%s%s", (int)(at - format), format, file, at + 2);
+	else
+		fputs(format, stdout);
 }
 
-// One line for a shell, and what to run then as comments.
-static void print_download(const struct set *s, const char *out)
+// Prints the download as one line for a shell; `file` is quoted for it.
+static void print_download(const struct set *s, const char *file)
 {
-	fputs("curl -fL -o ", stdout);
-	print_quoted(out);
-	printf(" '%s' && echo '%s  '", s->url, s->sha256);
-	print_quoted(out);
-	fputs(" | sha256sum -c", stdout);
-	if (s->then)
-		fputs(" && ", stdout), print_with(s->then, out);
+	printf("curl -fL -o %s '%s' && echo '%s  '%s | sha256sum -c", file, s->url, s->sha256,
+	       file);
+	if (s->then) {
+		fputs(" && ", stdout);
+		print_with(s->then, file);
+	}
 	putchar('\n');
 }
 
-static void print_next(const struct set *s, const char *out)
+// Prints the commands that use the file, as comments.
+static void print_next(const struct set *s, const char *file)
 {
 	for (int i = 0; i < 2 && s->next[i]; i++) {
 		fputs("# next: ", stdout);
-		print_with(s->next[i], out);
+		print_with(s->next[i], file);
 		putchar('\n');
 	}
 }
@@ -227,11 +215,12 @@ static int list(void)
 	for (int i = 0; i < SETS; i++) {
 		const bool here =
 			sets[i].package && find_installed(sets[i].inside, path, sizeof path);
-		printf("%-16s  %-68s  %s%s\n", sets[i].name, sets[i].what,
-		       !sets[i].package ? "download" :
-		       here             ? "installed with " :
-					  "not installed: ",
-		       sets[i].package ? sets[i].package : "");
+		printf("%-16s  %-68s  ", sets[i].name, sets[i].what);
+		if (sets[i].package)
+			printf("%s%s\n",
+			       here ? "installed with " : "not installed: ", sets[i].package);
+		else
+			puts("download");
 	}
 	return YK_DONE;
 }
@@ -244,28 +233,26 @@ static const struct set *find_set(const char *name)
 	return NULL;
 }
 
-static int get(const struct set *s, const char *out, bool overwrite)
+// file: `out`, quoted for a shell.
+static int get(const struct set *s, const char *out, const char *file, bool overwrite)
 {
 	char path[4096];
-	if (!overwrite && access(out, F_OK) == 0) {
-		yk_fail(YOKE_EINVAL, "%s exists; overwrite=1 replaces it", out);
-		return yk_failed("data get");
-	}
-	if (!s->package) {
-		print_download(s, out);
-	} else if (!find_installed(s->inside, path, sizeof path)) {
-		yk_fail(YOKE_ENOENT,
-			"%s is part of the Python package %s, which is not installed; run `pip "
-			"install %s` and repeat this",
-			s->name, s->package, s->package);
-		return yk_failed("data get");
-	} else if (write_digits(path, out) < 0) {
-		return yk_failed("data get");
-	} else {
+	if (!overwrite && access(out, F_OK) == 0)
+		return yk_fail(YOKE_EINVAL, "%s exists; overwrite=1 replaces it", out);
+	if (s->package && !find_installed(s->inside, path, sizeof path))
+		return yk_fail(YOKE_ENOENT,
+			       "%s is part of the Python package %s, which is not installed; run "
+			       "`pip install %s` and repeat this",
+			       s->name, s->package, s->package);
+	const int e = s->package ? write_digits(path, out) : 0;
+	if (e < 0)
+		return e;
+	if (s->package)
 		printf("# wrote %s, from %s\n", out, path);
-	}
-	print_next(s, out);
-	return YK_DONE;
+	else
+		print_download(s, file);
+	print_next(s, file);
+	return 0;
 }
 
 int yk_data_get(int argc, char **argv)
@@ -297,5 +284,11 @@ int yk_data_get(int argc, char **argv)
 	}
 	if (!s)
 		return yk_usage("data get", "needs the name of a data set; --list shows them");
-	return get(s, out ? out : s->file, overwrite);
+	if (!out)
+		out = s->file;
+	char *file = yk_shell_word(out);
+	const int e = file ? get(s, out, file, overwrite) :
+			     yk_fail(YOKE_ENOMEM, "%s: out of memory", out);
+	free(file);
+	return e < 0 ? yk_failed("data get") : YK_DONE;
 }
