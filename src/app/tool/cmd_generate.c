@@ -84,9 +84,9 @@ static int prompt_tokens(const struct yk_opened *o, const char *prompt, size_t b
 	return e;
 }
 
-// seeds: of each text; NULL: the key's.
+// seeds: per text; NULL: all have that of the key `seed`.
 static int continue_prompts(const struct yk_opened *o, int n, const struct yk_tokens *prompt,
-		 const uint64_t *seeds, struct output *to)
+			    const uint64_t *seeds, struct output *to)
 {
 	struct yk_sampling s = yk_opened_sampling(o);
 	const int64_t tokens = yk_config_int(&o->config, YK_KEY_tokens);
@@ -121,44 +121,50 @@ static int generate_one(const struct yk_opened *o, const struct yk_stops *stops,
 
 // ---- several texts ----
 
-// A prompt, and which of its samples.
+// A sample of a prompt.
 struct line {
 	const char *at;
 	size_t bytes;
-	int64_t number, sample; // from 1
+	int64_t number, sample; // of the prompt, and of its samples; from 1
 };
 
-// The prompts that remain, and the samples of the current one.
+// The remaining prompts, and the text taken last.
 struct rest {
 	const char *at;
 	size_t bytes;
 	bool whole; // one prompt, which may have line ends
 	struct line line;
-	int64_t samples;
+	int64_t samples; // per prompt
 };
+
+// Makes the next prompt the current one, before its first sample; false: there is none.
+static bool next_prompt(struct rest *r)
+{
+	if (r->whole ? r->line.number > 0 : r->bytes == 0)
+		return false;
+	const char *end = r->whole ? NULL : memchr(r->at, '\n', r->bytes);
+	const size_t bytes = end ? (size_t)(end - r->at) : r->bytes;
+	r->line = (struct line){ r->at, bytes, r->line.number + 1, 0 };
+	r->at += bytes + (end != NULL);
+	r->bytes -= bytes + (end != NULL);
+	return true;
+}
 
 // Takes up to `max` texts; returns their number.
 static int take_lines(struct rest *r, int max, struct line *to)
 {
 	int n = 0;
-	while (n < max && (r->bytes > 0 || (r->whole && !r->line.number) ||
-			   r->line.sample < r->samples * (r->line.number > 0))) {
-		if (!r->line.number || r->line.sample == r->samples) {
-			const char *end = r->whole ? NULL : memchr(r->at, '\n', r->bytes);
-			const size_t bytes = end ? (size_t)(end - r->at) : r->bytes;
-			r->line = (struct line){ r->at, bytes, r->line.number + 1, 0 };
-			r->at += bytes + (end != NULL);
-			r->bytes -= bytes + (end != NULL);
-		}
+	while (n < max && (r->line.sample < r->samples || next_prompt(r))) {
 		r->line.sample++;
 		to[n++] = r->line;
 	}
 	return n;
 }
 
-// "==> 2, sample 3, seed 7 <==", without what is always the same.
+// Writes "==> 2, sample 3, seed 7 <=="; omits the number of a single prompt and the sample if there
+// is one per prompt.
 static void write_title(const struct rest *r, const struct line *l, uint64_t seed, char *to,
-			size_t room)
+			size_t cap)
 {
 	char sample[80] = "", number[24] = "";
 	if (!r->whole)
@@ -166,7 +172,7 @@ static void write_title(const struct rest *r, const struct line *l, uint64_t see
 	if (r->samples > 1)
 		snprintf(sample, sizeof sample, "%ssample %" PRId64 ", seed %" PRIu64,
 			 r->whole ? "" : ", ", l->sample, seed);
-	snprintf(to, room, "%s==> %s%s <==\n", l->number > 1 || l->sample > 1 ? "\n" : "", number,
+	snprintf(to, cap, "%s==> %s%s <==\n", l->number > 1 || l->sample > 1 ? "\n" : "", number,
 		 sample);
 }
 
@@ -228,27 +234,31 @@ static int generate_all(const struct yk_opened *o, const struct yk_stops *stops)
 	const char *path = yk_config_str(c, YK_KEY_prompts),
 		   *prompt = yk_config_str(c, YK_KEY_prompt);
 	const bool piped = !strcmp(prompt, "-");
+	const int64_t samples = yk_config_int(c, YK_KEY_samples);
 	struct rest r = { .at = prompt,
 			  .bytes = strlen(prompt),
 			  .whole = !*path,
-			  .samples = yk_config_int(c, YK_KEY_samples) };
+			  .samples = samples,
+			  .line.sample = samples }; // none remain of a prompt before the first
 	char *text = NULL;
-	int e = *path ? yk_prompts_read(path, "prompts; end them", &text, &r.bytes) :
-		piped ? yk_prompts_read(prompt, "prompt; end it", &text, &r.bytes) :
-			0;
+	int e = 0;
+	if (*path)
+		e = yk_prompts_read(path, "prompts; end them", &text, &r.bytes);
+	else if (piped)
+		e = yk_prompts_read(prompt, "prompt; end it", &text, &r.bytes);
 	if (e == 0 && *path && r.bytes == 0)
 		e = yk_fail(YOKE_EINVAL, "prompts=%s: the file is empty; give one prompt per line",
 			    path);
 	if (text)
 		r.at = text;
-	if (e == 0 && r.samples > 1 && yk_config_real(c, YK_KEY_temperature) == 0)
+	if (e == 0 && samples > 1 && yk_config_real(c, YK_KEY_temperature) == 0)
 		yk_warn("generate",
 			"samples=%" PRId64
 			": with temperature=0 all samples of a prompt are the same text",
-			r.samples);
+			samples);
 	if (e == 0)
-		e = r.whole && r.samples == 1 ? generate_one(o, stops, r.at, r.bytes) :
-						generate_several(o, stops, r);
+		e = r.whole && samples == 1 ? generate_one(o, stops, r.at, r.bytes) :
+					      generate_several(o, stops, r);
 	free(text);
 	return e;
 }
