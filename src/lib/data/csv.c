@@ -315,7 +315,8 @@ static int read_names(struct table *t)
 	int n = 0, numbers = 0, e;
 	double x;
 	if (t->lines.count <= t->first)
-		return !t->first ? yk_fail(YOKE_EFORMAT, "%s: has no records", t->lines.path) : yk_fail(YOKE_EFORMAT, "%s: needs a header record and at least one data record", t->lines.path);
+		return yk_fail(YOKE_EFORMAT, "%s: %s", t->lines.path,
+			       t->first ? "needs a header record and at least one data record" : "has no records");
 	if ((e = yk_lines_read(&t->lines, &r, 0, &text, &bytes, &at)) < 0) {
 		yk_lines_reader_fini(&r);
 		return e;
@@ -394,10 +395,10 @@ static int choose_next(struct table *t, char **rest)
 		return choose_column(t, name, kind);
 	}
 	char *end = unquote(name);
-	if (!end || (*end && *end != ':' && *end != ','))
-		return yk_fail(YOKE_EINVAL, end ? "%s: columns=: unexpected '%.20s' after the name \"%s\"" :
-						  "%s: columns=: a quote is not closed%.0s: %s",
-			       t->lines.path, end ? end : "", name);
+	if (!end)
+		return yk_fail(YOKE_EINVAL, "%s: columns=: a quote is not closed: %s", t->lines.path, name);
+	if (*end && *end != ':' && *end != ',')
+		return yk_fail(YOKE_EINVAL, "%s: columns=: unexpected '%.20s' after the name \"%s\"", t->lines.path, end, name);
 	*rest = end;
 	kind = strsep(rest, ",");
 	return choose_column(t, name, *kind ? kind + 1 : NULL);

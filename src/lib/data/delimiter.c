@@ -61,13 +61,14 @@ int yk_csv_delimiter(const char *path, char usual, char *to)
 		e = yk_file_read_at(fd, path, begin, text, n);
 	if (e == 0) {
 		const bool whole = begin + n == bytes;
-		int64_t most = cells_each(text, n, usual, whole);
-		const bool separates = most > 1; // then it has priority
+		const bool separates =
+			cells_each(text, n, usual, whole) > 1; // then it has priority
+		int64_t max = 1;
 		*to = usual;
 		for (const char *c = others; !separates && *c; c++) {
 			const int64_t cells = cells_each(text, n, *c, whole);
-			if (cells > 1 && cells > most) {
-				most = cells;
+			if (cells > max) {
+				max = cells;
 				*to = *c;
 			}
 		}
