@@ -335,6 +335,8 @@ bool yk_config_given(const struct yk_config *, enum yk_config_key);
 bool yk_config_is_explicit(const struct yk_config *, enum yk_config_key);
 // How to read the data according to the keys, in windows of `context` tokens.
 struct yk_data_spec yk_config_data(const struct yk_config *, int64_t context);
+// The same for the files of valid=PATHS, which are for validation only.
+struct yk_data_spec yk_config_valid_data(const struct yk_config *, int64_t context);
 // To and from the JSON object of the manifest, without the keys out and resume, which describe
 // where the model is stored rather than what it is. take: keys that were not given get the object's
 // values; unknown keys are ignored.

@@ -66,6 +66,16 @@ struct yk_data_spec yk_config_data(const struct yk_config *c, int64_t context)
 		.pack = c->command != YK_T || !strcmp(yk_config_str(c, YK_KEY_pack), "1") };
 }
 
+struct yk_data_spec yk_config_valid_data(const struct yk_config *c, int64_t context)
+{
+	struct yk_data_spec spec = yk_config_data(c, context);
+	spec.valid = 1;
+	spec.valid_given = true;
+	spec.apart = false;
+	spec.limit = spec.shuffle = 0;
+	return spec;
+}
+
 int yk_config_apply_threads(const struct yk_config *c)
 {
 	if (!(yk_config_rows[YK_KEY_threads].commands & c->command) || yk_config_int(c, YK_KEY_threads) == 0)

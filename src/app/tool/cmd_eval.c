@@ -56,7 +56,8 @@ static int count(const struct yk_opened *o, const struct yk_data *data, struct y
 	return 0;
 }
 
-static struct yk_data *name_folder(const struct yk_opened *o, const char *what)
+// Adds the model's folder and a remedy to the error; returns NULL.
+static struct yk_data *fail_data(const struct yk_opened *o, const char *what)
 {
 	const int e = yoke_error_code();
 	char why[400];
@@ -67,42 +68,37 @@ static struct yk_data *name_folder(const struct yk_opened *o, const char *what)
 }
 
 // Opens the file of valid=, with the keys of the training.
-static struct yk_data *validation_file(const struct yk_opened *o, const struct yk_config *trained, struct yk_data_spec *spec)
+static struct yk_data *validation_file(const struct yk_opened *o, const struct yk_config *trained)
 {
 	const char *paths = yk_config_str(trained, YK_KEY_valid);
-	const int64_t context = spec->context;
-	*spec = yk_config_data(trained, context);
-	spec->valid = 1;
-	spec->valid_given = true;
-	spec->apart = false;
-	spec->limit = 0;
-	struct yk_data *data = yk_data_new(paths, o->model.tokenizer, spec);
+	const struct yk_data_spec spec =
+		yk_config_valid_data(trained, o->model.net->shape.context);
+	struct yk_data *data = yk_data_new(paths, o->model.tokenizer, &spec);
 	if (!data)
-		return name_folder(o, "validation data");
+		return fail_data(o, "validation data");
 	printf("data           %s\n", paths);
 	return data;
 }
 
 // Opens the text that the model was trained on, for its validation split.
-static struct yk_data *validation_data(const struct yk_opened *o, const struct yk_config *trained,
-				struct yk_data_spec *spec)
+static struct yk_data *validation_data(const struct yk_opened *o, const struct yk_config *trained)
 {
 	const char *paths = yk_config_str(trained, YK_KEY_data);
 	char why[400];
 	if (yk_config_is_path(trained, YK_KEY_valid))
-		return validation_file(o, trained, spec);
-	*spec = yk_config_data(trained, spec->context);
-	spec->valid_given = false;
-	if (!(spec->valid > 0)) {
+		return validation_file(o, trained);
+	struct yk_data_spec spec = yk_config_data(trained, o->model.net->shape.context);
+	spec.valid_given = false;
+	if (!(spec.valid > 0)) {
 		yk_fail(YOKE_EINVAL,
 			"%s: was trained with valid=0, so there is no validation split; give text "
 			"with data=",
 			o->folder);
 		return NULL;
 	}
-	struct yk_data *data = yk_data_new(paths, o->model.tokenizer, spec);
+	struct yk_data *data = yk_data_new(paths, o->model.tokenizer, &spec);
 	if (!data)
-		return name_folder(o, "training text");
+		return fail_data(o, "training text");
 	yk_sources_differ(o->model.checkpoint.sources, yk_data_sources(data), why, sizeof why);
 	if (o->model.checkpoint.text && o->model.checkpoint.text != yk_data_fingerprint(data))
 		yk_warn("eval",
@@ -132,7 +128,7 @@ static struct yk_data *open_data(const struct yk_opened *o)
 	if (yk_config_init(&trained, YK_T) < 0)
 		return NULL;
 	if (yk_config_take(&trained, o->model.checkpoint.config, o->folder) == 0)
-		data = validation_data(o, &trained, &spec);
+		data = validation_data(o, &trained);
 	yk_config_fini(&trained);
 	return data;
 }

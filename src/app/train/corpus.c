@@ -116,12 +116,10 @@ static int check_pipe(const struct yk_config *c)
 }
 
 // The data of valid=FILE; all of it is for validation.
-static int open_valid(struct yk_corpus *x, const char *paths, struct yk_data_spec spec)
+static int open_valid(struct yk_corpus *x, const struct yk_config *c)
 {
-	spec.valid = 1;
-	spec.valid_given = true;
-	spec.apart = false;
-	spec.limit = spec.shuffle = 0;
+	const char *paths = yk_config_str(c, YK_KEY_valid);
+	const struct yk_data_spec spec = yk_config_valid_data(c, yk_config_int(c, YK_KEY_context));
 	if (yk_data_piped(paths) || yk_is_stream(paths))
 		return yk_fail(YOKE_EINVAL, "valid=%s: a pipe is read once, but every validation reads this data; write it to a file",
 			       paths);
@@ -143,7 +141,7 @@ static int read_all(struct yk_corpus *x, const struct yk_config *c, const struct
 		return yoke_error_code();
 	e = yk_data_endless(x->data) ? check_pipe(c) : 0;
 	if (e == 0 && spec.apart)
-		e = open_valid(x, yk_config_str(c, YK_KEY_valid), spec);
+		e = open_valid(x, c);
 	return e == 0 && from ? yk_data_verify(x->data, from->sources) : e;
 }
 
