@@ -198,14 +198,14 @@ static void print_tokens(const struct yk_token_file *t)
 }
 
 // Writes columns= with each name in quotes: a shell has removed those of columns="sepal length":f32.
-static size_t quote_names(const char *list, char *to, size_t room)
+static size_t quote_names(const char *list, char *to, size_t cap)
 {
-	size_t at = (size_t)snprintf(to, room, "columns=");
-	for (const char *name = list; at < room; name++) {
+	size_t at = (size_t)snprintf(to, cap, "columns=");
+	for (const char *name = list; at < cap; name++) {
 		const size_t n = strcspn(name, ",");
 		const char *colon = memrchr(name, ':', n);
 		const size_t length = colon ? (size_t)(colon - name) : n;
-		at += (size_t)snprintf(to + at, room - at, "\"%.*s\"%.*s%s", (int)length, name, (int)(n - length), name + length,
+		at += (size_t)snprintf(to + at, cap - at, "\"%.*s\"%.*s%s", (int)length, name, (int)(n - length), name + length,
 				       name[n] ? "," : " ");
 		name += n;
 		if (!*name)

@@ -82,11 +82,13 @@ static int check_validation(const struct yk_config *c)
 
 int yk_config_check(const struct yk_config *c)
 {
-	if (c->command == YK_T && !*yk_config_str(c, YK_KEY_data))
+	if (c->command != YK_T)
+		return 0;
+	if (!*yk_config_str(c, YK_KEY_data))
 		return yk_fail(YOKE_EINVAL,
 			       "data is missing; name the text to read, for example data=FILE");
-	const int e = c->command == YK_T ? check_validation(c) : 0;
-	return e == 0 && c->command == YK_T ? yk_config_check_model(c) : e;
+	const int e = check_validation(c);
+	return e < 0 ? e : yk_config_check_model(c);
 }
 
 int yk_config_check_model(const struct yk_config *c)

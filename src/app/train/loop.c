@@ -225,9 +225,9 @@ static int save_best(struct yk_run *r)
 static int validated(struct yk_run *r, double loss)
 {
 	struct yk_trainer *t = r->trainer;
-	const uint64_t data = yk_data_fingerprint_all(t->feed.data);
 	if (!r->keeps_best && !r->stop_after)
 		return 0;
+	const uint64_t data = yk_data_fingerprint_all(t->feed.data);
 	yk_best_count(&t->best, t->replica.step, loss, data);
 	return r->keeps_best && yk_best_count(&r->kept, t->replica.step, loss, data) ? save_best(r) : 0;
 }
@@ -268,7 +268,7 @@ static int validate(struct yk_run *r)
 	const struct yk_trainer *t = r->trainer;
 	struct yk_skips skips;
 	const bool skip = yk_skips_of(yk_config_str(t->replica.config, YK_KEY_on_error), &skips);
-	skips.heard = r->leads ? window_failed : NULL;
+	skips.report = r->leads ? window_failed : NULL;
 	skips.arg = r;
 	yoke_range_push("validate");
 	const int e = yk_model_validate(t->replica.net, t->feed.data, t->replica.group, yk_zero_gathered(&t->replica), t->batch, t->valid_windows, skip ? &skips : NULL, validate_on, r,

@@ -59,7 +59,7 @@ int yk_train(struct yk_config *, int *lost);
 int yk_run_steps(struct yk_run *, int *signal);
 // Reads the state of keep_best and stop_after, on every rank. EINVAL: there is nothing to validate on.
 int yk_run_best_begin(struct yk_run *, const struct yk_config *);
-// Whether stop_after ends the run here.
+// Whether stop_after ends the run after this step.
 bool yk_run_stopped_early(const struct yk_run *);
 // Completed passes over the training data, including earlier runs.
 int64_t yk_run_epochs(const struct yk_trainer *);
@@ -85,8 +85,8 @@ void yk_run_say_progress(struct yk_run *, const struct yk_config *);
 int yk_run_say_start(struct yk_run *, const struct yk_config *, const struct yk_checkpoint *from);
 // plot=1: draws the learning rate over all steps in text.
 void yk_run_plot(const struct yk_lr_schedule *, int64_t steps, struct yk_progress *);
-// Why stop_after ended the run, as text.
-void yk_run_early_text(const struct yk_run *, char *to, size_t room);
+// Writes why stop_after ended the run.
+void yk_run_early_text(const struct yk_run *, char *to, size_t cap);
 // Reports the model's location, the last losses, and what to run next.
 void yk_run_say_end(struct yk_run *);
 

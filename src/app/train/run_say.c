@@ -172,32 +172,32 @@ int yk_run_say_start(struct yk_run *r, const struct yk_config *c, const struct y
 
 #define WAITED_MUCH 0.05 // fraction of the time, above which waiting for data is reported
 
-void yk_run_early_text(const struct yk_run *r, char *to, size_t room)
+void yk_run_early_text(const struct yk_run *r, char *to, size_t cap)
 {
 	const struct yk_best *b = &r->trainer->best;
 	char n[64];
 	yk_counted(n, b->since, "validation");
 	if (b->step < 0)
-		yk_snprintf(to, room, "%s without a finite loss (stop_after=%" PRId64 ")", n, r->stop_after);
+		yk_snprintf(to, cap, "%s without a finite loss (stop_after=%" PRId64 ")", n, r->stop_after);
 	else
-		yk_snprintf(to, room, "%s without a loss below %.6g, that of step %" PRId64 " (stop_after=%" PRId64 ")", n, b->loss, b->step,
+		yk_snprintf(to, cap, "%s without a loss below %.6g, that of step %" PRId64 " (stop_after=%" PRId64 ")", n, b->loss, b->step,
 			    r->stop_after);
 }
 
-// What to do with a finished model.
+// Prints commands that use the finished model.
 static void say_next(struct yk_run *r, const char *folder)
 {
 	const struct yk_trainer *t = r->trainer;
 	const char *format = yk_config_str(t->replica.config, YK_KEY_format);
 	// only text and files of tokens can be read again
-	const bool asks = yk_data_piped(yk_config_str(t->replica.config, YK_KEY_data)) || yk_data_valid_windows(t->feed.data) == 0,
-		   apart = yk_config_is_path(t->replica.config, YK_KEY_valid);
+	const bool asks = !yk_config_is_path(t->replica.config, YK_KEY_valid) &&
+			  (yk_data_piped(yk_config_str(t->replica.config, YK_KEY_data)) ||
+			   yk_data_valid_windows(t->feed.data) == 0);
 	const char *prompt = strcmp(yk_tokenizer_name(t->feed.tokenizer), "ids") ? "" : " prompt=0"; // a token, not text
 	char *name = yk_shell_word(folder);
 	if (name)
 		yk_progress_say(&r->progress, "next: yoke generate %s%s, yoke eval %s%s%s%s", name, prompt, name,
-				asks && !apart ? " data=FILE" : "", asks && !apart && *format ? " format=" : "",
-				asks && !apart ? format : "");
+				asks ? " data=FILE" : "", asks && *format ? " format=" : "", asks ? format : "");
 	free(name);
 }
 

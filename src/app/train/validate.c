@@ -115,12 +115,12 @@ static int report_batch(const struct yk_data *data, int64_t first, int64_t rows,
 		if (skips->max >= 0 && skips->count == skips->max)
 			return yk_fail((int)got, "%s; this exceeds on_error=%lld", why, (long long)skips->max);
 		skips->count++;
-		if (skips->heard)
-			skips->heard(skips->arg, &(struct yoke_data_error){ .size = sizeof(struct yoke_data_error),
-									      .name = yk_data_valid_name(data),
-									      .number = at,
-									      .code = (int)got,
-									      .why = why });
+		if (skips->report)
+			skips->report(skips->arg, &(struct yoke_data_error){ .size = sizeof(struct yoke_data_error),
+									     .name = yk_data_valid_name(data),
+									     .number = at,
+									     .code = (int)got,
+									     .why = why });
 	}
 	return 0;
 }

@@ -14,12 +14,12 @@
 // each. All ranks of a validation have the same limit, and get the same number.
 struct yk_skips {
 	int64_t max; // per validation; -1: no limit
-	// reports each in the order of the windows, after the validation; may be NULL
-	void (*heard)(void *arg, const struct yoke_data_error *);
+	// called for each in the order of the windows, after the validation; may be NULL
+	void (*report)(void *arg, const struct yoke_data_error *);
 	void *arg;
 	int64_t count; // result: windows that were skipped
 };
-// As a value of on_error= says; false: stop.
+// Converts a value of on_error=; false: the first unreadable window is an error.
 bool yk_skips_of(const char *on_error, struct yk_skips *to);
 // Reads window k of `windows` ones spread evenly over the validation data. skips: NULL: an error is
 // returned; otherwise an unreadable window is counted.

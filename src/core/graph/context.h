@@ -469,7 +469,7 @@ struct yk_moved {
 };
 struct yk_moved *yk_moved_ref(struct yk_moved *); // NULL is fine
 void yk_moved_unref(struct yk_moved *);
-// Can a gradient go on from the copy to its source?
+// Can a gradient continue from the copy to its source?
 bool yk_moved_lives(const struct yk_moved *);
 // Is a leaf of the context's graph a copy?
 static inline bool yk_has_copies(const struct yoke_context *ctx)
