@@ -16,7 +16,7 @@ struct Fit {
 	volatile int stop;        // number of the signal that ends the run
 };
 
-// Makes an exception the error of the run, which its records state.
+// Sets the error of the run, which its records contain, from an exception.
 static void state(const std::exception_ptr &error)
 {
 	struct yoke_op_args fit = {};

@@ -116,7 +116,7 @@ class _Progress:
 class _Signals:
     """Lets signals end a run after its step.
 
-    A second one does what it would do without the run; signals within half a second count as one."""
+    A second signal is handled as it would be without the run; signals within half a second count as one."""
 
     def __init__(self, how: str | None, saves: bool) -> None:
         self.number, self._counted = 0, 0.0
@@ -137,7 +137,7 @@ class _Signals:
                 self._take(number)
 
     def _take(self, number: int) -> None:
-        if signal.getsignal(number) is not None:  # else it is handled by C, and could not be restored
+        if signal.getsignal(number) is not None:  # else a handler in C, which could not be restored
             self._before[number] = signal.signal(number, self._received)
 
     def _received(self, number: int, frame: FrameType | None) -> None:
@@ -167,7 +167,7 @@ class _Signals:
 
 
 def _source(data: Any) -> str:
-    """What run.json names as the data."""
+    """The name of the data in run.json."""
     if isinstance(data, (str, os.PathLike)):
         return os.fspath(data)
     if callable(data):
@@ -200,48 +200,48 @@ def fit(model: Module | LanguageModel, data: Any, loss: Loss | None = None, opti
         context: int = 0, batch: int = 16, pack: bool = True, lr: float | None = None,
         signals: str | None = None, config: Mapping[str, Any] | None = None, telemetry: float = 1.0,
         tensorboard: bool = False) -> list[float]:
-    """Trains by the loop of `yoke train`, which is yoke_fit of C.
+    """Trains with the loop of `yoke train`, which is yoke_fit in C.
 
-    data is anything that gives batches, once an epoch: an iterable, or a function that gives one; or a loader of
-    yoke.loader_new, which has epochs of its own.  A batch is an array, or a tuple whose last one is the target; arrays are NumPy's,
-    PyTorch's, JAX's or tensors.  loss(output, target), or loss(output).  By default with AdamW.  steps: in all; 0: to the end of
-    the data.  accumulate: batches of a step, whose losses are averaged; those that are too few for a step in the end are left out.
-    accumulate_order: "tree", or "fast", which takes one copy of the gradients instead of log2(accumulate) and has other bits.
-    log(step) is told of each step: step, loss, grad_norm, lr, seconds .. as struct yoke_fit_step has them; what it gives, if true,
-    ends the run.  valid: batches for a validation every valid_every steps, and behind the last one.
+    data: the batches of an epoch, an iterable or a function that returns one; or a loader of yoke.loader_new, which counts epochs
+    itself.  A batch is an array, or a tuple whose last element is the target; arrays are NumPy's, PyTorch's, JAX's or tensors.
+    loss(output, target), or loss(output).  The default optimizer is AdamW.  steps: the total; 0: to the end of the data.
+    accumulate: batches per step, whose losses are averaged; batches at the end that are too few for a step are not used.
+    accumulate_order: "tree", or "fast", which keeps one copy of the gradients instead of log2(accumulate) and gives other bits.
+    log(step) is called after each step with step, loss, grad_norm, lr, seconds .. as in struct yoke_fit_step; a true result ends
+    the run.  valid: batches for a validation every valid_every steps and after the last step.
 
-    out: the folder of a checkpoint, written every save_every steps and in the end, Ctrl-C included; with resume=True the run goes
-    on from there, with the bits of one that was not broken off.  The folder also has the records of the run, which `yoke report`,
+    out: the folder of a checkpoint, written every save_every steps and at the end, also after Ctrl-C; with resume=True the run
+    continues from it, with the bits of an uninterrupted run.  The folder also has the records of the run, which `yoke report`,
     `yoke doctor` and `yoke dashboard` read: settings, the numbers of each step, events, and how the run ended.  config adds the
-    program's own settings; values are those that JSON has.  telemetry: seconds between samples of host and device, 0 for none.
-    tensorboard=True writes TensorBoard's events, too.
+    program's own settings, with values that JSON can represent.  telemetry: seconds between samples of host and device; 0: none.
+    tensorboard=True also writes TensorBoard's events.
 
-    signals: None, Ctrl-C ends a run with `out` after the step, saves it and raises KeyboardInterrupt.  "save": SIGINT, SIGTERM and
+    signals: None: Ctrl-C ends a run with `out` after the step, saves it and raises KeyboardInterrupt.  "save": SIGINT, SIGTERM and
     SIGHUP (unless it is ignored, as under nohup) end the run after the step; it is saved, and fit returns the losses so far.
-    "raise": as "save", then KeyboardInterrupt for SIGINT, else SystemExit with 128 + the signal.  A second signal does what it would
-    do without fit.  The handlers are restored at the end.  Both need the main thread.
+    "raise": as "save", then KeyboardInterrupt for SIGINT, else SystemExit with 128 + the signal.  A second signal is handled as it
+    would be without fit.  The handlers are restored at the end.  "save" and "raise" need the main thread.
 
-    precision: "bf16-mixed" or "fp16-mixed", with keep_f32 as
-    yoke.autocast has it.
+    precision: "bf16-mixed" or "fp16-mixed", with keep_f32 as in yoke.autocast.
 
-    progress: a bar on the standard error, by tqdm where that is installed; by default on a terminal, if there is no log.
+    progress: a bar on standard error, drawn by tqdm if it is installed; by default on a terminal, if there is no log.
 
-    ranks: processes that mpirun, srun, torchrun or yoke.group_spawn started train one model together, as many as there are (0)
-    or have to be; fit starts none.  Each trains on the device of its model, the best one unless YOKE_DEVICE names another for that
-    process.  Each gets all batches and trains on its own share of them, so `data` and `valid` are the same on all; a step
-    has `accumulate` batches of each rank.  Epochs of a text are counted for `ranks`, which has to be given then.  zero: 1, the optimizer's states are divided among the ranks; 2, gradients,
-    too; 3 is of `yoke train` alone.  Rank 0 writes `out`.
+    ranks: the number of processes started by mpirun, srun, torchrun or yoke.group_spawn that train one model together; 0: all of
+    them.  fit starts none.  Each trains on the device of its model, which is the best one unless YOKE_DEVICE names another for
+    that process.  All processes give the same `data` and `valid`, and each trains on its own share of the batches; a step has
+    `accumulate` batches of each rank.  Epochs of a text are counted for `ranks`, which must be given then.  zero: 1: the ranks
+    shard the optimizer's states; 2: also the gradients; 3 exists only in `yoke train`.  Rank 0 writes `out`.
 
-    A model of yoke.load: lora: the rank of low-rank adapters to add first, as model.adapt does; without it, the adapters that it has
-    are trained, or all weights if it was loaded with dtype="f32".  data, and valid: the path of a text, of a .jsonl file
+    With a model of yoke.load: lora: the rank of low-rank adapters to add first, as model.adapt does; without it, the model's
+    adapters are trained, or all weights if it was loaded with dtype="f32".  data and valid: the path of a text, of a .jsonl file
     of conversations, or of a folder or token file; an array or list of ids; a list of conversations, each a list of
-    messages {"role": .., "content": ..}; or a list of texts.  It is divided into windows of `context` tokens (0: 128, or the model's
-    maximum), `batch` of which are a batch, in random order by the seed.  Of conversations only the assistant's tokens are learned; several are packed into
-    a window, and do not see each other, unless pack=False.  Batches and a loss of one's own are possible, too.  By default the
-    optimizer is that of `yoke train`, with its learning rate or lr, and losses have the bits of `yoke train init= lora= valid=0`.
+    messages {"role": .., "content": ..}; or a list of texts.  It is divided into windows of `context` tokens (0: 128, or the
+    model's maximum), `batch` of which are a batch, in a random order that the seed determines.  Of conversations only the
+    assistant's tokens are learned; several are packed into a window, without attention between them, unless pack=False.  Custom
+    batches with a custom loss are possible, too.  The default optimizer is that of `yoke train`, with its learning rate or lr;
+    losses have the bits of `yoke train init= lora= valid=0`.
 
-    Gives the loss of each step, and with `valid` the mean loss of the last validation behind them.  A step is a scope, "step", and
-    its random numbers follow from the seed and its number."""
+    Returns the loss of each step, followed with `valid` by the mean loss of the last validation.  A step is a scope, "step"; the
+    seed and the number of the step determine its random numbers."""
     losses: list[float] = []
     source = data
     if lr is not None and optimizer is not None:
@@ -291,7 +291,7 @@ def fit(model: Module | LanguageModel, data: Any, loss: Loss | None = None, opti
 
     stops = _Signals(signals, out is not None)
 
-    def told(step: Record) -> int:
+    def on_step(step: Record) -> int:
         if step.valid != step.valid:  # not of a validation
             losses.append(step.loss)
             bar.step(step)
@@ -299,7 +299,7 @@ def fit(model: Module | LanguageModel, data: Any, loss: Loss | None = None, opti
         return stops.number or enough
 
     try:
-        end = _core._fit(model._module(), o._o, batches, loss_of, None if valid is None else _Batches(valid, 1, "valid"), told,
+        end = _core._fit(model._module(), o._o, batches, loss_of, None if valid is None else _Batches(valid, 1, "valid"), on_step,
                          steps=steps, accumulate=accumulate, log_every=1, valid_every=valid_every, save_every=save_every, out=None if out is None else os.fspath(out),
                          resume=resume, precision=precision, keep_f32=keep_f32, allow_emulated=allow_emulated, seed=seed,
                          ranks=ranks, zero=zero, accumulate_order=accumulate_order, config=json.dumps(settings),
