@@ -51,9 +51,9 @@ int yk_ranks_settle(struct yk_config *);
 
 // ---- as threads or processes ----
 
-// Divides the CPU into a device per rank of this process, or, of a launcher's ranks, of this
-// machine, unless the environment divides it.  To be called before devices are listed; later, as by
-// a run that continues with fewer ranks, the devices stay as they are.
+// Divides the CPU into one device per rank of this process or, if a launcher started the ranks, per
+// rank on this machine.  YOKE_CPU_DEVICES takes precedence.  Call it before devices are listed; a
+// later call, e.g. of a run that continues with fewer ranks, has no effect.
 int yk_ranks_divide_cpu(int64_t ranks);
 // Whether this process is rank 0, or contains all ranks.
 bool yk_ranks_leads(void);

@@ -25,7 +25,7 @@ struct set {
 	const char *package,
 		*inside; // PyPI package, and its gzip file below site-packages; or NULL
 	const char *url, *sha256, *then; // else the download; then: shell commands after it
-	const char *next[2];             // what to run with it; %s is the file
+	const char *next[2];             // commands that use it; %s is the file
 };
 
 static const struct set sets[] = {

@@ -27,8 +27,9 @@ typedef int yk_stop_write_fn(void *arg, const char *text, size_t bytes);
 // or too many texts.
 int yk_stops_parse(struct yk_stops *, const char *list);
 void yk_stops_fini(struct yk_stops *);
-// Continues a text and writes what cannot belong to a stop text any more.  Returns 1 if a stop text is
-// complete: the first to end, the longest of several; otherwise 0, or an error of `write`.
+// Appends to a text, and writes the bytes that can no longer belong to a stop text.  Returns 1 if a
+// stop text is complete: the first to end, the longest of several; otherwise 0, or an error of
+// `write`.
 int yk_stops_pass(const struct yk_stops *, struct yk_stop_tail *, const char *text, size_t bytes,
 		  yk_stop_write_fn *write, void *arg);
 // At the end of a text without a stop text: writes the rest.

@@ -145,7 +145,7 @@ static int find_all(struct across *a, int m, yoke_tensor *const *y)
 	return err;
 }
 
-// Is every one of p in a context that y, or a copy that y depends on, belongs to?
+// ECONTEXT: one of p is in a context to which neither y nor a copied source of y belongs.
 static int check_contexts(const struct across *a, int m, yoke_tensor *const *y)
 {
 	const struct yoke_context *first = context_of(y[0]);
@@ -175,7 +175,7 @@ static int add_seed(struct across *a, struct seed s)
 	return 0;
 }
 
-struct target { // what a gradient in one context is by
+struct target { // a value by which a gradient in one context is computed
 	yk_id in;
 	const yoke_tensor *handle; // for checks; may be stale
 	struct move *move;         // of a copy, or NULL
@@ -198,7 +198,7 @@ static int add_target(struct targets *t, struct target of)
 	return 0;
 }
 
-// The leaves of copies whose gradients are next, and those of p that belong here if `last`.
+// Lists the leaves of the copies whose gradients are next and, if `last`, the values of p in this context.
 static int find_targets(struct across *a, struct yoke_context *ctx, uint64_t after, bool last,
 			struct targets *to)
 {

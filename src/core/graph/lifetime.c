@@ -144,7 +144,7 @@ void yk_leave(struct yoke_context *ctx)
 	atomic_store_explicit(&ctx->access.owner, 0, memory_order_release);
 }
 
-// A context that ends with this thread, or NULL; it no longer does afterwards.
+// Finds a context that ends with this thread, and detaches it from the thread; NULL: none is left.
 static struct yoke_context *own_take(void)
 {
 	pthread_mutex_lock(&all.lock);

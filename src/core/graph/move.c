@@ -40,7 +40,7 @@ bool yk_moved_lives(const struct yk_moved *m)
 	return m && yk_is_alive(m->source);
 }
 
-// A handle of its own, in no scope, for a value with history; inside the context.
+// Creates another handle, in no scope, of a value with history.  Call inside the context.
 static yoke_tensor *hold(struct yoke_context *ctx, struct yk_tensor *t)
 {
 	const yk_id id = yk_value_of(ctx, t, t->dtype);
@@ -53,7 +53,8 @@ static yoke_tensor *hold(struct yoke_context *ctx, struct yk_tensor *t)
 	return held;
 }
 
-// A value without history is only named, so that its memory goes with the application's handle.
+// The link to a value without history stores only the application's handle, so that freeing that
+// handle frees the memory.
 static struct yk_moved *link_to(yoke_tensor *source)
 {
 	struct yk_tensor *t = yk_enter_of(source, "to");

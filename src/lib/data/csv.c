@@ -370,7 +370,7 @@ static int choose_column(struct table *t, const char *name, const char *kind)
 	return add_column(t, name, (enum kind)k);
 }
 
-// Removes the quotes of a name in place; returns what follows the closing one, NULL: there is none.
+// Removes the quotes of a name in place; returns the text after the closing quote, NULL: it is missing.
 static char *unquote(char *name)
 {
 	char *put = name, *at = name + 1;
@@ -383,7 +383,7 @@ static char *unquote(char *name)
 	return end;
 }
 
-// Takes the next column of the list; *rest: what follows it, NULL: nothing.
+// Takes the next column of the list; *rest is the remaining list, NULL at its end.
 static int choose_next(struct table *t, char **rest)
 {
 	char *name = *rest, *kind;

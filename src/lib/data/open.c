@@ -74,7 +74,7 @@ static int take(struct spec *s, char *word)
 }
 
 // Ends the word at `at` at the next blank that is not between quotes, which begin a value or follow a comma;
-// returns what follows it, NULL: nothing.  *open: a quote is not closed.
+// returns the text after it, NULL at the end.  *open: a quote is not closed.
 static char *end_word(char *at, bool *open)
 {
 	bool quoted = false;
