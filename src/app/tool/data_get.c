@@ -60,45 +60,45 @@ enum { SETS = sizeof sets / sizeof *sets };
 
 // ---- the installed package ----
 
-static bool find_in(const char *pattern, const char *inside, char *to, size_t cap)
-{
-	char path[4096];
-	glob_t found;
-	bool good = (size_t)snprintf(path, sizeof path, "%s/%s", pattern, inside) < sizeof path &&
-		    !glob(path, 0, NULL, &found);
-	if (!good)
-		return false;
-	good = (size_t)snprintf(to, cap, "%s", found.gl_pathv[found.gl_pathc - 1]) < cap;
-	globfree(&found);
-	return good;
-}
-
-// Looks in the virtual environment, beside each python3 of PATH, in the user's and in Debian's folders.
-static bool find_installed(const char *inside, char *to, size_t cap)
+// Searches the package folders of a prefix such as /usr.
+static bool find_below(const char *prefix, const char *inside, char *to, size_t cap)
 {
 	static const char *const below[] = { "lib/python3*/site-packages",
 					     "lib/python3*/dist-packages",
 					     "lib/python3/dist-packages" };
-	char base[4096], pattern[4200];
+	char pattern[4200];
+	glob_t found;
+	bool good = false;
+	for (size_t i = 0; i < sizeof below / sizeof *below && !good; i++) {
+		if ((size_t)snprintf(pattern, sizeof pattern, "%s/%s/%s", prefix, below[i],
+				     inside) >= sizeof pattern ||
+		    glob(pattern, 0, NULL, &found))
+			continue;
+		good = (size_t)snprintf(to, cap, "%s", found.gl_pathv[found.gl_pathc - 1]) < cap;
+		globfree(&found);
+	}
+	return good;
+}
+
+// Searches the virtual environment, the user's folder, and the prefix of each python3 in PATH.
+static bool find_installed(const char *inside, char *to, size_t cap)
+{
+	char prefix[4096];
 	const char *path = getenv("PATH"), *home = getenv("HOME"),
 		   *env[] = { getenv("VIRTUAL_ENV"), getenv("CONDA_PREFIX"), NULL };
 	char *copy = strdup(path ? path : ""), *rest = copy, *folder;
 	bool found = false;
-	if (home && (size_t)snprintf(base, sizeof base, "%s/.local", home) < sizeof base)
-		env[2] = base;
+	if (home && (size_t)snprintf(prefix, sizeof prefix, "%s/.local", home) < sizeof prefix)
+		env[2] = prefix;
 	for (size_t i = 0; i < 3 && !found; i++)
-		for (size_t k = 0; k < 3 && !found && env[i]; k++)
-			found = (size_t)snprintf(pattern, sizeof pattern, "%s/%s", env[i],
-						 below[k]) < sizeof pattern &&
-				find_in(pattern, inside, to, cap);
+		found = env[i] && find_below(env[i], inside, to, cap);
 	while (!found && rest && (folder = strsep(&rest, ":"))) {
-		if ((size_t)snprintf(base, sizeof base, "%s/python3", folder) >= sizeof base ||
-		    access(base, X_OK))
+		if ((size_t)snprintf(prefix, sizeof prefix, "%s/python3", folder) >=
+			    sizeof prefix ||
+		    access(prefix, X_OK))
 			continue;
-		for (size_t k = 0; k < 3 && !found; k++)
-			found = (size_t)snprintf(pattern, sizeof pattern, "%s/../%s", folder,
-						 below[k]) < sizeof pattern &&
-				find_in(pattern, inside, to, cap);
+		snprintf(prefix, sizeof prefix, "%s/..", folder);
+		found = find_below(prefix, inside, to, cap);
 	}
 	free(copy);
 	return found;
