@@ -4,6 +4,7 @@
 library_pages = \
 	doc/yoke.3 \
 	doc/yoke-cube.3 \
+	doc/yoke-engine.3 \
 	doc/yoke-data.3 \
 	doc/yoke-dist.3 \
 	doc/yoke-fit.3 \
@@ -84,6 +85,10 @@ doc/yoke-math.3: doc/library.sh include/yoke-math.h
 
 doc/yoke-model.3: doc/library.sh include/yoke-model.h
 	$(AM_V_GEN)$(MKDIR_P) doc && $(SHELL) $(srcdir)/doc/library.sh $(srcdir)/include/yoke-model.h \
+		>$@.$$$$ && mv $@.$$$$ $@
+
+doc/yoke-engine.3: doc/library.sh include/yoke-engine.h
+	$(AM_V_GEN)$(MKDIR_P) doc && $(SHELL) $(srcdir)/doc/library.sh $(srcdir)/include/yoke-engine.h \
 		>$@.$$$$ && mv $@.$$$$ $@
 
 doc/yoke-quant.3: doc/library.sh include/yoke-quant.h

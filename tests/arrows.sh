@@ -20,7 +20,7 @@ height()
 	data | optim | runs) echo 7 ;;
 	nn | fit | comm | observe) echo 8 ;;
 	models) echo 9 ;;
-	config | export) echo 10 ;;
+	config | export | engine) echo 10 ;;
 	parallel) echo 11 ;;
 	train) echo 12 ;;
 	report) echo 13 ;;

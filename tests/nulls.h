@@ -18,6 +18,7 @@
 #include <yoke-cube.h>
 #include <yoke-data.h>
 #include <yoke-dist.h>
+#include <yoke-engine.h>
 #include <yoke-fit.h>
 #include <yoke-math.h>
 #include <yoke-model.h>
@@ -671,6 +672,19 @@ static inline yoke_generation *generation(void)
 {
 	return yoke_generation_new(model(), 1, prompts(), counts(), generation_options());
 }
+STRUCT(engine_options, yoke_engine_options)
+STRUCT(engine_event, yoke_engine_event)
+STRUCT(engine_stats, yoke_engine_stats)
+static inline struct yoke_engine_request *engine_request(void)
+{
+	static const int32_t prompt[] = { 1 };
+	static struct yoke_engine_request r;
+	r = (struct yoke_engine_request){ .size = sizeof r, .prompt = prompt, .count = 1, .tokens = 1 };
+	return &r;
+}
+// One for all calls, which change nothing that the next one needs.
+static inline yoke_engine *engine(void) { return yoke_engine_new(model(), engine_options()); }
+static int64_t submitted(void) { return 1; }
 STRUCT(model_info, yoke_model_info)
 STRUCT(model_options, yoke_model_options)
 static inline const char *states(void)

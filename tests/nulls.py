@@ -36,6 +36,7 @@ ARGS = {
     "model_embed": "model(), ids22(), lengths(), embed_options()",
     "generation_new": "model(), 1, prompts(), counts(), generation_options()",
     "generation_again": "generation(), prompts(), counts(), generation_options()",
+    "engine_adapter": 'engine(), "a", adapter_folder()', "engine_cancel": "engine(), submitted()", "engine_wait": "engine(), 0",
     "model_tokenizer": "model_with_words()", "generation_end": "generation(), 0",
     "generation_next": "generation(), (int32_t *)numbers64()",
     "model_embed_texts": 'model_with_words(), 1, (const char *const[64]){ "a" }, embed_options(), floats()',
@@ -144,7 +145,7 @@ TYPES = {
     "yoke_scaler*": "scaler()", "yoke_statistic*": "statistic()", "yoke_cube*": "cube()", "yoke_leaks*": "leaks()",
     "yoke_recorder*": "recorder()", "yoke_run*": "run()", "yoke_tensor*const*": "list22()",
     "int axis": "0", "unsigned axes": "1", "unsigned flags": "0", "int reverse": "0", "int dtype": "yoke_f32", "int i": "0",
-    "struct yoke_nn_attention_options*": "attention()", "struct yoke_cube_info*": "cube_info()", "yoke_model*": "model()", "yoke_tokenizer*": "tokenizer()", "yoke_chat_template*": "chat_template()", "struct yoke_model_info*": "model_info()", "yoke_generation*": "generation()", "struct yoke_generation_options*": "generation_options()", "struct yoke_embed_options*": "embed_options()",
+    "struct yoke_nn_attention_options*": "attention()", "struct yoke_cube_info*": "cube_info()", "yoke_model*": "model()", "yoke_tokenizer*": "tokenizer()", "yoke_chat_template*": "chat_template()", "struct yoke_model_info*": "model_info()", "yoke_generation*": "generation()", "yoke_engine*": "engine()", "struct yoke_generation_options*": "generation_options()", "struct yoke_embed_options*": "embed_options()",
     "struct yoke_counters*": "counters()", "struct yoke_profile_quality*": "quality()", "uint32_t n": "0",
     "float*": "floats()", "double*": "doubles()", "double correction": "1",
 }
@@ -157,7 +158,7 @@ STRUCTS = {
 # :NONE, YOKE_NONE; :OF_NONE, such a member of a list; :OTHER, a tensor that is not read; :SIZE, any
 # size of a struct that only the library makes.
 OPTIONAL = {
-    "generation_again": "options",
+    "engine_new": "options", "engine_free": "engine", "generation_again": "options",
     "generation_new": "options", "generation_free": "generation", "model_embed": "options", "model_embed_texts": "options", "model_open": "options", "onnx_write": "options", "model_free": "model", "model_dataset": "paths", "tokenizer_free": "tokenizer", "chat_template_free": "chat_template", "chat_template_render": "options options.tools options.variables",
     "tokenizer_train": "bytes",
     "chat_template_render_spans": "options options.tools options.variables", "chat_template_encode": "options options.tools options.variables",
@@ -194,14 +195,14 @@ OPTIONAL = {
 NEEDED = {
     "cube_write": "type", "dataset_cube_files": "path", "dataset_new": "field read", "dataset_map": "name",
     "fit": "net optim next loss", "module_new": "name forward", "recorder_new": "path", "op_register": "name shape decompose",
-    "op_fail": "name", "optim_step": "scale skip", "node_register": "name channels dims fit forward",
+    "op_fail": "name", "engine_submit": "prompt", "optim_step": "scale skip", "node_register": "name channels dims fit forward",
     "pipeline_fit_as": "set", "pipeline_train": "train", "adamw_step": "lr c1 c2 scale", "lamb_step": "lr c1 c2 scale",
     "sgd_step": "lr first scale",
 }
 
 
 # Calls that always fail here: with one rank, a device without telemetry, without a previous call.
-FAILS = {"send", "recv", "telemetry", "range_pop", "op_fail", "use"}
+FAILS = {f"engine_{x}" for x in "new adapter submit cancel context step next wait stats".split()} | {"send", "recv", "telemetry", "range_pop", "op_fail", "use"}
 
 
 def arguments(f):

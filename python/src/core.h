@@ -19,6 +19,7 @@
 #include <yoke-cube.h>
 #include <yoke-data.h>
 #include <yoke-dist.h>
+#include <yoke-engine.h>
 #include <yoke-fit.h>
 #include <yoke-math.h>
 #include <yoke-model.h>
