@@ -14,6 +14,7 @@ height()
 	kernel | formats) echo 1 ;;
 	device | tokenizer) echo 2 ;;
 	conform | template | text) echo 3 ;;
+	schema) echo 4 ;;
 	graph) echo 4 ;;
 	ops) echo 5 ;;
 	plan) echo 6 ;;

@@ -27,7 +27,7 @@ EXTRA_DIST += tests/models/make_tokenizers.py tests/models/record.py tests/model
 	tests/models/spm_bpe.model tests/models/spm_unigram.model tests/models/tokenizer_cases.h
 EXTRA_DIST += tests/native_headers.c tests/readers.py tests/run tests/kernel_cache tests/tap.sh tests/status.sh tests/yoke.sh tests/trainings.sh \
 	tests/fake_gpus.sh tests/built.sh \
-	tests/browser.py tests/layout.py tests/dashboard_page.py tests/report_page.py tests/onnx.py tests/clients.py tests/fit_clients.py tests/dashboard.py tests/conforms.sh tests/mutants/list tests/mutants/run tests/lsan.supp \
+	tests/browser.py tests/layout.py tests/dashboard_page.py tests/report_page.py tests/onnx.py tests/schema.py tests/clients.py tests/fit_clients.py tests/dashboard.py tests/conforms.sh tests/mutants/list tests/mutants/run tests/lsan.supp \
 	$(test_scripts) $(test_headers)
 TESTS += $(test_programs) $(test_scripts)
 check_PROGRAMS += $(test_programs)
@@ -190,6 +190,8 @@ test_programs = \
 	tests/team.t \
 	tests/telemetry.t \
 	tests/threads.t \
+	tests/schema.t \
+	tests/schema_mask.t \
 	tests/template.t \
 	tests/origin.t \
 	tests/tokenizer.t \
@@ -347,6 +349,10 @@ tests_threads_t_SOURCES = tests/threads.c
 tests_large_t_SOURCES = tests/large.c
 tests_bitcast_t_SOURCES = tests/bitcast.c
 tests_scan_map_t_SOURCES = tests/scan_map.c
+tests_schema_t_SOURCES = tests/schema.c tests/schema_valid.h tests/fuzz/targets.c tests/fuzz/targets.h
+tests_schema_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
+tests_schema_mask_t_SOURCES = tests/schema_mask.c tests/schema_valid.h
+tests_schema_mask_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
 tests_template_t_SOURCES = tests/template.c tests/fuzz/targets.c tests/fuzz/targets.h
 tests_template_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
 tests_origin_t_SOURCES = tests/origin.c

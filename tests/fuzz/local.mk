@@ -2,7 +2,7 @@
 # Fuzzing with libFuzzer: configure with CC=clang --enable-fuzz, then make fuzz.  The targets
 # run over the same files in make check, in any build.
 fuzz_programs = tests/fuzz/config tests/fuzz/envi tests/fuzz/gguf tests/fuzz/image tests/fuzz/manifest tests/fuzz/npy tests/fuzz/npz \
-	tests/fuzz/safetensors tests/fuzz/table tests/fuzz/template tests/fuzz/tokenizer tests/fuzz/tokens
+	tests/fuzz/safetensors tests/fuzz/schema tests/fuzz/table tests/fuzz/template tests/fuzz/tokenizer tests/fuzz/tokens
 fuzz_sources = tests/fuzz/entry.c tests/fuzz/targets.c tests/fuzz/targets.h
 EXTRA_PROGRAMS += $(fuzz_programs)
 CLEANFILES += $(fuzz_programs)
@@ -31,6 +31,9 @@ tests_fuzz_npz_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_safetensors_SOURCES = $(fuzz_sources)
 tests_fuzz_safetensors_CPPFLAGS = $(fuzz_cppflags) -DYK_FUZZ_TARGET=yk_fuzz_safetensors
 tests_fuzz_safetensors_LDFLAGS = $(fuzz_ldflags)
+tests_fuzz_schema_SOURCES = $(fuzz_sources)
+tests_fuzz_schema_CPPFLAGS = $(fuzz_cppflags) -DYK_FUZZ_TARGET=yk_fuzz_schema
+tests_fuzz_schema_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_table_SOURCES = $(fuzz_sources)
 tests_fuzz_table_CPPFLAGS = $(fuzz_cppflags) -DYK_FUZZ_TARGET=yk_fuzz_table
 tests_fuzz_table_LDFLAGS = $(fuzz_ldflags)
@@ -48,14 +51,14 @@ fuzz_ldflags = $(AM_LDFLAGS) -fsanitize=fuzzer
 
 if FUZZ
 fuzz: $(fuzz_programs) tests/hostile.t tests/hostile_files.t tests/hostile_model.t tests/images.t tests/shards.t tests/sources.t tests/cubes.t \
-		tests/template.t tests/tokenizer.t
+		tests/schema.t tests/template.t tests/tokenizer.t
 	$(MKDIR_P) tests/fuzz/seeds/envi
 	tests/hostile.t tests/fuzz/seeds && tests/hostile_files.t tests/fuzz/seeds && tests/hostile_model.t tests/fuzz/seeds && \
 		tests/images.t tests/fuzz/seeds && tests/shards.t tests/fuzz/seeds && \
 		tests/sources.t tests/fuzz/seeds && tests/cubes.t tests/fuzz/seeds && \
-		tests/template.t tests/fuzz/seeds && tests/tokenizer.t tests/fuzz/seeds
+		tests/schema.t tests/fuzz/seeds && tests/template.t tests/fuzz/seeds && tests/tokenizer.t tests/fuzz/seeds
 	@echo 'run, for five minutes each:'
-	@for name in config envi gguf image manifest npy npz safetensors table template tokenizer tokens; do \
+	@for name in config envi gguf image manifest npy npz safetensors schema table template tokenizer tokens; do \
 		echo "  mkdir -p $$name && tests/fuzz/$$name -max_total_time=300" \
 			"-timeout=60 -rss_limit_mb=1000 $$name tests/fuzz/seeds/$$name"; \
 	done

@@ -19,6 +19,7 @@
 #include "formats/gguf.h"
 #include "formats/image.h"
 #include "nn/model.h"
+#include "schema/schema.h"
 #include "text/tokenizer.h"
 #include "config/conf.h"
 #include "train/check.h"
@@ -389,6 +390,67 @@ void yk_fuzz_template(const uint8_t *data, size_t bytes)
 		free(text);
 	}
 	yoke_chat_template_free(t);
+}
+
+// ---- schemas ----
+
+// A vocabulary of all bytes, a few longer tokens, and one that ends a text.
+static struct yk_schema_vocab *schema_vocab(void)
+{
+	static const char *const words[] = { "{\"", "\":", "\",\"", "\"}", "}]}", "[[", "]", ", ", ": ", "true", "null", "12", "abc", "\\u", "\xc3\xa9" };
+	enum { WORDS = sizeof words / sizeof *words, TOKENS = 256 + WORDS + 1 };
+	const char *text[TOKENS];
+	size_t n[TOKENS];
+	enum yk_schema_token kind[TOKENS] = { 0 };
+	char byte[256];
+
+	for (int i = 0; i < 256; i++) {
+		byte[i] = (char)i;
+		text[i] = &byte[i];
+		n[i] = 1;
+	}
+	for (int i = 0; i <= WORDS; i++) {
+		text[256 + i] = i < WORDS ? words[i] : "";
+		n[256 + i] = strlen(text[256 + i]);
+	}
+	kind[TOKENS - 1] = YK_TOKEN_ENDS;
+	return yk_schema_vocab_of(TOKENS, text, n, kind);
+}
+
+// The token that a hash chooses among those of a bitmap; -1: none.
+static int schema_token(const uint32_t *bits, int n, uint64_t hash)
+{
+	for (int i = 0, at = (int)(hash % (uint64_t)n); i < n; i++, at = (at + 1) % n)
+		if (bits[at / 32] >> at % 32 & 1)
+			return at;
+	return -1;
+}
+
+void yk_fuzz_schema(const uint8_t *data, size_t bytes)
+{
+	json_t *j = yk_json_parse((const char *)data, bytes, "fuzz");
+	struct yk_schema_vocab *v = schema_vocab();
+	struct yk_schema *g = j && v ? yk_schema_compile(j, v) : NULL;
+	uint32_t bits[16];
+
+	MUST(v && yk_schema_vocab_words(v) <= 16);
+	check_error(g ? 0 : yk_error_last());
+	struct yk_schema_state *s = g ? yk_schema_begin(g) : NULL;
+	for (uint64_t i = 0; s && i < 100 && !yk_schema_finished(s); i++) {
+		int e = yk_schema_allowed(s, bits);
+		check_error(e);
+		if (e < 0)
+			break;
+		const int token = schema_token(bits, (int)yk_schema_vocab_words(v) * 32, yk_hash(&i, sizeof i, bytes));
+		MUST(token >= 0);
+		e = yk_schema_advance(s, token);
+		check_error(e);
+		MUST(e == 0 || e == YOKE_ERANGE);
+	}
+	yk_schema_end(s);
+	yk_schema_free(g);
+	yk_schema_vocab_free(v);
+	json_decref(j);
 }
 
 // ---- ENVI ----

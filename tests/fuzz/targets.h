@@ -28,6 +28,8 @@ void yk_fuzz_gguf(const uint8_t *, size_t);
 void yk_fuzz_tokenizer(const uint8_t *, size_t);
 // As a chat template: what is accepted renders messages or fails with one line.
 void yk_fuzz_template(const uint8_t *, size_t);
+// As a JSON schema: what is accepted gives texts that can always be completed.
+void yk_fuzz_schema(const uint8_t *, size_t);
 // As a config.env.
 void yk_fuzz_config(const uint8_t *, size_t);
 
