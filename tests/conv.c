@@ -4,6 +4,7 @@
 // YOKE_TEST_LONG=1.
 #include "config.h"
 
+#include "../backends/cpu/host/frame.h"
 #include "tap.h"
 #include "yoke.h"
 
@@ -61,6 +62,31 @@ static bool alike(yoke_tensor *t, const double *want, int rank, const int64_t *d
 	return good;
 }
 
+// Errors are at most tol times the root of the mean square of `want`.
+static bool normwise(yoke_tensor *t, const double *want, int rank, const int64_t *dims, double tol, const char *what)
+{
+	const int64_t n = product(rank, dims);
+	double *got = malloc((size_t)n * sizeof *got + 1), square = 0, error = 0, max = 0;
+
+	for (int64_t i = 0; i < n; i++)
+		got[i] = NAN;
+	if (yoke_read(yoke_cast(t, yoke_f64), got, (size_t)n * sizeof *got) < 0)
+		diag("%s: %s", what, yoke_error());
+	for (int64_t i = 0; i < n; i++) {
+		const double off = fabs(got[i] - want[i]);
+		square += want[i] * want[i];
+		error += off * off;
+		max = off <= max ? max : off; // NaN, too
+	}
+	free(got);
+	const double root = sqrt(square / (double)n);
+	const bool good = max <= tol * root;
+	if (!good)
+		diag("%s: errors of %.2g on average and at most %.2g of the values' size", what, sqrt(error / (double)n) / root,
+		     max / root);
+	return good;
+}
+
 // ---- convolutions ----
 
 static void dims_of(const struct shape *s, char which, int64_t *dims)
@@ -101,7 +127,8 @@ static void reference(const struct shape *s, double *x, double *w, double *y, ch
 					}
 }
 
-static bool one(const struct shape *s, int dtype)
+// norm: errors are compared with the size of the result as a whole.
+static bool one(const struct shape *s, int dtype, bool norm)
 {
 	int64_t dx[4], dw[4], dy[4];
 	char what[200];
@@ -124,16 +151,17 @@ static bool one(const struct shape *s, int dtype)
 	yoke_scope *scope = yoke_scope_begin("conv");
 	yoke_tensor *p[2] = { tensor(dtype, rank, dx, x), tensor(dtype, rank, dw, w) }, *got[2];
 	yoke_tensor *out = yoke_conv(p[0], p[1], &s->o), *cot = tensor(dtype, rank, dy, g);
-	const double tol = dtype == yoke_f64 ? 1e-12 : 1e-5;
-	bool good = alike(out, y, rank, dy, tol, what);
+	const double tol = dtype == yoke_f64 ? 1e-12 : 1e-5, more = norm ? 1 : 4;
+	bool (*const compare)(yoke_tensor *, const double *, int, const int64_t *, double, const char *) = norm ? normwise : alike;
+	bool good = compare(out, y, rank, dy, tol, what);
 	yoke_grad(yoke_sum(yoke_mul(out, cot), YOKE_ALL), 2, p, got);
-	good = alike(got[0], gx, rank, dx, tol * 4, what) && good;
-	good = alike(got[1], gw, rank, dw, tol * 4, what) && good;
+	good = compare(got[0], gx, rank, dx, tol * more, what) && good;
+	good = compare(got[1], gw, rank, dw, tol * more, what) && good;
 	// the transposed convolution, with as many elements as the operand had
 	struct yoke_conv_options t = s->o;
 	for (int i = 0; i < s->axes; i++)
 		t.more[i] = s->in[i] - ((s->out[i] - 1) * t.stride[i] + (s->taps[i] - 1) * t.dilation[i] + 1 - t.lo[i] - t.hi[i]);
-	good = alike(yoke_conv_transposed(cot, p[1], &t), gx, rank, dx, tol * 4, what) && good;
+	good = compare(yoke_conv_transposed(cot, p[1], &t), gx, rank, dx, tol * more, what) && good;
 	yoke_scope_end(scope);
 	free(x), free(w), free(g), free(y), free(gx), free(gw);
 	return good;
@@ -175,7 +203,7 @@ static void test_combinations(void)
 				const struct shape s = shape_of(axes, strides[i % 4], dilations[i / 4 % 3], groups[i / 12 % 3],
 								los[i / 36 % 3], los[i / 108 % 3], taps[i / 324]);
 				yoke_setting_set("plan.named", count % 2 ? "0" : "1"); // every second one by decomposition
-				good = one(&s, dtypes[d]) && good;
+				good = one(&s, dtypes[d], false) && good;
 				count++;
 			}
 			yoke_setting_set("plan.named", "1");
@@ -194,7 +222,7 @@ static void test_large(void)
 	s.outputs = 50;
 	for (int i = 0; i < 2; i++)
 		s.in[i] = s.out[i] = 17 + i;
-	ok(one(&s, yoke_f32), "convolutions with many channels");
+	ok(one(&s, yoke_f32, false), "convolutions with many channels");
 	struct shape t = shape_of(2, (int64_t[]){ 2, 2 }, (int64_t[]){ 1, 1 }, 1, (int64_t[]){ 3, 3 }, (int64_t[]){ 3, 3 },
 				  (int64_t[]){ 7, 7 });
 	t.channels = 3;
@@ -203,7 +231,73 @@ static void test_large(void)
 		t.in[i] = 57 + i;
 		t.out[i] = (t.in[i] + 6 - 7) / 2 + 1;
 	}
-	ok(one(&t, yoke_f32), "a large window with few channels");
+	ok(one(&t, yoke_f32, false), "a large window with few channels");
+}
+
+// 3x3 taps without stride and many channels: on the CPU computed by Winograd's algorithm, in tiles of
+// 4x4 outputs.
+static void test_tiles(void)
+{
+	static const int64_t sizes[][2] = { { 7, 7 }, { 8, 12 }, { 13, 5 }, { 9, 31 }, { 99, 93 } };
+	static const int64_t pads[][2] = { { 1, 1 }, { 0, 2 }, { 2, 0 }, { 0, 0 } };
+	static const int64_t channels[][2] = { { 48, 50 }, { 49, 79 }, { 65, 51 }, { 129, 192 }, { 64, 49 } };
+	bool good = true;
+	for (int i = 0; i < 5; i++)
+		for (int k = 0; k < (i < 3 ? 4 : 1); k++) {
+			const int64_t unit[] = { 1, 1 }, *pad = pads[k], taps[] = { 3, 3 };
+			struct shape s = shape_of(2, unit, unit, 1, pad, (int64_t[]){ pad[1], pad[0] }, taps);
+			s.batch = i < 3 ? 3 : 1;
+			s.channels = channels[i][0];
+			s.outputs = channels[i][1];
+			for (int a = 0; a < 2; a++) {
+				s.in[a] = sizes[i < 3 ? (i + k) % 4 : i][a]; // the last is transformed in several chunks
+				s.out[a] = s.in[a] + s.o.lo[a] + s.o.hi[a] - 2;
+			}
+			good = one(&s, yoke_f32, true) && good;
+		}
+	ok(good, "3x3 windows, gradients and transposed, odd sizes and many channels, f32");
+}
+
+// y, and the gradients by x and w, of x [2,C,H,W] and w [O,C,K,K], one after the other.
+static float *results(const int64_t *dx, const int64_t *dw, const struct yoke_conv_options *o, const float *values, int64_t *n)
+{
+	yoke_scope *scope = yoke_scope_begin("threads");
+	yoke_tensor *p[2] = { yoke_from(yoke_f32, 4, dx, values), yoke_from(yoke_f32, 4, dw, values) }, *t[3];
+	t[0] = yoke_conv(p[0], p[1], o);
+	yoke_grad(yoke_sum(yoke_square(t[0]), YOKE_ALL), 2, p, t + 1);
+	const int64_t sizes[3] = { yoke_count(t[0]), product(4, dx), product(4, dw) };
+	float *to = malloc((size_t)(sizes[0] + sizes[1] + sizes[2]) * sizeof *to + 1);
+	*n = 0;
+	for (int i = 0; i < 3; *n += sizes[i++])
+		if (yoke_read(t[i], to + *n, (size_t)sizes[i] * sizeof *to) < 0)
+			diag("%s", yoke_error());
+	yoke_scope_end(scope);
+	return to;
+}
+
+static void test_threads(void)
+{
+	static const int64_t dw[][4] = { { 64, 64, 3, 3 }, { 160, 192, 3, 3 }, { 40, 8, 1, 1 }, { 64, 3, 7, 7 }, { 24, 40, 3, 3 } };
+	static const int64_t side[] = { 53, 9, 31, 40, 27 }, stride[] = { 1, 1, 1, 2, 2 };
+	bool same = true;
+	for (int i = 0; i < 5; i++) {
+		const int64_t dx[] = { 2, dw[i][1], side[i], side[i] }, values = product(4, dx) + product(4, dw[i]);
+		const struct yoke_conv_options o = { .size = sizeof o, .stride = { stride[i], stride[i] }, .lo = { 1, 1 }, .hi = { 1, 1 } };
+		float *v = malloc((size_t)values * sizeof *v), *got[2];
+		int64_t n;
+		for (int64_t k = 0; k < values; k++)
+			v[k] = (float)rnd_real(-1, 1);
+		for (int limit = 0; limit < 2; limit++) {
+			yk_team_limit(!limit); // 1, then all
+			got[limit] = results(dx, dw[i], &o, v, &n);
+		}
+		if (memcmp(got[0], got[1], (size_t)n * sizeof **got)) {
+			diag("convolution %d differs", i);
+			same = false;
+		}
+		free(v), free(got[0]), free(got[1]);
+	}
+	ok(same, "one thread gives the bits of several: convolutions and gradients");
 }
 
 // ---- windows, pools ----
@@ -439,6 +533,8 @@ int main(void)
 	yoke_setting_set("plan.named", "1");
 	test_combinations();
 	test_large();
+	test_tiles();
+	test_threads();
 	test_pools();
 	test_resize();
 	test_empty();

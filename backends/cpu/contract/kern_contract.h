@@ -126,6 +126,9 @@ void ISA(yk_gemm_f32_across)(int rows, int64_t n, int64_t k, const float *a, int
 			     int64_t ldc, bool add, const char *next, int64_t bytes);
 void ISA(yk_gemm_f64_across)(int rows, int64_t n, int64_t k, const double *a, int64_t lda, const double *b, int64_t ldb, double *c,
 			     int64_t ldc, bool add, const char *next, int64_t bytes);
+// The same loop with rows of a contiguous along k and b in packed panels: c (m, n) = or (add) +=
+// a (m, k) times b; n is a multiple of the vector length.
+void ISA(yk_gemm_f32_panels)(int64_t m, int64_t n, int64_t k, const float *a, const float *b, float *c, int64_t ldc, bool add);
 // Integers: plain loops with sums in i64.
 int ISA(yk_gemm_int)(const struct yk_gemm *);
 #ifdef YK_LEVEL

@@ -4,12 +4,7 @@
 // kern_contract_f32.c and _f64.c, which define T, VL (lanes), MR, NV and FMA. Arrays stay in
 // registers only if their size is constant and loops are fully unrolled: hence the pragmas.
 
-#define NR (NV * VL)
-#define FLAT __attribute__((always_inline)) static inline
-
-typedef T vec __attribute__((vector_size(VL * sizeof(T))));
-typedef T vec_u
-	__attribute__((vector_size(VL * sizeof(T)), aligned(sizeof(T)), may_alias));
+#include "kern_contract_vec.h"
 
 #ifdef HALVES
 #define PLAIN yoke_f32

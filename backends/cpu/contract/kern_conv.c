@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "../vector/half.h"
-#include "kern_contract.h"
+#include "kern_conv.h"
 
 enum {
 	AXES = 2,
@@ -19,6 +19,8 @@ enum {
 	SLACK = 64,
 	RUN = 32    // max row length for which rows are gathered; longer ones are read in place
 };
+
+enum { WINOGRAD, IMPLICIT }; // implementations
 
 // Along one axis: tap m at position t reads element t * step + off + m * by of the copied operand.
 struct line {
@@ -60,52 +62,14 @@ struct conv {
 	struct part part[];
 };
 
-static int64_t dim(const struct yoke_view *v, int axis)
-{
-	return axis + v->rank - 2 < 2 ? 1 : v->dims[axis + v->rank - 2]; // axis 0, 1: the last two
-}
-
-static int64_t stride_of(const struct yoke_view *v, int axis)
-{
-	return axis + v->rank - 2 < 2 ? 0 : v->strides[axis + v->rank - 2];
-}
-
-// The attributes of spatial axis 0 or 1; the first may be missing.
-struct axis {
-	int64_t stride, dilation, lo;
-};
-
-static struct axis axis_of(const struct yoke_op *op, int rank, int axis)
-{
-	const int at = axis + rank - 3;
-	if (at < 1)
-		return (struct axis){ 1, 1, 0 };
-	const uint64_t p = (uint64_t)op->attr[at].i;
-	return (struct axis){ p & 0xffff, p >> 16 & 0xffff, p >> 32 & 0xffff };
-}
-
-// x, w and y of the op, whichever of them is the result.
-struct operands {
-	const struct yoke_view *x, *w, *y;
-};
-
-static struct operands operands_of(const struct yoke_op *op)
-{
-	switch (op->code) {
-	case YOKE_OP_CONV: return (struct operands){ &op->in[0], &op->in[1], &op->out[0] };
-	case YOKE_OP_CONV_X: return (struct operands){ &op->out[0], &op->in[1], &op->in[0] };
-	default: return (struct operands){ &op->in[0], &op->out[0], &op->in[1] };
-	}
-}
-
-static struct line line_without_stride(const struct axis *a, int64_t taps, int64_t count)
+static struct line line_without_stride(const struct yk_conv_axis *a, int64_t taps, int64_t count)
 {
 	return (struct line){ taps, 0, 1, count, a->stride, -a->lo, a->dilation, 0, 1 };
 }
 
 // Positions of x with remainder `rest` modulo the stride: the taps that reach them, and their
 // positions in y.
-static struct line remainder_of(const struct axis *a, int64_t taps, int64_t n, int64_t rest)
+static struct line remainder_of(const struct yk_conv_axis *a, int64_t taps, int64_t n, int64_t rest)
 {
 	struct line l = { .count = rest < n ? (n - 1 - rest) / a->stride + 1 : 0, .step = 1, .out = rest,
 			  .out_step = a->stride };
@@ -127,9 +91,9 @@ static struct line remainder_of(const struct axis *a, int64_t taps, int64_t n, i
 	return l;
 }
 
-static int64_t parts_along(const struct yoke_op *op, const struct operands *o, int axis)
+static int64_t parts_along(const struct yoke_op *op, const struct yk_conv_operands *o, int axis)
 {
-	const int64_t stride = axis_of(op, o->x->rank, axis).stride, n = dim(o->x, axis);
+	const int64_t stride = yk_conv_axis_of(op, o->x->rank, axis).stride, n = yk_conv_dim(o->x, axis);
 	return op->code != YOKE_OP_CONV_X ? 1 : stride < n ? stride : n;
 }
 
@@ -137,7 +101,7 @@ static uint64_t can(const struct yoke_op *op)
 {
 	if (op->nin != 2 || op->nout != 1 || op->map || op->in[0].rank < 3 || op->in[0].rank > 4)
 		return 0;
-	const struct operands o = operands_of(op);
+	const struct yk_conv_operands o = yk_conv_operands_of(op);
 	const int rank = o.x->rank, dtype = o.x->dtype;
 	if (o.w->rank != rank || o.y->rank != rank || o.w->dtype != dtype || o.y->dtype != dtype || op->nattr < rank - 1 ||
 	    o.x->kind != YOKE_VIEW_BUFFER || o.w->kind != YOKE_VIEW_BUFFER || o.y->kind != YOKE_VIEW_BUFFER)
@@ -147,12 +111,14 @@ static uint64_t can(const struct yoke_op *op)
 	double copied = (double)o.x->dims[0] * (double)(op->code == YOKE_OP_CONV_X ? o.y : o.x)->dims[1];
 	// bound: the copy is no longer than the padded operand, or than the result and w
 	for (int i = 0; i < AXES; i++) {
-		const struct axis a = axis_of(op, rank, i);
-		copied *= (double)dim(o.x, i) + (double)dim(o.y, i) * (double)a.stride + (double)dim(o.w, i) * (double)a.dilation;
+		const struct yk_conv_axis a = yk_conv_axis_of(op, rank, i);
+		copied *= (double)yk_conv_dim(o.x, i) + (double)yk_conv_dim(o.y, i) * (double)a.stride + (double)yk_conv_dim(o.w, i) * (double)a.dilation;
 	}
 	if (copied > 1e12 || parts_along(op, &o, 0) * parts_along(op, &o, 1) > PARTS)
 		return 0;
-	return dtype == yoke_f32 || dtype == yoke_f64 || dtype == yoke_f16 || dtype == yoke_bf16;
+	if (dtype != yoke_f32 && dtype != yoke_f64 && dtype != yoke_f16 && dtype != yoke_bf16)
+		return 0;
+	return 1 << IMPLICIT | (ISA(yk_winograd_can)(op) ? 1 << WINOGRAD : 0);
 }
 
 static int64_t lowest(const struct line *l)
@@ -195,8 +161,8 @@ static void take_source(struct conv *c, const struct yoke_view *v, int64_t step,
 		first = false;
 	}
 	for (int i = 0; i < AXES; i++) {
-		s->n[i] = (dim(v, i) + thin[i] - 1) / thin[i];
-		s->stride[2 + i] = stride_of(v, i) * thin[i];
+		s->n[i] = (yk_conv_dim(v, i) + thin[i] - 1) / thin[i];
+		s->stride[2 + i] = yk_conv_stride(v, i) * thin[i];
 	}
 	s->plane = (s->extent[1] + step - 1) / step;
 	s->row = s->plane * step;
@@ -252,7 +218,7 @@ static uint64_t round_up(uint64_t bytes)
 }
 
 // Sets up the product of a part, whose windows are defined.
-static void take_product(struct conv *c, struct part *p, const struct yoke_op *op, const struct operands *o)
+static void take_product(struct conv *c, struct part *p, const struct yoke_op *op, const struct yk_conv_operands *o)
 {
 	struct yk_gemm *g = &p->g;
 	const struct yoke_view *r = &op->out[0];
@@ -283,8 +249,8 @@ static void take_product(struct conv *c, struct part *p, const struct yoke_op *o
 	p->win.row_step = p->line[0].step * c->src.row;
 	p->win.image_step = c->src.image;
 	p->win.c_image = r->strides[0];
-	p->win.c_row = stride_of(r, 0) * p->line[0].out_step;
-	p->win.c_x = stride_of(r, 1) * p->line[1].out_step;
+	p->win.c_row = yk_conv_stride(r, 0) * p->line[0].out_step;
+	p->win.c_x = yk_conv_stride(r, 1) * p->line[1].out_step;
 	// treat the image as one row
 	if (p->win.row_step == p->win.width && (along || p->win.c_row == p->win.width * p->win.c_x)) {
 		p->win.width *= p->win.height;
@@ -301,25 +267,25 @@ static void take_product(struct conv *c, struct part *p, const struct yoke_op *o
 }
 
 // True if the matrix can be read in place.
-static bool reads_a_in_place(const struct conv *c, const struct yoke_op *op, const struct operands *o)
+static bool reads_a_in_place(const struct conv *c, const struct yoke_op *op, const struct yk_conv_operands *o)
 {
 	const int own = c->wide ? yoke_f64 : yoke_f32;
 	if (o->x->dtype != own)
 		return false;
 	return op->code != YOKE_OP_CONV_W ? yk_dense(o->w) :
-	       yk_dense(o->y) && (o->y->dims[0] == 1 || dim(o->y, 0) * dim(o->y, 1) >= RUN);
+	       yk_dense(o->y) && (o->y->dims[0] == 1 || yk_conv_dim(o->y, 0) * yk_conv_dim(o->y, 1) >= RUN);
 }
 
 static struct conv *build(const struct yoke_op *op)
 {
-	const struct operands o = operands_of(op);
+	const struct yk_conv_operands o = yk_conv_operands_of(op);
 	const int64_t along[AXES] = { parts_along(op, &o, 0), parts_along(op, &o, 1) };
 	const int64_t groups = op->attr[0].i, parts = along[0] * along[1];
-	struct axis axis[AXES] = { axis_of(op, o.x->rank, 0), axis_of(op, o.x->rank, 1) };
+	struct yk_conv_axis axis[AXES] = { yk_conv_axis_of(op, o.x->rank, 0), yk_conv_axis_of(op, o.x->rank, 1) };
 	int64_t thin[AXES] = { 1, 1 };
 	const int64_t channels = o.w->dims[1], outputs = o.w->dims[0] / groups;
 	const bool x = op->code == YOKE_OP_CONV_X;
-	const int64_t taps = dim(o.w, 0) * dim(o.w, 1), entries = (x ? outputs : channels) * taps;
+	const int64_t taps = yk_conv_dim(o.w, 0) * yk_conv_dim(o.w, 1), entries = (x ? outputs : channels) * taps;
 	struct conv *c = calloc(1, sizeof *c + (size_t)parts * sizeof *c->part + (size_t)(x ? 2 * entries : entries) * sizeof *c->at);
 
 	if (!c)
@@ -328,8 +294,8 @@ static struct conv *build(const struct yoke_op *op)
 	c->groups = groups;
 	c->outputs = outputs;
 	c->channels = channels;
-	c->taps[0] = dim(o.w, 0);
-	c->taps[1] = dim(o.w, 1);
+	c->taps[0] = yk_conv_dim(o.w, 0);
+	c->taps[1] = yk_conv_dim(o.w, 1);
 	c->parts = (int)parts;
 	c->at = (int64_t *)(c->part + parts);
 	c->copies_a = !reads_a_in_place(c, op, &o);
@@ -342,8 +308,8 @@ static struct conv *build(const struct yoke_op *op)
 	for (int64_t k = 0; k < parts; k++)
 		for (int i = 0; i < AXES; i++)
 			c->part[k].line[i] =
-				x ? remainder_of(&axis[i], c->taps[i], dim(o.x, i), i ? k % along[1] : k / along[1]) :
-				    line_without_stride(&axis[i], c->taps[i], dim(o.y, i));
+				x ? remainder_of(&axis[i], c->taps[i], yk_conv_dim(o.x, i), i ? k % along[1] : k / along[1]) :
+				    line_without_stride(&axis[i], c->taps[i], yk_conv_dim(o.y, i));
 	take_source(c, x ? o.y : o.x, x ? 1 : axis[1].stride, thin);
 	for (int i = 0; i < AXES; i++)
 		c->src.read[i] = remainders_read(c, i);
@@ -365,20 +331,21 @@ static struct conv *build(const struct yoke_op *op)
 	return c;
 }
 
-static uint64_t workspace(const struct yoke_op *op, uint32_t impl)
-{
-	struct conv *c = build(op);
-	const uint64_t bytes = c ? round_up(c->copy) + round_up(c->a) + c->max : 0;
-
-	(void)impl;
-	free(c);
-	return bytes;
-}
-
 static void *prepare(const struct yoke_op *op, uint32_t impl)
 {
-	(void)impl;
-	return build(op);
+	return impl == WINOGRAD ? (void *)ISA(yk_winograd_new)(op) : build(op);
+}
+
+static uint64_t workspace(const struct yoke_op *op, uint32_t impl)
+{
+	void *p = prepare(op, impl);
+	const struct conv *c = p;
+	uint64_t bytes = 0;
+
+	if (p)
+		bytes = impl == WINOGRAD ? ISA(yk_winograd_bytes)(p) : round_up(c->copy) + round_up(c->a) + c->max;
+	free(p);
+	return bytes;
 }
 
 // ---- copies ----
@@ -479,11 +446,11 @@ static void copy_item(void *arg, int64_t item)
 // Copies row i of CONV_W's matrix: the cotangents of one output.
 static void copy_output(const struct job *job, int64_t i)
 {
-	const struct yoke_view *v = operands_of(job->op).y;
-	const int64_t size = (int64_t)yk_esize(v->dtype), rows = stride_of(v, 0), cols = stride_of(v, 1);
-	const bool whole = rows == dim(v, 1) * cols;
-	const int64_t lines = whole ? 1 : dim(v, 0), length = whole ? dim(v, 0) * dim(v, 1) : dim(v, 1);
-	int64_t at = i * v->dims[0] * dim(v, 0) * dim(v, 1);
+	const struct yoke_view *v = yk_conv_operands_of(job->op).y;
+	const int64_t size = (int64_t)yk_esize(v->dtype), rows = yk_conv_stride(v, 0), cols = yk_conv_stride(v, 1);
+	const bool whole = rows == yk_conv_dim(v, 1) * cols;
+	const int64_t lines = whole ? 1 : yk_conv_dim(v, 0), length = whole ? yk_conv_dim(v, 0) * yk_conv_dim(v, 1) : yk_conv_dim(v, 1);
+	int64_t at = i * v->dims[0] * yk_conv_dim(v, 0) * yk_conv_dim(v, 1);
 
 	for (int64_t b = 0; b < job->c->src.batch; b++)
 		for (int64_t y = 0; y < lines; y++, at += length)
@@ -495,8 +462,8 @@ static void copy_output(const struct job *job, int64_t i)
 static void copy_taps(const struct job *job, int64_t i)
 {
 	const struct conv *c = job->c;
-	const struct yoke_view *v = operands_of(job->op).w;
-	const int64_t size = (int64_t)yk_esize(v->dtype), rows = stride_of(v, 0), cols = stride_of(v, 1);
+	const struct yoke_view *v = yk_conv_operands_of(job->op).w;
+	const int64_t size = (int64_t)yk_esize(v->dtype), rows = yk_conv_stride(v, 0), cols = yk_conv_stride(v, 1);
 	const bool whole = yk_dense(v);
 	const int64_t each = c->channels * c->taps[0] * c->taps[1];
 	const int64_t n = whole ? each : c->taps[1], lines = whole ? 1 : c->taps[0], channels = whole ? 1 : c->channels;
@@ -539,13 +506,11 @@ static int64_t items(int64_t n, int64_t elements, int64_t *each)
 	return (n + *each - 1) / *each;
 }
 
-static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
+static int run_implicit(struct conv *c, const struct yoke_op *op)
 {
-	struct conv *c = prepared;
-	const struct operands o = operands_of(op);
+	const struct yk_conv_operands o = yk_conv_operands_of(op);
 	bool whole = true;
 
-	(void)impl;
 	if (!yk_elements(&op->out[0]))
 		return 0;
 	for (int k = 0; k < c->parts; k++)
@@ -575,8 +540,8 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 		g->a = c->copies_a ? a : yk_ptr(of_a);
 		g->b = memory;
 		g->c = (char *)yk_ptr(&op->out[0]) +
-		       (op->code == YOKE_OP_CONV_X ? (c->part[k].line[0].out * stride_of(&op->out[0], 0) +
-						      c->part[k].line[1].out * stride_of(&op->out[0], 1)) *
+		       (op->code == YOKE_OP_CONV_X ? (c->part[k].line[0].out * yk_conv_stride(&op->out[0], 0) +
+						      c->part[k].line[1].out * yk_conv_stride(&op->out[0], 1)) *
 							     (int64_t)g->csize : 0);
 		g->workspace = a + round_up(c->a);
 		err = c->wide ? ISA(yk_gemm_f64)(g) : ISA(yk_gemm_f32)(g);
@@ -584,5 +549,10 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 	return err;
 }
 
+static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
+{
+	return impl == WINOGRAD ? ISA(yk_winograd_run)(prepared, op) : run_implicit(prepared, op);
+}
+
 YK_KERNEL(conv, CONV, CONV_X, CONV_W) = { .can = can, .workspace = workspace, .prepare = prepare, .run = run,
-					.impl = { "implicit" } };
+					.impl = { "winograd", "implicit" } };

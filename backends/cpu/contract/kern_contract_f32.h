@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// Vectors of f32 and the sizes of tiles, for kern_contract_f32.c and kern_winograd.c.
+#ifndef YK_KERN_CONTRACT_F32_H
+#define YK_KERN_CONTRACT_F32_H
+
+#if defined __SSE2__
+#include <immintrin.h>
+#elif defined __aarch64__
+#include <arm_neon.h>
+#endif
+
+#define T float
+
+// The sums of a tile, a row of b and one factor fill the 32 or 16 registers.
+#define NV 2
+#if defined __AVX512F__
+#define VL 16
+#define MR 12
+#define KC 512
+#define FMA(a, b, c) ((vec)_mm512_fmadd_ps((__m512)(a), (__m512)(b), (__m512)(c)))
+#elif defined __AVX2__ && defined __FMA__
+#define VL 8
+#define MR 6
+#define KC 384
+#define FMA(a, b, c) ((vec)_mm256_fmadd_ps((__m256)(a), (__m256)(b), (__m256)(c)))
+#elif defined __aarch64__
+#define VL 4
+#define MR 12
+#define KC 384
+#define FMA(a, b, c) ((vec)vfmaq_f32((float32x4_t)(c), (float32x4_t)(a), (float32x4_t)(b)))
+#else
+#define VL 4
+#define MR 4
+#define KC 384
+#define FMA(a, b, c) ((a) * (b) + (c))
+#endif
+
+#include "kern_contract_vec.h"
+
+#endif
