@@ -78,6 +78,10 @@ int yk_schema_allowed(struct yk_schema_state *, uint32_t *bitmap);
 int yk_schema_advance(struct yk_schema_state *, int32_t token);
 // Appends bytes.
 int yk_schema_advance_bytes(struct yk_schema_state *, const char *s, size_t n);
+// Brings a sequence to n generated tokens, of which it has seen the first ones unless there are fewer than
+// before, and fills the bitmap: the function `mask` of a request to an engine.  1: nothing but the end may
+// follow; otherwise 0, or an error of yk_schema_allowed or yk_schema_advance.
+int yk_schema_mask(struct yk_schema_state *, int64_t n, const int32_t *tokens, uint32_t *bitmap);
 bool yk_schema_complete(const struct yk_schema_state *); // is the text a value of the schema?
 bool yk_schema_finished(const struct yk_schema_state *); // has a token ended the text?
 

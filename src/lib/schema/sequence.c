@@ -31,6 +31,7 @@ struct yk_schema_state {
 	struct yk_schema_state *next, **link;
 	uint32_t state;
 	bool finished;
+	int64_t tokens; // that it has advanced by
 };
 
 // ---- grammars ----
@@ -178,6 +179,7 @@ static struct yk_schema_state *sequence(struct yk_schema *g, const struct yk_sch
 	s->of = g;
 	s->state = like ? like->state : g->start;
 	s->finished = like && like->finished;
+	s->tokens = like ? like->tokens : 0;
 	s->next = g->sequences;
 	s->link = &g->sequences;
 	if (s->next)
@@ -275,9 +277,40 @@ int yk_schema_advance(struct yk_schema_state *s, int32_t token)
 		else
 			e = text && !s->finished ? advance(g, &s->state, text, n) : YOKE_EINVAL;
 	}
+	s->tokens += e == 0;
 	pthread_mutex_unlock(&g->lock);
 	return e == YOKE_EINVAL ? yk_fail(e, "schema: token %d is not allowed here", (int)token) :
 				  report(e);
+}
+
+// Is a token of text among those of a bitmap?
+static bool goes_on(const struct yk_schema_vocab *v, const uint32_t *bitmap)
+{
+	for (size_t i = 0; i < v->words; i++)
+		if (bitmap[i] & ~v->end_bits[i])
+			return true;
+	return false;
+}
+
+int yk_schema_mask(struct yk_schema_state *s, int64_t n, const int32_t *tokens, uint32_t *bitmap)
+{
+	const struct yk_schema_vocab *v = s->of->masks.vocab;
+	int e = 0;
+
+	if (n < s->tokens) {
+		pthread_mutex_lock(&s->of->lock);
+		s->state = s->of->start;
+		pthread_mutex_unlock(&s->of->lock);
+		s->finished = false;
+		s->tokens = 0;
+	}
+	while (e == 0 && s->tokens < n)
+		e = yk_schema_advance(s, tokens[s->tokens]);
+	if (e == 0)
+		e = yk_schema_allowed(s, bitmap);
+	if (e < 0)
+		return e;
+	return s->finished || (yk_schema_complete(s) && !goes_on(v, bitmap));
 }
 
 bool yk_schema_complete(const struct yk_schema_state *s)
