@@ -493,3 +493,74 @@ int yk_dfa_meet(struct yk_dfa *d, uint32_t a, uint32_t c, bool without, uint32_t
 	build_fini(&b);
 	return e;
 }
+
+// ---- characters of strings ----
+
+// Where a state is in a string.
+enum where { UNSEEN, OUTSIDE, BETWEEN, ESCAPE, HEX_4, HEX_3, HEX_2, HEX_1, REST_3, REST_2, REST_1 };
+
+static enum where after(enum where w, uint8_t byte)
+{
+	switch (w) {
+	case OUTSIDE: return BETWEEN;
+	case BETWEEN:
+		if (byte == '"')
+			return OUTSIDE;
+		if (byte == '\\')
+			return ESCAPE;
+		if (byte < 0x80)
+			return BETWEEN;
+		return byte < 0xe0 ? REST_1 : byte < 0xf0 ? REST_2 : REST_3;
+	case ESCAPE: return byte == 'u' ? HEX_4 : BETWEEN;
+	case HEX_1:
+	case REST_1: return BETWEEN;
+	default: return w + 1;
+	}
+}
+
+// Walks from the start for the places of states and their order, then relaxes `left` backwards until nothing
+// changes: a byte from between two characters begins one, but for the closing quote.
+int yk_dfa_count_chars(struct yk_dfa *d, uint32_t start)
+{
+	uint8_t *where = calloc(d->states, 1);
+	uint32_t *order = malloc((d->states + 1) * sizeof *order);
+	size_t n = 0;
+	int e = where && order ? 0 : YOKE_ENOMEM;
+
+	if (e == 0 && start) {
+		where[start] = OUTSIDE;
+		order[n++] = start;
+	}
+	for (size_t i = 0; i < n; i++) {
+		struct yk_dfa_state *s = &d->state[order[i]];
+		s->between = where[order[i]] == BETWEEN;
+		s->left = s->accept ? 0 : UINT32_MAX;
+		for (uint32_t j = s->edge; j < s->edge + s->edges; j++) {
+			const uint32_t to = d->edge[j].to;
+			if (where[to] == UNSEEN) {
+				where[to] = (uint8_t)after(where[order[i]], d->edge[j].lo);
+				order[n++] = to;
+			}
+		}
+	}
+	for (bool changed = true; e == 0 && changed;) {
+		changed = false;
+		for (size_t i = n; i--;) {
+			struct yk_dfa_state *s = &d->state[order[i]];
+			for (uint32_t j = s->edge; j < s->edge + s->edges; j++) {
+				const uint32_t left = d->state[d->edge[j].to].left;
+				const uint32_t own = left + (s->between && d->edge[j].lo != '"');
+				if (left != UINT32_MAX && own < s->left) {
+					s->left = own;
+					changed = true;
+				}
+			}
+		}
+		d->work += n;
+		if (d->work > YK_DFA_WORK)
+			e = YOKE_ERANGE;
+	}
+	free(where);
+	free(order);
+	return e;
+}

@@ -23,7 +23,9 @@ struct yk_dfa_edge {
 };
 
 struct yk_dfa_state {
-	uint32_t edge, edges : 31, accept : 1; // its edges are in the order of their bytes
+	uint32_t edge, edges : 30, accept : 1; // its edges are in the order of their bytes
+	uint32_t between : 1; // of a JSON string: between two characters, or at its end
+	uint32_t left;        // then: characters until acceptance at least
 };
 
 struct yk_dfa {
@@ -71,5 +73,9 @@ struct yk_word {
 int yk_dfa_words(struct yk_dfa *, struct yk_word *, size_t n, uint32_t *start);
 // The automaton of texts that a accepts and b accepts or, with `without`, does not accept.
 int yk_dfa_meet(struct yk_dfa *, uint32_t a, uint32_t b, bool without, uint32_t *start);
+
+// Finds `between` and `left` of all states of an automaton of JSON strings in the spelling of
+// YK_PATTERN_STRING.
+int yk_dfa_count_chars(struct yk_dfa *, uint32_t start);
 
 #endif

@@ -13,7 +13,7 @@
 // The place of a schema, for messages.
 struct yk_path {
 	const struct yk_path *parent;
-	const char *key; // NULL: the index
+	const char *key; // lives as long as the schema; NULL: the index
 	size_t index;
 };
 

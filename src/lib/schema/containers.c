@@ -86,9 +86,10 @@ static int property_rule(struct yk_compiler *c, const struct yk_members *m, cons
 	int e = 0;
 
 	for (size_t i = 0; i < m->n && e == 0; i++) {
-		const json_t *p = yk_keyword(&m->at[i], "properties"),
-			     *x = json_object_get(p, name);
-		e = x ? add_applied(c, &m->at[i], "properties", name, 0, x, &of) :
+		json_t *p = (json_t *)(uintptr_t)yk_keyword(&m->at[i], "properties");
+		void *x = json_object_iter_at(p, name); // its key lives as long as the schema
+		e = x ? add_applied(c, &m->at[i], "properties", json_object_iter_key(x), 0,
+				    json_object_iter_value(x), &of) :
 			add_additional(c, &m->at[i], &of);
 	}
 	if (e == 0)

@@ -56,7 +56,10 @@ static size_t inputs(const struct yk_program *p, uint32_t at, const uint32_t **l
 	case YK_OP_RUN: return x->start != YK_DFA_NONE;
 	case YK_OP_CALL: return 2;
 	case YK_OP_LOOP: return x->min ? 2 : 1;
-	case YK_OP_CHOICE: *list = p->target + x->first; return x->choices;
+	case YK_OP_CHOICE:
+		if (x->choices)
+			*list = p->target + x->first;
+		return x->choices;
 	default: return 0;
 	}
 }

@@ -9,7 +9,8 @@
 enum yk_op {
 	YK_OP_END,    // the value is complete
 	YK_OP_RETURN, // pops
-	YK_OP_RUN,    // runs the automaton that begins at `start`, then goes to `next`
+	YK_OP_RUN, // runs the automaton that begins at `start`, then goes to `next`; with `min` it is of strings
+	// of up to `max` characters
 	YK_OP_CALL,   // pushes `next` and goes to `target`
 	YK_OP_CHOICE, // goes to each of the `choices` targets from `first` on; none: no value exists
 	YK_OP_LOOP,   // calls `target` min .. max times, then goes to `next`; the number counts
@@ -21,6 +22,9 @@ enum {
 	YK_PROGRAM_TARGETS = 1 << 19,
 	YK_STACK_MAX = 1000, // frames; a value nests half as deeply
 	YK_NO_VALUE = UINT16_MAX,
+	// The number of a thread of RUN is the automaton's state and, above it, that of characters.
+	YK_COUNT_SHIFT = 18,
+	YK_COUNT_MAX = (1 << (32 - YK_COUNT_SHIFT)) - 1,
 };
 
 struct yk_instr {
@@ -47,6 +51,12 @@ struct yk_program {
 	uint32_t any_char; // the automaton of one character of a string without a pattern
 	uint32_t char_op;  // the RUN of it
 };
+
+// The automaton's state of a thread of RUN.
+static inline uint32_t yk_run_state(uint32_t number)
+{
+	return number & (((uint32_t)1 << YK_COUNT_SHIFT) - 1);
+}
 
 void yk_program_fini(struct yk_program *);
 // Adds an instruction.  ERANGE, not reported: too many; ENOMEM.

@@ -118,6 +118,25 @@ static int meet_pattern(struct yk_compiler *c, const struct yk_path *path, const
 	return yk_schema_check(path, e);
 }
 
+// Keeps strings of at least r->min characters.
+static int meet_min(struct yk_compiler *c, struct string_rule *r)
+{
+	// Each character as YK_PATTERN_STRING spells it.
+	static const char any[] =
+		"([^\"\\\\\\x00-\\x1f]|\\\\([\"\\\\bfnrt]|u00(0[1-7bBeEfF]|1[0-9a-fA-F])))";
+	char text[2 * sizeof any + 32];
+	const char *why;
+	uint32_t start;
+
+	const int n = yk_snprintf(text, sizeof text, "\"%s{%u}%s*\"", any, r->min, any);
+	const int e =
+		yk_pattern_compile(&c->p->dfa, text, (size_t)n, YK_PATTERN_TEXT, &start, &why);
+	if (e < 0)
+		return e == YOKE_EFORMAT ? YOKE_ERANGE :
+					   e; // more repetitions than a pattern may have
+	return yk_dfa_meet(&c->p->dfa, r->start, start, false, &r->start);
+}
+
 static int strings(struct yk_compiler *c, const struct yk_members *m, struct string_rule *r)
 {
 	const struct yk_path *path = NULL;
@@ -148,31 +167,16 @@ static int strings(struct yk_compiler *c, const struct yk_members *m, struct str
 						json_string_value(format), YK_FORMATS);
 		e = meet_pattern(c, x->path, "format", of, strlen(of), r);
 	}
-	if (e < 0 || !r->patterned || (!r->min && r->max == YK_LOOP_UNBOUNDED))
+	if (e < 0 || !r->patterned)
 		return e;
-	// Each character as YK_PATTERN_STRING spells it.
-	static const char any[] =
-		"\"([^\"\\\\\\x00-\\x1f]|\\\\([\"\\\\bfnrt]|u00(0[1-7bBeEfF]|1[0-9a-fA-F])))";
-	char text[sizeof any + 32];
-	const char *why;
-	uint32_t start;
-	const size_t n = (size_t)(r->max == YK_LOOP_UNBOUNDED ?
-					  yk_snprintf(text, sizeof text, "%s{%u,}\"", any, r->min) :
-					  yk_snprintf(text, sizeof text, "%s{%u,%u}\"", any, r->min,
-						      r->max));
-	if (r->max < r->min) {
-		r->start = YK_DFA_NONE;
-		return 0;
-	}
-	e = yk_pattern_compile(&c->p->dfa, text, n, YK_PATTERN_TEXT, &start, &why);
-	if (e == 0)
-		e = yk_dfa_meet(&c->p->dfa, r->start, start, false, &r->start);
-	return e == YOKE_ERANGE || e == YOKE_EFORMAT ?
-		       yk_schema_refuse(path, YOKE_ERANGE,
-					"a pattern or format with minLength %u and this maxLength "
-					"is too long",
-					r->min) :
-		       yk_schema_check(path, e);
+	if (r->min && (e = meet_min(c, r)) < 0)
+		return e == YOKE_ERANGE ?
+			       yk_schema_refuse(
+				       path, e,
+				       "a pattern or format with minLength %u is too complex",
+				       r->min) :
+			       yk_schema_check(path, e);
+	return yk_schema_check(path, yk_dfa_count_chars(&c->p->dfa, r->start));
 }
 
 static int compile_string(struct yk_compiler *c, const struct yk_members *m, uint32_t *entry)
@@ -183,10 +187,19 @@ static int compile_string(struct yk_compiler *c, const struct yk_members *m, uin
 
 	if (e < 0)
 		return e;
-	if (r.patterned)
-		return yk_emit_run(c, r.start, c->finish, entry);
-	if (r.max < r.min)
+	if (r.max < r.min || (r.patterned && c->p->dfa.state[r.start].left > r.max))
 		return yk_emit_choice(c, NULL, 0, entry);
+	if (r.patterned && r.max == YK_LOOP_UNBOUNDED)
+		return yk_emit_run(c, r.start, c->finish, entry);
+	if (r.patterned)
+		return yk_program_add(
+			c->p,
+			(struct yk_instr){ .op = YK_OP_RUN,
+					   .start = r.start,
+					   .next = c->finish,
+					   .min = 1,
+					   .max = r.max < YK_COUNT_MAX ? r.max : YK_COUNT_MAX },
+			entry);
 	if ((e = yk_emit_run(c, c->quote, c->finish, &close)) < 0 ||
 	    (e = yk_program_add(c->p,
 				(struct yk_instr){ .op = YK_OP_LOOP,

@@ -175,15 +175,15 @@ static int add_thread(struct yk_states *s, uint32_t f, size_t from)
 	return e;
 }
 
-// A thread of RUN is in the automaton's state `at`: it stays, if there is a next byte, and goes on, if the
+// A thread of RUN has a number, with the automaton's state: it stays, if there is a next byte, and goes on, if the
 // automaton accepts.
-static int run(struct yk_states *s, uint32_t op, uint32_t at, uint32_t parent, size_t from)
+static int run(struct yk_states *s, uint32_t op, uint32_t number, uint32_t parent, size_t from)
 {
-	const struct yk_dfa_state *x = &s->p->dfa.state[at];
+	const struct yk_dfa_state *x = &s->p->dfa.state[yk_run_state(number)];
 	uint32_t f;
 	int e = 0;
 
-	if (x->edges && (e = frame_of(s, op, at, parent, &f)) == 0 &&
+	if (x->edges && (e = frame_of(s, op, number, parent, &f)) == 0 &&
 	    s->frame[f].stamp != s->stamp) {
 		s->frame[f].stamp = s->stamp;
 		e = add_thread(s, f, from);
@@ -267,6 +267,19 @@ static void begin_step(struct yk_states *s)
 	}
 }
 
+// The number of a thread of RUN after a byte; 0: it ends.
+static uint32_t number_after(const struct yk_program *p, const struct yk_frame *f, uint8_t byte)
+{
+	const struct yk_instr *x = &p->op[f->op];
+	const uint32_t at = yk_run_state(f->number), next = yk_dfa_step(&p->dfa, at, byte);
+
+	if (!x->min || !next)
+		return next;
+	const uint32_t count =
+		(f->number >> YK_COUNT_SHIFT) + (p->dfa.state[at].between && byte != '"');
+	return count + p->dfa.state[next].left <= x->max ? next | count << YK_COUNT_SHIFT : 0;
+}
+
 int yk_states_find(struct yk_states *s, uint32_t state, uint32_t class, uint32_t *to)
 {
 	const struct yk_state x = s->state[state];
@@ -279,7 +292,7 @@ int yk_states_find(struct yk_states *s, uint32_t state, uint32_t class, uint32_t
 		const struct yk_frame f = s->frame[s->thread[x.thread + i]];
 		if (s->p->op[f.op].op != YK_OP_RUN)
 			continue;
-		const uint32_t next = yk_dfa_step(&s->p->dfa, f.number, byte);
+		const uint32_t next = number_after(s->p, &f, byte);
 		if (++s->work > MAX_WORK)
 			e = YOKE_ERANGE;
 		else if (next)
@@ -324,7 +337,7 @@ int yk_states_plain(struct yk_states *s, uint32_t state, uint32_t *to)
 		if (f->op == p->char_op && f->number == p->op[p->char_op].start)
 			chars++;
 		else
-			others += takes_plain(&p->dfa, f->number);
+			others += takes_plain(&p->dfa, yk_run_state(f->number));
 	}
 	*to = YK_STATE_UNKNOWN;
 	if (others || chars > 1)
