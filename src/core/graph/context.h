@@ -198,6 +198,7 @@ struct yk_graph_history {
 	size_t leftover;       // nodes that the last evaluation left pending
 	size_t grown;          // nodes that were new to the last evaluation
 	size_t collected;      // nodes in the graph after the last collection
+	size_t emptied;        // nodes that a step adds before the graph is emptied: a maximum that decays
 	uint64_t loose, bound; // bytes newly held by the graph alone; limit for a collection
 	struct yk_former *former; // earlier values of variables
 	size_t formers, former_cap;
@@ -538,9 +539,15 @@ static inline bool yk_is_made(const struct yk_graph *g, const struct yk_node *n,
 void yk_history_drop(struct yoke_context *);
 // Drops nodes that no tensor reaches.
 void yk_history_collect(struct yoke_context *);
+// Does no tensor refer to the graph, and no collective wait in it?  Then yk_leave empties it.
+static inline bool yk_history_is_unused(const struct yoke_context *ctx)
+{
+	return !ctx->history.holders && !ctx->graph.owed;
+}
 static inline bool yk_history_is_long(const struct yoke_context *ctx)
 {
-	return ctx->graph.nodes >= 2 * ctx->history.collected + YK_SHORT;
+	const struct yk_graph_history *h = &ctx->history;
+	return ctx->graph.nodes >= 2 * (h->collected > h->emptied ? h->collected : h->emptied) + YK_SHORT;
 }
 // Records, in the leaves of the results of n nodes (ascending), the tensors from which they were
 // computed.

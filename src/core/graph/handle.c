@@ -14,64 +14,27 @@
 #include "graph/context.h"
 #include "graph/handle.h"
 
-// Bit fields of a handle, from the lowest.  On 32-bit systems it holds neither op nor kind.
-enum {
-	WIDE = sizeof(uintptr_t) > 4,
-	INDEX_BITS = WIDE ? 28 : 20,
-	GENERATION_BITS = WIDE ? 26 : 12,
-	OP_BITS = WIDE ? 8 : 0,
-	KIND_BITS = WIDE ? 2 : 0,
-	OP_AT = INDEX_BITS + GENERATION_BITS,
+enum { // bit fields of a handle above those of handle.h
+	OP_BITS = YK_HANDLE_WIDE ? 8 : 0,
+	KIND_BITS = YK_HANDLE_WIDE ? 2 : 0,
+	OP_AT = YK_INDEX_BITS + YK_GENERATION_BITS,
 	KIND_AT = OP_AT + OP_BITS,
+	BATCH = 64 // slots that a context takes at a time
 };
 _Static_assert(YK_OPS < 255, "an op fits, and YOKE_NONE is no handle");
 
-enum { CHUNK = 1024, CHUNKS = (1 << INDEX_BITS) / CHUNK, BATCH = 64 };
-
+struct yk_tensor *_Atomic yk_slot_chunk[YK_SLOT_CHUNKS];
 static struct {
 	pthread_mutex_t lock;
-	struct yk_tensor *_Atomic chunk[CHUNKS]; // allocated as needed, never freed
-	uint32_t used;                           // slots ever taken
-	struct yk_tensor *spare;                 // returned by contexts that were freed
+	uint32_t used;           // slots ever taken
+	struct yk_tensor *spare; // returned by contexts that were freed
 } table = { .lock = PTHREAD_MUTEX_INITIALIZER };
-
-static uint64_t field(const yoke_tensor *t, int at, int bits)
-{
-	return (uint64_t)(uintptr_t)t >> at & (((uint64_t)1 << bits) - 1);
-}
-
-static bool is_generation(const yoke_tensor *t, unsigned generation)
-{
-	return field(t, INDEX_BITS, GENERATION_BITS) ==
-	       (generation & ((1u << GENERATION_BITS) - 1));
-}
-
-static struct yk_tensor *slot_of(const yoke_tensor *t)
-{
-	uint64_t i = field(t, 0, INDEX_BITS);
-	struct yk_tensor *chunk =
-		atomic_load_explicit(&table.chunk[i / CHUNK], memory_order_acquire);
-	return chunk ? &chunk[i % CHUNK] : NULL;
-}
-
-// The tensor, or NULL if it is gone.  Hot: called for each operand of each call.
-static inline __attribute__((always_inline)) struct yk_tensor *find(const yoke_tensor *t)
-{
-	struct yk_tensor *s = slot_of(t);
-	unsigned g = s ? atomic_load_explicit(&s->generation, memory_order_relaxed) : 0;
-	return g & 1 && is_generation(t, g) ? s : NULL;
-}
-
-bool yk_is_alive(const yoke_tensor *t)
-{
-	return find(t);
-}
 
 yoke_tensor *yk_handle(const struct yk_tensor *t)
 {
 	uint64_t g = atomic_load_explicit(&t->generation, memory_order_relaxed);
-	uint64_t n = t->index | (g & ((1u << GENERATION_BITS) - 1)) << INDEX_BITS;
-	if (WIDE)
+	uint64_t n = t->index | (g & ((1u << YK_GENERATION_BITS) - 1)) << YK_INDEX_BITS;
+	if (YK_HANDLE_WIDE)
 		n |= (uint64_t)(t->op < YK_OPS ? t->op : YK_OPS) << OP_AT | (uint64_t)t->kind << KIND_AT;
 	return (yoke_tensor *)(uintptr_t)n;
 }
@@ -81,12 +44,12 @@ yoke_tensor *yk_handle(const struct yk_tensor *t)
 // Describes a handle from its own bits; name: of a variable, or NULL.
 static void describe(const yoke_tensor *t, const char *name, char *to, size_t cap)
 {
-	int op = (int)field(t, OP_AT, OP_BITS);
-	if (!WIDE)
+	int op = (int)yk_handle_field(t, OP_AT, OP_BITS);
+	if (!YK_HANDLE_WIDE)
 		snprintf(to, cap, "a tensor");
-	else if (field(t, KIND_AT, KIND_BITS) == YK_VARIABLE)
+	else if (yk_handle_field(t, KIND_AT, KIND_BITS) == YK_VARIABLE)
 		snprintf(to, cap, name ? "variable %s" : "a variable", name);
-	else if (field(t, KIND_AT, KIND_BITS) != YK_VALUE)
+	else if (yk_handle_field(t, KIND_AT, KIND_BITS) != YK_VALUE)
 		snprintf(to, cap, "a number on the host");
 	else if (op == YK_OPS)
 		snprintf(to, cap, "a result of a custom op");
@@ -96,20 +59,20 @@ static void describe(const yoke_tensor *t, const char *name, char *to, size_t ca
 		snprintf(to, cap, "a result of %s", yk_op_def(op)->name);
 }
 
-static int report_gone(const yoke_tensor *t, const char *call)
+int yk_tensor_gone(const yoke_tensor *t, const char *call)
 {
 	static const char *const how[] = {
 		[YK_END_FREED] = "after it was freed",
 		[YK_END_SCOPE] = "after its scope ended; yoke_keep or yoke_lift it before that",
 		[YK_END_CONTEXT] = "after its context was freed",
 	};
-	struct yk_tensor *s = slot_of(t);
+	struct yk_tensor *s = yk_slot_of(t);
 	unsigned g = s ? atomic_load(&s->generation) : 0;
-	if (!s || !field(t, INDEX_BITS, 1) || !g)
+	if (!s || !yk_handle_field(t, YK_INDEX_BITS, 1) || !g)
 		return yk_fail(YOKE_EINVAL, "%s: %p is no tensor", call, (const void *)t);
 	pthread_mutex_lock(&table.lock);
 	struct yoke_context *ctx = s->ctx;
-	bool last = !(g & 1) && is_generation(t, g - 1); // the slot was not reused
+	bool last = !(g & 1) && yk_is_generation(t, g - 1); // the slot was not reused
 	pthread_mutex_unlock(&table.lock);
 	// members of another thread's context may not be read
 	bool ours = last && ctx && ctx == yk_current_or_null();
@@ -122,18 +85,10 @@ static int report_gone(const yoke_tensor *t, const char *call)
 		       *scope ? "\"" : "", how[end]);
 }
 
-struct yk_tensor *yk_tensor(const yoke_tensor *t, const char *call)
-{
-	struct yk_tensor *s = find(t);
-	if (!s)
-		report_gone(t, call);
-	return s;
-}
-
 struct yk_tensor *yk_tensor_in(const struct yoke_context *ctx, const yoke_tensor *t)
 {
 	pthread_mutex_lock(&table.lock);
-	struct yk_tensor *s = find(t);
+	struct yk_tensor *s = yk_tensor_or_null(t);
 	if (s && s->ctx != ctx)
 		s = NULL;
 	pthread_mutex_unlock(&table.lock);
@@ -145,17 +100,17 @@ struct yk_tensor *yk_tensor_in(const struct yoke_context *ctx, const yoke_tensor
 // Call with the lock held.
 static struct yk_tensor *new_slot(void)
 {
-	if (table.used == (uint32_t)CHUNKS * CHUNK)
+	if (table.used == (uint32_t)YK_SLOT_CHUNKS * YK_SLOT_CHUNK)
 		return NULL;
-	struct yk_tensor *chunk = atomic_load(&table.chunk[table.used / CHUNK]);
+	struct yk_tensor *chunk = atomic_load(&yk_slot_chunk[table.used / YK_SLOT_CHUNK]);
 	if (!chunk) {
-		if (!(chunk = aligned_alloc(YK_LINE, CHUNK * sizeof *chunk)))
+		if (!(chunk = aligned_alloc(YK_LINE, YK_SLOT_CHUNK * sizeof *chunk)))
 			return NULL;
-		memset(chunk, 0, CHUNK * sizeof *chunk);
-		atomic_store_explicit(&table.chunk[table.used / CHUNK], chunk,
+		memset(chunk, 0, YK_SLOT_CHUNK * sizeof *chunk);
+		atomic_store_explicit(&yk_slot_chunk[table.used / YK_SLOT_CHUNK], chunk,
 				      memory_order_release);
 	}
-	struct yk_tensor *s = &chunk[table.used % CHUNK];
+	struct yk_tensor *s = &chunk[table.used % YK_SLOT_CHUNK];
 	s->index = table.used++;
 	return s;
 }
@@ -211,7 +166,7 @@ void yk_slot_leave(struct yk_tensor *t, enum yk_end end)
 	unsigned g = next_generation(t);
 	t->end = (uint8_t)end;
 	ctx->handles.live--;
-	if (g & ((1u << GENERATION_BITS) - 1)) {
+	if (g & ((1u << YK_GENERATION_BITS) - 1)) {
 		t->next = ctx->handles.free;
 		ctx->handles.free = t;
 		return;
@@ -240,7 +195,7 @@ void yk_slots_return(struct yoke_context *ctx)
 void yk_free_later(yoke_tensor *t)
 {
 	pthread_mutex_lock(&table.lock);
-	struct yk_tensor *s = find(t);
+	struct yk_tensor *s = yk_tensor_or_null(t);
 	struct yoke_context *ctx = s ? s->ctx : NULL;
 	int err = 0;
 	if (ctx) {
@@ -253,7 +208,7 @@ void yk_free_later(yoke_tensor *t)
 	}
 	pthread_mutex_unlock(&table.lock);
 	if (!ctx)
-		report_gone(t, "free");
+		yk_tensor_gone(t, "free");
 	if (err)
 		yk_fail(err, "free: no memory to remember it until its context is idle");
 }

@@ -17,8 +17,9 @@
 #include "graph/context.h"
 #include "graph/handle.h"
 
-// The graph is collected when it has twice the nodes it had after the last collection, or when the
-// bytes that only it came to hold since then exceed LOOSE and those it held alone then.
+// The graph is collected when it has twice the nodes it had after the last collection or before it
+// was last emptied (a step whose scope will empty it is not collected in vain), or when the bytes
+// that only it came to hold since then exceed LOOSE and those it held alone then.
 enum { LOOSE = 1 << 20 };
 // Values that have bytes become leaves when the graph exceeds LONG nodes and TIMES the nodes that
 // were new to the last evaluation; or when bytes that only leaves hold exceed 1/HELD_PART of the
@@ -39,6 +40,8 @@ void yk_history_drop(struct yoke_context *ctx)
 	for (size_t i = 0; i < ctx->leaves.n; i++)
 		leaf_drop(&ctx->leaves.at[i]);
 	ctx->leaves.n = ctx->history.formers = 0;
+	const size_t less = ctx->history.emptied - ctx->history.emptied / 8;
+	ctx->history.emptied = ctx->graph.nodes > less ? ctx->graph.nodes : less;
 	yk_graph_clear(&ctx->graph);
 	ctx->history.collected = ctx->history.leftover = ctx->mode.launched = 0;
 	ctx->history.loose = 0;
@@ -371,6 +374,7 @@ static void take_over(struct collection *c)
 	yk_graph_fini(g);
 	*g = c->g;
 	ctx->history.collected = ctx->mode.launched = g->nodes;
+	ctx->history.emptied /= 2; // handles outlive their steps
 }
 
 // Adds leaves without bytes for the node's lost results.

@@ -133,7 +133,7 @@ void yk_leave(struct yoke_context *ctx)
 		ctx->graph.call = NULL;
 		return;
 	}
-	if (!ctx->history.holders && !ctx->graph.owed && ctx->graph.nodes)
+	if (ctx->graph.nodes && yk_history_is_unused(ctx))
 		yk_history_drop(ctx);
 	// with no scope open, handles are freed one by one, and nodes that only they needed stay
 	// pending

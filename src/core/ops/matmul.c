@@ -25,10 +25,16 @@ static int shape_matmul(struct yk_graph *g, const struct yk_call *c, struct yk_v
 				  yoke_dtype_name(dtype));
 	int64_t m = a->dims[a->rank - 2 + ta], k = a->dims[a->rank - 1 - ta];
 	int64_t kb = b->dims[b->rank - 2 + tb], n = b->dims[b->rank - 1 - tb];
-	struct yk_value lead = *a, lead_b = *b;
-	lead.rank -= 2;
-	lead_b.rank -= 2;
-	if (k != kb || !yk_dims_broadcast(&lead, &lead_b))
+	struct yk_value lead = { .rank = 0 };
+	bool fits = k == kb;
+	if (a->rank > 2 || b->rank > 2) {
+		struct yk_value lead_b = *b;
+		lead = *a;
+		lead.rank -= 2;
+		lead_b.rank -= 2;
+		fits = fits && yk_dims_broadcast(&lead, &lead_b);
+	}
+	if (!fits)
 		return fail_two(g, c, YOKE_ESHAPE, "shapes do not fit:", a, b);
 	*out = lead;
 	out->dtype = (uint8_t)dtype;
@@ -66,9 +72,9 @@ static yk_id matmul(struct yk_graph *g, yk_id a, yk_id b, unsigned flags, int dt
 {
 	if (a == YK_BAD || b == YK_BAD)
 		return YK_BAD;
-	struct yk_value va = g->value[a], vb = g->value[b];
-	if (vb.rank != 2 || va.rank < 3 || flags & YOKE_TA)
+	if (g->value[b].rank != 2 || g->value[a].rank < 3 || flags & YOKE_TA)
 		return yk_matmul_to(g, a, b, flags, dtype);
+	struct yk_value va = g->value[a], vb = g->value[b];
 	int64_t k = va.dims[va.rank - 1], rows = 1;
 	for (int i = 0; i < va.rank - 1; i++)
 		rows *= va.dims[i];

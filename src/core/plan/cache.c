@@ -32,7 +32,7 @@ static void planner_free(struct yk_planner *pl)
 		free(pl->launch.chunk[k]);
 	free(pl->launch.event);
 	free(pl->left);
-	free(pl->marks.made);
+	yk_marks_fini(&pl->marks);
 	free(pl->cache.bucket);
 	free(pl->fallbacks.kind);
 	free(pl->misaligned.product);
@@ -43,10 +43,6 @@ static void planner_free(struct yk_planner *pl)
 	free(pl->attempt.large);
 	free(pl->root);
 	free(pl->key.word);
-	free(pl->marks.mark);
-	free(pl->marks.node);
-	free(pl->marks.leaf);
-	free(pl->marks.leaf_index);
 	free(pl);
 }
 

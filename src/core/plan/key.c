@@ -4,6 +4,7 @@
 
 #include "config.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
@@ -25,12 +26,10 @@ static int overwritten(const struct yk_leaf *l)
 		       "pass it to eval; for a gradient, yoke_stop_grad what variables are assigned", name ? name : "(unnamed, or freed)");
 }
 
-// Numbers a leaf of the evaluation.
-static int use_leaf(const struct yoke_context *ctx, struct yk_marks *m, uint32_t at)
+// Notes what a leaf of the evaluation is at this time.
+static int look_at_leaf(const struct yoke_context *ctx, struct yk_marks *m, uint32_t at)
 {
 	const struct yk_leaf *l = &ctx->leaves.at[at];
-	m->leaf_index[at] = (uint32_t)m->leaves;
-	m->leaf[m->leaves++] = at;
 	if (l->kind != YK_LEAF_STORAGE) {
 		m->numbers++;
 		return 0;
@@ -38,6 +37,14 @@ static int use_leaf(const struct yoke_context *ctx, struct yk_marks *m, uint32_t
 	m->failed |= l->storage->failed != 0;
 	m->uploads |= l->storage->up != NULL;
 	return l->storage->buffer || l->storage->failed ? 0 : overwritten(l);
+}
+
+// Numbers a leaf of the evaluation.
+static int use_leaf(const struct yoke_context *ctx, struct yk_marks *m, uint32_t at)
+{
+	m->leaf_index[at] = (uint32_t)m->leaves;
+	m->leaf[m->leaves++] = at;
+	return look_at_leaf(ctx, m, at);
 }
 
 static int use_made(const struct yoke_context *ctx, struct yk_marks *m, const struct yk_node *n,
@@ -116,20 +123,98 @@ static int number_node(const struct yoke_context *ctx, struct yk_marks *m, uint3
 	return 0;
 }
 
+// ---- evaluations of the same operations ----
+
+static struct yk_node_shape shape_of(const struct yk_node *n)
+{
+	return (struct yk_node_shape){ n->op | (uint32_t)n->nattr << 16, n->nin, n->nout, n->list };
+}
+
+static bool is_same_shape(struct yk_node_shape a, struct yk_node_shape b)
+{
+	return !((a.op ^ b.op) | (a.nin ^ b.nin) | (a.nout ^ b.nout) | (a.list ^ b.list));
+}
+
+// Has no evaluation computed anything in the graph, and are no collectives pending?
+static bool is_fresh(const struct yoke_context *ctx)
+{
+	return !ctx->graph.settled && !ctx->graph.owed && !ctx->mode.eager;
+}
+
+// Does the graph hold the operations, connections, attributes and roots of the last evaluation?
+static bool is_repeated(const struct yoke_context *ctx, const struct yk_shapes *last, const struct yk_root *root,
+			size_t roots)
+{
+	const struct yk_graph *g = &ctx->graph;
+	bool same = last->nodes && is_fresh(ctx) && g->nodes == last->nodes && g->args == last->args &&
+		    g->nattrs == last->attrs && ctx->leaves.n == last->leaves && roots == last->roots;
+	for (size_t i = 0; i < roots && same; i++)
+		same = root[i].id == last->root[i];
+	for (size_t k = 0; k < g->nodes && same; k++)
+		same = is_same_shape(shape_of(&g->node[k]), last->node[k]);
+	return same && !memcmp(g->arg, last->arg, g->args * sizeof *g->arg) &&
+	       !memcmp(g->attrs, last->attr, g->nattrs * sizeof *g->attrs);
+}
+
+// Keeps the operations for is_repeated, if they qualify.
+static void keep_shapes(const struct yoke_context *ctx, struct yk_shapes *last, const struct yk_root *root,
+			size_t roots)
+{
+	const struct yk_graph *g = &ctx->graph;
+	if (!is_fresh(ctx) || yk_grow(&last->node, &last->node_cap, g->nodes, sizeof *last->node) < 0 ||
+	    yk_grow(&last->arg, &last->arg_cap, g->args + 1, sizeof *last->arg) < 0 ||
+	    yk_grow(&last->attr, &last->attr_cap, g->nattrs + 1, sizeof *last->attr) < 0 ||
+	    yk_grow(&last->root, &last->root_cap, roots + 1, sizeof *last->root) < 0)
+		return;
+	for (size_t k = 0; k < g->nodes; k++)
+		last->node[k] = shape_of(&g->node[k]);
+	memcpy(last->arg, g->arg, g->args * sizeof *g->arg);
+	memcpy(last->attr, g->attrs, g->nattrs * sizeof *g->attrs);
+	for (size_t i = 0; i < roots; i++)
+		last->root[i] = root[i].id;
+	last->args = g->args;
+	last->attrs = g->nattrs;
+	last->leaves = ctx->leaves.n;
+	last->roots = roots;
+	last->nodes = g->nodes;
+}
+
+void yk_marks_fini(struct yk_marks *m)
+{
+	free(m->mark);
+	free(m->node);
+	free(m->leaf);
+	free(m->leaf_index);
+	free(m->made);
+	free(m->word);
+	free(m->last.node);
+	free(m->last.arg);
+	free(m->last.attr);
+	free(m->last.root);
+}
+
 int yk_mark(struct yoke_context *ctx, struct yk_marks *m, const struct yk_root *root,
 	    size_t roots)
 {
 	const struct yk_graph *g = &ctx->graph;
 	const size_t had = m->mark_cap, leaf_indices = m->leaf_index_cap;
 	int err = 0;
+	m->numbers = 0;
+	m->failed = m->uploads = false;
+	if (is_repeated(ctx, &m->last, root, roots)) {
+		for (size_t i = 0; i < m->leaves && !err; i++)
+			err = look_at_leaf(ctx, m, m->leaf[i]);
+		return err;
+	}
+	m->last.nodes = 0;
+	m->keyed = false;
 	// reset only entries of the last evaluation, so that the cost does not depend on the length
 	// of the history
 	for (size_t i = 0; i < m->nodes; i++)
 		m->mark[m->node[i]].index = YK_NIL;
 	for (size_t i = 0; i < m->leaves; i++)
 		m->leaf_index[m->leaf[i]] = YK_NIL;
-	m->nodes = m->leaves = m->values = m->repeated = m->numbers = 0;
-	m->failed = m->uploads = false;
+	m->nodes = m->leaves = m->values = m->repeated = 0;
 	if (yk_grow(&m->mark, &m->mark_cap, g->nodes + 1, sizeof *m->mark) < 0 ||
 	    yk_grow(&m->node, &m->node_cap, g->nodes + 1, sizeof *m->node) < 0 ||
 	    yk_grow(&m->made, &m->made_cap, g->nodes + 1, sizeof *m->made) < 0 ||
@@ -145,8 +230,12 @@ int yk_mark(struct yoke_context *ctx, struct yk_marks *m, const struct yk_root *
 			err = number_node(ctx, m, (uint32_t)k);
 	for (; k < g->nodes; k++)
 		m->mark[k].need = 0;
+	if (!err)
+		keep_shapes(ctx, &m->last, root, roots);
 	return err;
 }
+
+// ---- keys ----
 
 // For each leaf, the first leaf with the same bytes.
 static void alias_classes(const struct yoke_context *ctx, const struct yk_marks *m)
@@ -157,6 +246,9 @@ static void alias_classes(const struct yoke_context *ctx, const struct yk_marks 
 			leaf->storage->leaf_index = k;
 	}
 }
+
+enum { LEAF_WORDS = 2 + 2 * YOKE_MAX_RANK }; // at most
+_Static_assert((int)LEAF_WORDS >= (int)YK_ROOT_WORDS, "is_key_of has room for either");
 
 // dtype, dims, and the first leaf with the same bytes (f(a,a) is not f(a,b))
 static uint32_t *leaf_words(const struct yoke_context *ctx, uint32_t *w,
@@ -177,23 +269,58 @@ static uint32_t *leaf_words(const struct yoke_context *ctx, uint32_t *w,
 	return w;
 }
 
-int yk_key_make(struct yoke_context *ctx, const struct yk_marks *m,
+static uint32_t *root_words(const struct yoke_context *ctx, const struct yk_marks *m, uint32_t *w,
+			    const struct yk_root *root)
+{
+	*w++ = yk_number_of(m, &ctx->graph, root->id);
+	*w++ = root->handle ? root->handle->kind | (uint32_t)root->handle->host << 8 : YK_NIL;
+	*w++ = root->donor;
+	*w++ = root->idle;
+	return w;
+}
+
+// Is the key that was made from these marks also that of this evaluation?
+static bool is_key_of(const struct yoke_context *ctx, const struct yk_marks *m, const struct yk_root *root,
+		      size_t roots, uint32_t settings, const struct yk_key *key)
+{
+	const struct yk_graph *g = &ctx->graph;
+	uint32_t word[LEAF_WORDS];
+	bool same = m->keyed && key->n && key->word[0] == settings && key->word[1] == roots;
+	for (size_t i = 0; i < m->leaves && same; i++) {
+		const struct yk_value *v = &g->value[ctx->leaves.at[m->leaf[i]].id];
+		const size_t n = (size_t)(leaf_words(ctx, word, v, m->leaf[i]) - word);
+		same = !memcmp(word, key->word + m->word[i], n * sizeof *word);
+	}
+	const uint32_t *tail = key->word + key->n - YK_ROOT_WORDS * roots;
+	for (size_t i = 0; i < roots && same; i++, tail += YK_ROOT_WORDS) {
+		root_words(ctx, m, word, &root[i]);
+		same = !memcmp(word, tail, YK_ROOT_WORDS * sizeof *word);
+	}
+	return same;
+}
+
+int yk_key_make(struct yoke_context *ctx, struct yk_marks *m,
 		const struct yk_root *root, size_t roots, uint32_t settings,
 		struct yk_key *key)
 {
 	const struct yk_graph *g = &ctx->graph;
 	size_t max = 2 + YK_ROOT_WORDS * roots + 4 * m->nodes + g->args + 2 * g->nattrs +
-		      (3 + 2 * YOKE_MAX_RANK) * m->leaves;
-	if (yk_grow(&key->word, &key->cap, max, sizeof *key->word) < 0)
-		return no_memory();
-	uint32_t *w = key->word;
+		      (1 + LEAF_WORDS) * m->leaves;
 	alias_classes(ctx, m);
+	if (is_key_of(ctx, m, root, roots, settings, key))
+		return 0;
+	m->keyed = false;
+	if (yk_grow(&key->word, &key->cap, max, sizeof *key->word) < 0 ||
+	    yk_grow(&m->word, &m->word_cap, m->leaves + 1, sizeof *m->word) < 0)
+		return no_memory();
+	uint32_t *w = key->word, *begins = m->word;
 	*w++ = settings;
 	*w++ = (uint32_t)roots;
 	for (size_t k = 0; k < m->nodes; k++) {
 		const struct yk_node *n = &g->node[m->node[k]];
 		if (m->made[k] && n->nout == 1) { // the same as a leaf
 			*w++ = YK_LEAF | 1u << 16;
+			*begins++ = (uint32_t)(w - key->word);
 			w = leaf_words(ctx, w, &g->value[n->out], g->value[n->out].made);
 			continue;
 		}
@@ -205,6 +332,7 @@ int yk_key_make(struct yoke_context *ctx, const struct yk_marks *m,
 			*w++ = 0;
 			for (uint32_t i = 0; i < n->nout; i++)
 				if (m->made[k] & yk_result_bit(g, n->out + i)) {
+					*begins++ = (uint32_t)(w - key->word);
 					w = leaf_words(ctx, w, &g->value[n->out + i],
 						       g->value[n->out + i].made);
 					++*count;
@@ -213,6 +341,7 @@ int yk_key_make(struct yoke_context *ctx, const struct yk_marks *m,
 		}
 		*w++ = n->op | (uint32_t)n->nattr << 16;
 		if (n->op == YK_LEAF || n->op == YK_SCALAR) {
+			*begins++ = (uint32_t)(w - key->word);
 			w = leaf_words(ctx, w, &g->value[n->out],
 				       (uint32_t)g->attrs[n->attr].i);
 			continue;
@@ -226,13 +355,10 @@ int yk_key_make(struct yoke_context *ctx, const struct yk_marks *m,
 		for (uint32_t i = 0; i < n->nattr; i++, w += 2)
 			memcpy(w, &g->attrs[n->attr + i], sizeof(union yoke_attr));
 	}
-	for (size_t i = 0; i < roots; i++) {
-		*w++ = yk_number_of(m, g, root[i].id);
-		*w++ = root[i].handle ? root[i].handle->kind | (uint32_t)root[i].handle->host << 8 : YK_NIL;
-		*w++ = root[i].donor;
-		*w++ = root[i].idle;
-	}
+	for (size_t i = 0; i < roots; i++)
+		w = root_words(ctx, m, w, &root[i]);
 	key->n = (size_t)(w - key->word);
 	key->hash = yk_hash(key->word, key->n * sizeof *key->word, 0);
+	m->keyed = m->last.nodes;
 	return 0;
 }

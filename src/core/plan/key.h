@@ -18,6 +18,18 @@ struct yk_node_mark { // of a node of the context's graph
 	uint32_t index; // its position among the marked nodes; YK_NIL: not needed
 	uint32_t shift; // added to the graph's number of a result gives the evaluation's
 };
+struct yk_node_shape { // of a node
+	uint32_t op, nin, nout, list; // op: with the number of attributes in the upper half
+};
+// The recorded operations of the last evaluation, kept if no earlier one had left anything in the
+// graph.  An evaluation of the same operations has the same marks.
+struct yk_shapes {
+	struct yk_node_shape *node;
+	yk_id *arg, *root;
+	union yoke_attr *attr;
+	size_t nodes, args, attrs, leaves, roots; // nodes 0: nothing is kept
+	size_t node_cap, arg_cap, root_cap, attr_cap;
+};
 struct yk_marks {
 	struct yk_node_mark *mark; // by node of the context's graph
 	uint32_t *node;    // by index of a mark
@@ -31,6 +43,10 @@ struct yk_marks {
 	size_t repeated;   // nodes that an earlier evaluation computed
 	uint32_t repeats;  // the last of them, in the context's graph
 	size_t mark_cap, node_cap, leaf_cap, leaf_index_cap, made_cap;
+	struct yk_shapes last; // whose marks these are
+	uint32_t *word;        // by index in `leaf`: where its words begin in the key
+	size_t word_cap;
+	bool keyed;            // the key was made from these marks
 };
 // The number that the evaluation gives a needed value.
 static inline uint32_t yk_number_of(const struct yk_marks *m, const struct yk_graph *g, yk_id v)
@@ -49,7 +65,9 @@ struct yk_root {
 // Marks the nodes that the roots need; values that are already computed become leaves. ERELEASED if
 // a needed value was computed from a version of a variable that has since been overwritten.
 int yk_mark(struct yoke_context *, struct yk_marks *, const struct yk_root *, size_t roots);
-int yk_key_make(struct yoke_context *, const struct yk_marks *, const struct yk_root *, size_t roots,
+void yk_marks_fini(struct yk_marks *);
+// The key of the marked nodes; only leaves and roots are looked at where the marks are those of the key.
+int yk_key_make(struct yoke_context *, struct yk_marks *, const struct yk_root *, size_t roots,
 		uint32_t settings, struct yk_key *);
 enum {
 	YK_ROOT_WORDS = 4,    // words per root, at the end of a key
