@@ -52,14 +52,16 @@ static uint64_t view_bytes(const struct yoke_view *v)
 	return n;
 }
 
-// Does operand i read the same memory as an operand before it?
-static bool is_read_before(const struct yk_built *b, uint32_t i)
+// Does view i of the step, an operand, read the same memory as the operand before it that reads the
+// same value?
+static bool is_read_before(struct yk_work *w, const struct yk_step *s, const struct yk_built *b, uint32_t i)
 {
-	bool same = false;
-	for (uint32_t k = b->op.nout; k < i && !same; k++)
-		same = b->value[k] == b->value[i] && b->view[k].offset == b->view[i].offset &&
-		       view_bytes(&b->view[k]) == view_bytes(&b->view[i]);
-	return same;
+	if (i < b->op.nout || b->value[i] == YK_NIL)
+		return false;
+	uint32_t *viewed = &w->value[b->value[i]].viewed;
+	const uint32_t k = *viewed - 1 - s->view; // wraps where no operand of this step read it
+	*viewed = s->view + i + 1;
+	return k < i && b->view[k].offset == b->view[i].offset && view_bytes(&b->view[k]) == view_bytes(&b->view[i]);
 }
 
 void yk_ref_set(struct yk_work *w, struct yk_ref *ref, const struct yoke_view *v, yk_id value)
@@ -148,7 +150,7 @@ static int add_run(struct yk_work *w, uint32_t node, const struct yk_built *b)
 	for (uint32_t i = 0; i < nviews; i++) {
 		w->plan->view[s->view + i] = b->view[i];
 		yk_ref_set(w, &w->plan->ref[s->view + i], &b->view[i], b->value[i]);
-		s->bytes += is_read_before(b, i) ? 0 : view_bytes(&b->view[i]);
+		s->bytes += is_read_before(w, s, b, i) ? 0 : view_bytes(&b->view[i]);
 	}
 	char why[900] = "";
 	err = choose(w, d, &s->op, s, why, sizeof why);

@@ -108,7 +108,7 @@ static bool is_update(const struct yk_work *w, const struct yk_group *q)
 }
 
 // Position of the last group that an update must follow: makers of its operands, barriers that
-// these passed, and other readers, which must come before the update can overwrite the operand. An
+// these passed, and other readers of a leaf, which must come before the update can overwrite it. An
 // operand computed in place in a concat has the concat as base, and only the concat reads it: the
 // update is then the concat itself, which has no step for this operand, so its maker may come
 // later.
@@ -130,6 +130,8 @@ static uint32_t last_required(const struct yk_work *w, const uint32_t *pos, uint
 			other = w->node[g->value[base].node].group;
 			if (other != YK_NIL && other != group && pos[other] > after)
 				after = pos[other];
+			if (yk_maker(g, base)->op != YK_LEAF)
+				continue;
 			for (uint32_t u = w->value[base].use; u != YK_NIL; u = w->use[u].next) {
 				other = w->node[w->use[u].node].group;
 				if (pos[other] < mine && pos[other] > after)
@@ -152,8 +154,7 @@ static void early_updates(const struct yk_work *w, const uint32_t *order, uint32
 	}
 	uint32_t k = 0;
 	for (uint32_t i = n; i-- > 0;) {
-		uint32_t after =
-			is_update(w, &w->schedule.group[order[i]]) ? last_required(w, pos, order[i]) : i;
+		uint32_t after = is_update(w, &w->schedule.group[order[i]]) ? last_required(w, pos, order[i]) : i;
 		next[i] = YK_NIL;
 		if (after < i) {
 			next[i] = first[after];

@@ -45,6 +45,7 @@ struct yk_value_facts { // facts about a value
 	struct yk_place place;
 	uint32_t use; // for a base value: the first operand that reads it, in work.use; YK_NIL:
 		      // none
+	uint32_t viewed; // 1 + the last view of a step that reads it, while steps are emitted; 0: none
 	bool rooted;  // for a base value: it has a root block
 };
 struct yk_use { // an operand, by its number among the graph's arguments
