@@ -81,11 +81,53 @@ static int check_parameter(const struct yoke_optim *o, yoke_tensor *p, const cha
 			       yoke_dtype_name(t->dtype));
 	if (t->ctx != (o->ctx ? o->ctx : yk_tensor(first, "optim_add")->ctx))
 		return yk_fail(YOKE_ECONTEXT, "optim_add: %s: is of another context than the parameters before it", name);
+	return 0;
+}
+
+struct added { // a parameter of the call, for sorting
+	const char *name;
+	const yoke_tensor *p;
+	int i; // its index
+};
+
+static int by_name(const void *x, const void *y)
+{
+	const struct added *a = x, *b = y;
+	return strcmp(a->name, b->name);
+}
+
+static int by_tensor(const void *x, const void *y)
+{
+	const struct added *a = x, *b = y;
+	return ((uintptr_t)a->p > (uintptr_t)b->p) - ((uintptr_t)a->p < (uintptr_t)b->p);
+}
+
+// The first of two parameters that are equal in sorted order, or NULL.
+static const struct added *equal(const struct added *list, int n, int (*order)(const void *, const void *))
+{
+	for (int i = 1; i < n; i++)
+		if (!order(&list[i - 1], &list[i]))
+			return &list[i - 1];
+	return NULL;
+}
+
+// Is each name, and each variable, new?
+static int check_new(const struct yoke_optim *o, struct added *list, int n)
+{
+	const struct added *two, *at = NULL;
+	qsort(list, (size_t)n, sizeof *list, by_name);
+	if ((two = equal(list, n, by_name)))
+		return yk_fail(YOKE_EINVAL, "optim_add: %s: is there twice", two->name);
+	for (int k = 0; k < o->n && !at; k++)
+		at = bsearch(&(struct added){ .name = o->member[k].name }, list, (size_t)n, sizeof *list, by_name);
+	if (at)
+		return yk_fail(YOKE_EINVAL, "optim_add: %s: was added already", at->name);
+	qsort(list, (size_t)n, sizeof *list, by_tensor);
+	if ((two = equal(list, n, by_tensor))) // named in the order in which they were given
+		return same_variable(two[two->i > two[1].i].name, two[two->i < two[1].i].name);
 	for (int k = 0; k < o->n; k++)
-		if (!strcmp(o->member[k].name, name))
-			return yk_fail(YOKE_EINVAL, "optim_add: %s: was added already", name);
-		else if (o->member[k].p == p)
-			return same_variable(o->member[k].name, name);
+		if ((at = bsearch(&(struct added){ .p = o->member[k].p }, list, (size_t)n, sizeof *list, by_tensor)))
+			return same_variable(o->member[k].name, at->name);
 	return 0;
 }
 
@@ -100,15 +142,15 @@ static int check_added(const struct yoke_optim *o, int n, yoke_tensor *const *p,
 		if (!name[i] || !*name[i] || strlen(name[i]) > 400)
 			return yk_fail(YOKE_EINVAL, "optim_add: tensor %d: has no name of 1 to 400 bytes", i);
 		int err = check_parameter(o, p[i], name[i], p[0]);
-		for (int k = 0; k < i && !err; k++)
-			if (!strcmp(name[k], name[i]))
-				err = yk_fail(YOKE_EINVAL, "optim_add: %s: is there twice", name[i]);
-			else if (p[k] == p[i])
-				err = same_variable(name[k], name[i]);
 		if (err)
 			return err;
 	}
-	return 0;
+	struct added *list = malloc((size_t)n * sizeof *list);
+	for (int i = 0; i < n && list; i++)
+		list[i] = (struct added){ name[i], p[i], i };
+	const int err = list ? check_new(o, list, n) : yk_fail(YOKE_ENOMEM, "optim_add: no memory for %d tensors", n);
+	free(list);
+	return err;
 }
 
 // Options that must be the same for all parameters.
