@@ -60,7 +60,7 @@ bool yk_crosses(int m, yoke_tensor *const *y, int n, yoke_tensor *const *p)
 			return false;
 		crosses |= of != ctx;
 	}
-	return crosses || yk_has_copies(ctx);
+	return crosses || ctx->leaves.copies;
 }
 
 // ---- the copies that y depends on ----

@@ -227,6 +227,7 @@ struct yk_pileup {
 struct yk_leaves { // leaf.c
 	struct yk_leaf *at;
 	size_t n, cap;
+	size_t copies; // leaves that were copied from other contexts
 };
 
 // State of random numbers (leaf.c).
@@ -472,14 +473,6 @@ struct yk_moved *yk_moved_ref(struct yk_moved *); // NULL is fine
 void yk_moved_unref(struct yk_moved *);
 // Can a gradient continue from the copy to its source?
 bool yk_moved_lives(const struct yk_moved *);
-// Is a leaf of the context's graph a copy?
-static inline bool yk_has_copies(const struct yoke_context *ctx)
-{
-	bool has = false;
-	for (size_t i = 0; i < ctx->leaves.n && !has; i++)
-		has = ctx->leaves.at[i].moved;
-	return has;
-}
 // A copy of an evaluated or pending value in another context, of its innermost scope; evaluates and
 // waits.
 yoke_tensor *yk_move(yoke_tensor *, struct yoke_context *to);

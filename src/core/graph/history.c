@@ -26,8 +26,9 @@ enum { LOOSE = 1 << 20 };
 // device's memory.
 enum { LONG = 65536, TIMES = 4, HELD_PART = 16 };
 
-static void leaf_drop(struct yk_leaf *l)
+static void leaf_drop(struct yoke_context *ctx, struct yk_leaf *l)
 {
+	ctx->leaves.copies -= l->moved != NULL;
 	if (l->storage)
 		l->storage->leaves--;
 	yk_storage_unref(l->storage);
@@ -38,7 +39,7 @@ static void leaf_drop(struct yk_leaf *l)
 void yk_history_drop(struct yoke_context *ctx)
 {
 	for (size_t i = 0; i < ctx->leaves.n; i++)
-		leaf_drop(&ctx->leaves.at[i]);
+		leaf_drop(ctx, &ctx->leaves.at[i]);
 	ctx->leaves.n = ctx->history.formers = 0;
 	const size_t less = ctx->history.emptied - ctx->history.emptied / 8;
 	ctx->history.emptied = ctx->graph.nodes > less ? ctx->graph.nodes : less;
@@ -357,7 +358,7 @@ static void take_over(struct collection *c)
 	}
 	for (size_t i = 0; i < ctx->leaves.n; i++)
 		if (c->leaf[i] == YK_NIL)
-			leaf_drop(&ctx->leaves.at[i]);
+			leaf_drop(ctx, &ctx->leaves.at[i]);
 	free(ctx->leaves.at);
 	ctx->leaves.at = c->leaves;
 	ctx->leaves.n = c->nleaves;

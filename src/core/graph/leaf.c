@@ -507,8 +507,10 @@ static yk_id storage_leaf(struct yk_tensor *t)
 		return id;
 	t->storage->refs++;
 	t->storage->leaves++;
-	if (t->kind == YK_VALUE)
+	if (t->kind == YK_VALUE) {
 		t->ctx->leaves.at[t->ctx->leaves.n - 1].moved = yk_moved_ref(t->moved);
+		t->ctx->leaves.copies += t->moved != NULL;
+	}
 	t->leaf = id;
 	return id;
 }

@@ -91,7 +91,7 @@ int yk_scope_close(struct yoke_context *ctx, uintptr_t serial)
 	s->parent = ctx->scopes.idle;
 	ctx->scopes.idle = s;
 	// copies of a step in two contexts hold each other's graphs
-	if (!ctx->scopes.innermost && !yk_history_is_unused(ctx) && (yk_history_is_long(ctx) || yk_has_copies(ctx)))
+	if (!ctx->scopes.innermost && !yk_history_is_unused(ctx) && (yk_history_is_long(ctx) || ctx->leaves.copies))
 		yk_history_collect(ctx);
 	return err;
 }
