@@ -23,6 +23,7 @@ bench_programs = \
 	bench/epilogue \
 	bench/experts \
 	bench/generate \
+	bench/growth \
 	bench/history \
 	bench/largest \
 	bench/map \
@@ -51,6 +52,8 @@ bench_data_SOURCES = bench/data.c bench/rounds.h
 bench_epilogue_SOURCES = bench/epilogue.c bench/operand.h bench/rounds.h
 bench_experts_SOURCES = bench/experts.c bench/rounds.h
 bench_generate_SOURCES = bench/generate.c
+bench_growth_SOURCES = bench/growth.c
+bench_growth_LDADD = libyokecore.la -lm
 bench_history_SOURCES = bench/history.c bench/rounds.h tests/updates.h
 bench_largest_SOURCES = bench/largest.c bench/rounds.h
 if OPENCL
