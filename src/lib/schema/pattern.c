@@ -41,6 +41,7 @@ struct pattern {
 	int depth;
 	const char *why;
 	struct yk_nfa nfa;
+	uint32_t escape; // the state after \\u00 of the class that is emitted, 0: none yet
 	enum yk_pattern_mode mode;
 };
 
@@ -482,11 +483,15 @@ static int emit_utf8(struct pattern *p, uint32_t lo, uint32_t hi, uint32_t from,
 	return 0;
 }
 
-// A character that JSON demands to escape, by its short escape if it has one.
+// A character that JSON demands to escape, by its short escape if it has one.  The others of a class share
+// the beginning of their escapes.
 static int emit_escape(struct pattern *p, uint32_t c, uint32_t from, uint32_t to)
 {
 	static const char with[] = "\b\f\n\r\t\"\\", names[] = "bfnrt\"\\",
 			  hex[] = "0123456789abcdef";
+	static const uint8_t begin[][2] = {
+		{ '\\', '\\' }, { 'u', 'u' }, { '0', '0' }, { '0', '0' }
+	};
 	const char *known = strchr(with, (int)c);
 	int e = 0;
 
@@ -497,18 +502,14 @@ static int emit_escape(struct pattern *p, uint32_t c, uint32_t from, uint32_t to
 		return emit_bytes(p, (const uint8_t[][2]){ { '\\', '\\' }, { name, name } }, 2,
 				  from, to);
 	}
+	if (!p->escape && (e = yk_nfa_state(&p->nfa, &p->escape)) == 0)
+		e = emit_bytes(p, begin, 4, from, p->escape);
 	for (int upper = 0; upper < 2 && e == 0; upper++) {
 		const uint8_t a = (uint8_t)hex[c >> 4],
 			      b = (uint8_t)(hex[c & 15] - (upper && (c & 15) > 9 ? 32 : 0));
 		if (!upper || (c & 15) > 9)
-			e = emit_bytes(p,
-				       (const uint8_t[][2]){ { '\\', '\\' },
-							     { 'u', 'u' },
-							     { '0', '0' },
-							     { '0', '0' },
-							     { a, a },
-							     { b, b } },
-				       6, from, to);
+			e = emit_bytes(p, (const uint8_t[][2]){ { a, a }, { b, b } }, 2, p->escape,
+				       to);
 	}
 	return e;
 }
@@ -540,6 +541,7 @@ static int emit_chars(struct pattern *p, const struct interval *x, size_t n, uin
 {
 	int e = 0;
 
+	p->escape = 0;
 	for (size_t i = 0; i < n && e == 0; i++) {
 		const uint32_t lo = x[i].lo, hi = x[i].hi;
 		if (lo < 0xd800)
