@@ -348,11 +348,23 @@ struct yoke_map {
 	X(DEQUANT, 80) \
 	/* x [..,K] f32, f16 or bf16, w -> y [..,N] of x's dtype; weights and sums are f32.  x */ \
 	/* may be rounded to 16-bit integers: an error of 2^-14 of the largest modulus of its \
-	   32 elements from a multiple of 32 on */ \
+	   32 elements from a multiple of 32 on.  attr: also i dtype of x and, if present, i 1: as \
+	   CONTRACT's second */ \
 	X(QLINEAR, 81) \
 	/* w, ids i32 or i64 [I..] -> y [I..,K]: rows of w, as DEQUANT; an id outside of 0 .. N \
 	   - 1: ERANGE */ \
 	X(QGATHER, 82) \
+	/* q [T,H,D], k v [pages,N,G,D], G divides H, table i32 [rows,M] of pages, row and pos i32 \
+	   [T] -> o [T,H,D]: query t attends to positions s <= pos[t] of the sequence row[t], whose */ \
+	/* s-th key is in page table[row,s/N] at s % N; a row of -1: 0.  attr: f scale, i window (0: \
+	   none): only s > pos - window, f cap (0: none): scores become cap tanh(score / cap). */ \
+	/* k and v are f32, f16 or bf16, whatever q is, or f64 like q.  A row of the result has \
+	   the same bits whatever the other queries are.  ERANGE: a row, or a page that a query needs, */ \
+	/* that does not exist */ \
+	X(PAGED_ATTENTION, 83) \
+	/* x [N,R..], idx i32 or i64 [I..], v [I..,R..] -> y = x with the rows of v at idx, of \
+	   equal ones the last, -1: skipped; y may be x; ERANGE: another index outside of 0 .. N - 1 */ \
+	X(SCATTER_SET, 84) \
 	/* the application's kernel op->source: any outputs, inputs and attributes; contiguous */ \
 	/* (row-major) BUFFER views, inputs may be none */ \
 	X(SOURCE, 50)

@@ -481,6 +481,9 @@ YOKE_API int yoke_assign_at(yoke_tensor *variable, yoke_tensor *const *starts, y
 YOKE_API yoke_tensor *yoke_gather(yoke_tensor *x, yoke_tensor *idx, int axis);
 // x [N,R..] with v [I..,R..] added at rows idx [I..], in a deterministic order.
 YOKE_API yoke_tensor *yoke_scatter_add(yoke_tensor *x, yoke_tensor *idx, yoke_tensor *v);
+// x [N,R..] with its rows idx [I..] replaced by those of v [I..,R..]; of equal indices the last counts, -1
+// is skipped.  ERANGE for another index out of range.
+YOKE_API yoke_tensor *yoke_scatter_set(yoke_tensor *x, yoke_tensor *idx, yoke_tensor *v);
 // Indexes along an axis: x [..,N,..], idx [..,I,..], which broadcasts to x along the other axes ->
 // y[..,i,..] = x[..,idx[..,i,..],..].  ERANGE for an index out of range.
 YOKE_API yoke_tensor *yoke_take_along(yoke_tensor *x, yoke_tensor *idx, int axis);
@@ -543,6 +546,14 @@ YOKE_API yoke_tensor *yoke_attention(yoke_tensor *q, yoke_tensor *k, yoke_tensor
 YOKE_API yoke_tensor *yoke_attention_keys(yoke_tensor *q, yoke_tensor *k, yoke_tensor *v,
 					  yoke_tensor *keys, yoke_tensor *mask, int causal,
 					  double scale, double dropout);
+// Attention over a paged cache: q [T,H,D], k and v [pages,N,G,D] in f32, f16 or bf16 whatever q is,
+// G divides H, table i32 [rows,M], row and pos i32 [T] -> [T,H,D].  Position s of sequence r is element
+// s % N of page table[r,s / N].  Query t sees positions 0 .. pos[t] of the sequence row[t], with a window > 0 only the
+// last `window` of them; row -1: the result is 0.  Scores x become cap tanh(x / cap); cap 0: they do not.
+// scale 0 means 1/sqrt(D).  A query's result has the same bits whatever the other queries are.  It has no
+// gradient of its own.  ERANGE for a row or a page that does not exist.
+YOKE_API yoke_tensor *yoke_paged_attention(yoke_tensor *q, yoke_tensor *k, yoke_tensor *v, yoke_tensor *table, yoke_tensor *row,
+					   yoke_tensor *pos, double scale, int64_t window, double cap);
 // logits [..,V], ids [..] i32 or i64 -> []: mean of -log softmax(logits)[id] over the ids that
 // differ from `ignore`, NaN if there are none; label smoothing in [0, 1).  For half precision the
 // loss is f32 (the logits' dtype in PyTorch); the other losses have the dtype of their operands.

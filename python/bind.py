@@ -87,7 +87,7 @@ DEFAULTS_OF = {
     ("optim_set", "settings"): None, ("setting_set", "value"): None, ("clamp", "lo"): "None", ("clamp", "hi"): "None",
     ("nn_group_norm", "eps"): "1e-5", ("recv", "behind"): "None", ("statistic_add", "weight"): "None",
     ("optim_lr", "t"): None, ("dropout", "p"): None, ("resolvent", "b"): None, ("mod", "b"): None,
-    ("attention_keys", "mask"): "None", ("telemetry", "id"): "None",
+    ("paged_attention", "window"): "0", ("paged_attention", "cap"): "0.0", ("attention_keys", "mask"): "None", ("telemetry", "id"): "None",
 }
 # Functions of floating point alone, which take integers as f32.
 REAL = set("exp log log1p expm1 sqrt rsqrt recip sin cos tanh sigmoid erf gelu gelu_tanh silu atan asin acos erfinv lgamma "

@@ -71,6 +71,8 @@ static void all_rows_met(void)
 		bool good = true, none = !row->grad && !row->decompose && op != YK_SLICE;
 		if (row->flags & YK_F_RANKS || op == YK_RANKS_IN || op == YK_LARGEST) // by tests/ranks.c and, only f32, largest.c
 			continue;
+		if (op == YK_PAGED_ATTENTION) // for inference
+			continue;
 		if (op == YK_DEQUANT || op == YK_QLINEAR || op == YK_QGATHER) // by tests/quant.c
 			continue;
 		if (row->max_in == 0 || none) {
@@ -146,6 +148,8 @@ FN(slice_at, yoke_square(yoke_slice_at(x[0], (yoke_tensor *[]){ yoke_const(1), y
 				       (int64_t[]){ 2, 2 })))
 FN(update_at, yoke_slice_update_at(x[0], (yoke_tensor *[]){ YOKE_NONE, yoke_const(2) },
 				   yoke_square(x[1])))
+FN(scatter_set, yoke_square(yoke_scatter_set(x[0], yoke_from(yoke_i32, 1, (int64_t[]){ 6 }, (const int32_t[]){ 4, -1, 0, 4, 2, -1 }),
+						   x[1])))
 FN(gather0, yoke_gather(x[0], yoke_from(yoke_i32, 2, (int64_t[]){ 2, 3 }, ids), 0))
 FN(gather1, yoke_gather(x[0], yoke_from(yoke_i32, 1, (int64_t[]){ 6 }, ids), 1))
 FN(gather2, yoke_gather(x[0], yoke_from(yoke_i32, 1, (int64_t[]){ 6 }, ids), 2))
@@ -444,6 +448,7 @@ static const struct row rows[] = {
 	{ "slice_update_at", 2, { M2(3, 5), M2(2, 2) }, f_update_at, 0 },
 	{ "gather rows", 1, { M2(5, 3) }, f_gather0, 0 }, { "gather axis 1", 1, { M3(2, 5, 3) }, f_gather1, 0 },
 	{ "gather axis 2", 1, { M3(2, 3, 5) }, f_gather2, 0 },
+	{ "scatter_set", 2, { M2(5, 3), M2(6, 3) }, f_scatter_set, 0 },
 	{ "scatter_add", 2, { M2(5, 3), M2(6, 3) }, f_scatter, 0 },
 	{ "contiguous", 1, { M2(3, 4) }, f_contiguous, 0 },
 	{ "softmax", 1, { M2(3, 5) }, f_softmax, 0 }, { "log_softmax", 1, { M2(3, 5) }, f_log_softmax, 0 },

@@ -169,6 +169,8 @@ test_programs = \
 	tests/qlinear_ways.t \
 	tests/export_tokenizers.t \
 	tests/pretrained.t \
+	tests/batching.t \
+	tests/paged.t \
 	tests/run_models.t \
 	tests/chat.t \
 	tests/adapters.t \
@@ -487,6 +489,8 @@ tests_gguf_t_SOURCES = tests/gguf.c tests/gguf_write.h tests/models/recorded_blo
 tests_held_t_SOURCES = tests/held.c tests/gguf_write.h
 tests_export_tokenizers_t_SOURCES = tests/export_tokenizers.c tests/models/recorded.h tests/models/recorded_files.h
 tests_run_models_t_SOURCES = tests/run_models.c tests/models/recorded.h tests/models/recorded_files.h
+tests_batching_t_SOURCES = tests/batching.c tests/models/recorded.h tests/models/recorded_files.h tests/fault/fault.h
+tests_paged_t_SOURCES = tests/paged.c
 tests_pretrained_t_SOURCES = tests/pretrained.c tests/onnx_case.h tests/gguf_write.h tests/models/recorded.h tests/models/recorded_files.h
 tests_chat_t_SOURCES = tests/chat.c tests/models/recorded.h tests/models/recorded_files.h
 tests_chat_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests

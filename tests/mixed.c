@@ -20,7 +20,7 @@ static const char *const to_f32 = " pow exp log log1p expm1 sum prod reduce_max 
 static const char *const widest =
 	" uniform normal add sub mul div min max mod neg abs sign floor round ceil sqrt rsqrt recip square sin cos"
 	" tanh sigmoid erf eq ne lt le gt ge isfinite and or xor not shl shr select concat slice_update scatter_add"
-	" scatter_add_along slice_update_at ";
+	" scatter_add_along slice_update_at scatter_set ";
 static const char *const inside = " softmax layer_norm batch_norm rms_norm cross_entropy rope ";
 
 static void column(void)

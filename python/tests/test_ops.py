@@ -65,6 +65,19 @@ def attention(q, k, v, seen=None, causal=False):
     return np.einsum("bhts,bshd->bthd", softmax(np.where(hidden, -np.inf, s)), v)
 
 
+def paged(q, k, v):
+    k, v = (np.concatenate([a[2], a[0]])[None] for a in (k, v))
+    return np.concatenate([attention(q[None, t:t + 1], k[:, :n], v[:, :n])[0] for t, n in enumerate((10, 21))])
+
+
+def replaced(x, i, v):
+    y = x.copy()
+    for k, row in zip(i, v):
+        if k >= 0:
+            y[k] = row
+    return y
+
+
 def rope(x, c, s):
     a, b = np.split(x, 2, -1)
     c, s = c[None, :, None], s[None, :, None]
@@ -188,6 +201,7 @@ ROWS = {
     "gather": (lambda r: [any_real(r), whole(r, 0, 3, (4,))], lambda f, x, i: f(x, i, 1), lambda a, i: a[:, i]),
     "scatter_add": (lambda r: [any_real(r, 4, 3), whole(r, 0, 4, (6,)), any_real(r, 6, 3)], None,
                     lambda a, i, v: a + onehot(i, 4).T @ v),
+    "scatter_set": (lambda r: [any_real(r, 4, 3), np.array([3, -1, 0, 3, 2, -1]), any_real(r, 6, 3)], None, replaced),
     "take_along": (lambda r: [any_real(r), indices(r)], lambda f, x, i: f(x, i, 1), lambda a, i: np.take_along_axis(a, i, 1)),
     "scatter_add_along": (lambda r: [any_real(r), indices(r), any_real(r, 2, 2, 5)], lambda f, x, i, v: f(x, i, v, 1),
                           scattered(lambda a, b: a + b)),
@@ -207,6 +221,8 @@ ROWS = {
     "attention_keys": (lambda r: [any_real(r, 2, 3, 4, 6), any_real(r, 2, 5, 2, 6), any_real(r, 2, 5, 2, 6)],
                        lambda f, q, k, v: f(q, k, v, yoke.tensor(4), causal=True),
                        lambda q, k, v: attention(q, k, v, 4, causal=True)),
+    "paged_attention": (lambda r: [any_real(r, 2, 4, 6), any_real(r, 3, 16, 2, 6), any_real(r, 3, 16, 2, 6)],
+                        lambda f, q, k, v: f(q, k, v, *(yoke.tensor(np.array(x, "i4")) for x in ([[2, 0]], [0, 0], [9, 20]))), paged),
     "cross_entropy": (lambda r: [any_real(r, 6, 4), whole(r, 0, 4, (6,))], None,
                       lambda a, i: -special.log_softmax(a, -1)[np.arange(6), i].mean()),
     "mse": (lambda r: [any_real(r), any_real(r)], None, lambda a, b: ((a - b) ** 2).mean()),

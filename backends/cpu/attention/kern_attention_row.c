@@ -95,31 +95,6 @@ YK_INLINE void add_row_mask(const int dtype, const struct attention *a, int64_t 
 		p[i] = masked(p[i], number_at(dtype, a->mask, first + i * a->mask_s));
 }
 
-// Calls a function with a constant dtype, one of the three.
-#define EACH_DTYPE(dtype, fn, ...) \
-	((dtype) == yoke_f32  ? fn(yoke_f32, __VA_ARGS__) : \
-	 (dtype) == yoke_bf16 ? fn(yoke_bf16, __VA_ARGS__) : \
-				fn(yoke_f16, __VA_ARGS__))
-
-// p[i] = exp(p[i] - maximum), i < n; p has room for whole vectors
-static void exponentials(float *p, int64_t n, float *max, float *sum)
-{
-	const vf min = vf_splat(-__builtin_inff());
-	vf high = min, total = { 0 };
-	vf_store(p + n, min);
-	for (int64_t i = 0; i < n; i += VF)
-		high = vf_max(vf_load(p + i), high);
-	*max = vf_hmax(high);
-	// all keys hidden: exp(-inf - 0) is 0
-	const vf base = vf_splat(*max == -__builtin_inff() ? 0 : *max);
-	for (int64_t i = 0; i < n; i += VF) {
-		vf e = vf_exp(vf_load(p + i) - base);
-		vf_store(p + i, e);
-		total += e;
-	}
-	*sum = vf_sum(total);
-}
-
 static void drop(const struct attention *a, int64_t first, int64_t n, uint32_t *bits,
 		 float *p)
 {

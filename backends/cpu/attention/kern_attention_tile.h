@@ -10,6 +10,7 @@
 #define YK_ATTENTION_TILE_H
 
 #include "../rows/operand.h"
+#include "../vector/vfun.h"
 #include "../vector/vhalf.h"
 
 enum {
@@ -405,6 +406,31 @@ static inline struct heads heads_of(const struct yoke_view *v)
 		x.store = ISA(yk_store)(v->dtype);
 	}
 	return x;
+}
+
+// Calls a function with a constant dtype, one of the three.
+#define EACH_DTYPE(dtype, fn, ...) \
+	((dtype) == yoke_f32  ? fn(yoke_f32, __VA_ARGS__) : \
+	 (dtype) == yoke_bf16 ? fn(yoke_bf16, __VA_ARGS__) : \
+				fn(yoke_f16, __VA_ARGS__))
+
+// p[i] = exp(p[i] - maximum), i < n; p has room for whole vectors
+static inline void exponentials(float *p, int64_t n, float *max, float *sum)
+{
+	const vf min = vf_splat(-__builtin_inff());
+	vf high = min, total = { 0 };
+	vf_store(p + n, min);
+	for (int64_t i = 0; i < n; i += VF)
+		high = vf_max(vf_load(p + i), high);
+	*max = vf_hmax(high);
+	// all keys hidden: exp(-inf - 0) is 0
+	const vf base = vf_splat(*max == -__builtin_inff() ? 0 : *max);
+	for (int64_t i = 0; i < n; i += VF) {
+		vf e = vf_exp(vf_load(p + i) - base);
+		vf_store(p + i, e);
+		total += e;
+	}
+	*sum = vf_sum(total);
 }
 
 #endif

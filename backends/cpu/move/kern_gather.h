@@ -40,4 +40,24 @@ static inline int out_of_range(const char *name, const struct yoke_view *idx,
 			   (long long)n - 1);
 }
 
+// True if the axes from `first` on are contiguous and row-major.
+static inline bool dense_from(const struct yoke_view *v, int first)
+{
+	int64_t n = 1;
+	for (int d = v->rank - 1; d >= first; d--) {
+		if (v->dims[d] != 1 && v->strides[d] != n)
+			return false;
+		n *= v->dims[d];
+	}
+	return true;
+}
+
+static inline int64_t indices(const struct yoke_view *idx)
+{
+	int64_t n = 1;
+	for (int d = 0; d < idx->rank; d++)
+		n *= idx->dims[d];
+	return n;
+}
+
 #endif

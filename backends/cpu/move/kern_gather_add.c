@@ -20,18 +20,6 @@ struct job {
 	const int64_t *head, *next; // linked list of the positions of each row, ended by -1
 };
 
-// True if the axes from `first` on are contiguous and row-major.
-static bool dense_from(const struct yoke_view *v, int first)
-{
-	int64_t n = 1;
-	for (int d = v->rank - 1; d >= first; d--) {
-		if (v->dims[d] != 1 && v->strides[d] != n)
-			return false;
-		n *= v->dims[d];
-	}
-	return true;
-}
-
 static uint64_t can(const struct yoke_op *op)
 {
 	if (op->nin != 3 || op->nout != 1)
@@ -50,14 +38,6 @@ static uint64_t can(const struct yoke_op *op)
 	return same_dims(v->dims, idx->dims, idx->rank) &&
 	       same_dims(v->dims + idx->rank, y->dims + 1, y->rank - 1) &&
 	       dense_from(y, 1) && dense_from(v, idx->rank);
-}
-
-static int64_t indices(const struct yoke_view *idx)
-{
-	int64_t n = 1;
-	for (int d = 0; d < idx->rank; d++)
-		n *= idx->dims[d];
-	return n;
 }
 
 static uint64_t workspace(const struct yoke_op *op, uint32_t impl)
