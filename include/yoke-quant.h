@@ -42,6 +42,9 @@ YOKE_API yoke_tensor *yoke_dequant(yoke_tensor *w, int format, int64_t k, int dt
 // and so is the result; sums are f32.  On GPUs where a vendor's library multiplies 64 rows or more of
 // 16-bit x, w is first rounded to x's dtype, in a copy that exists during the product; otherwise the
 // weights are those of the format.  The gradient by x is g times the numbers of w in g's dtype.
+// format may be or'ed with YOKE_QUANT_BY_ROW: a row of the result has the same bits whatever the other rows
+// and their number are, as with YOKE_BY_ROW; on the CPU this costs nothing.
+#define YOKE_QUANT_BY_ROW 0x100
 YOKE_API yoke_tensor *yoke_qlinear(yoke_tensor *x, yoke_tensor *w, int format);
 
 // Rows of w, as yoke_embedding: ids (i32 or i64) [I..] -> [I..,k] in a dtype: f32, f16 or bf16.

@@ -186,7 +186,9 @@ static uint64_t can(struct yk_gpu_device *d, const struct yoke_op *op)
 {
 	const struct yoke_view *x = &op->in[0], *w = &op->in[1], *y = &op->out[0];
 
-	if (op->nin != 2 || op->nout != 1 || !yk_gpu_is_quantized(op, w) || !yk_gpu_is_rows(x) ||
+	// implementations for different numbers of rows differ in bits
+	const bool by_row = op->nattr > 3 && op->attr[3].i;
+	if (by_row || op->nin != 2 || op->nout != 1 || !yk_gpu_is_quantized(op, w) || !yk_gpu_is_rows(x) ||
 	    !yk_gpu_is_rows(y) || x->dtype != y->dtype || x->rank != y->rank ||
 	    yk_gpu_cols(x) != op->attr[1].i || yk_gpu_cols(y) != w->dims[0] ||
 	    d->info.max_args < sizeof(struct qlinear) + 6 * 8)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// QLINEAR: x [..,K], w u8 [N,bytes] -> y [..,N]. Up to FEW rows of x are multiplied with w as it is
-// read, once for each STRIP rows. For more rows, integers of w are packed into panels that
+// QLINEAR: x [..,K], w u8 [N,bytes] -> y [..,N]. Few rows of x are multiplied with w as it is read, STRIP
+// rows of it at a time. For more rows, integers of w are packed into panels that
 // many rows of x use. F16 and BF16 weights are multiplied in f32.
 #include "config.h"
 
@@ -12,7 +12,8 @@
 enum { BLOCKS, INT8 }; // implementations
 
 enum {
-	FEW = 4,
+	FEW = 4,      // max rows multiplied as w is read, with 8-bit activations
+	SEVERAL = 32, // the same with 16-bit ones
 	MIN_ITEM = 1 << 15, // bytes of w per work item for few rows
 	MAX_ITEM = 1 << 18,
 	ITEMS = 16,   // where items are between these limits
@@ -140,6 +141,12 @@ static void prepare_row(void *arg, int64_t row)
 	{ \
 		strip(f, way, row, next, x, m, y); \
 	}
+#define STRIP_ROWS(f) \
+	static void strip_rows_##f(const uint8_t *const *row, const uint8_t *next, const struct activations *x, \
+				   int64_t m, int64_t count, float *y) \
+	{ \
+		strip_of_rows(f, row, next, x, m, count, y); \
+	}
 #define PACK(f) \
 	static void pack_##f(const uint8_t *const *row, int64_t from, int groups, int16_t *panel, \
 			     float *scale, float *min, int64_t step) \
@@ -165,15 +172,16 @@ static void prepare_row(void *arg, int64_t row)
 #define STRIP_VNNI(f)
 #define VNNI_ENTRY(f)
 #endif
-#define ROUTINES(f) STRIP_OF(f, WORDS, words) STRIP_BYTES(f) STRIP_VNNI(f) PACK(f)
+#define ROUTINES(f) STRIP_OF(f, WORDS, words) STRIP_BYTES(f) STRIP_VNNI(f) STRIP_ROWS(f) PACK(f)
 EACH_FORMAT(ROUTINES)
 #undef ROUTINES
 
 static const struct routines {
 	qlinear_strip_fn *strip[3]; // by way
+	qlinear_rows_fn *rows;
 	qlinear_pack_fn *pack;
 } routines[] = {
-#define ENTRY(f) [f] = { { [WORDS] = strip_##f##_words, BYTES_ENTRY(f) VNNI_ENTRY(f) }, pack_##f },
+#define ENTRY(f) [f] = { { [WORDS] = strip_##f##_words, BYTES_ENTRY(f) VNNI_ENTRY(f) }, strip_rows_##f, pack_##f },
 	EACH_FORMAT(ENTRY)
 #undef ENTRY
 };
@@ -255,6 +263,13 @@ static void few_rows(void *arg, int64_t item)
 		// the item's next strip, if there is one
 		const uint8_t *next = n + STRIP < end ? row[0] + STRIP * j->step + AHEAD : row[0];
 		const bool in_place = !j->y.store && n + STRIP <= end;
+		if (j->x.count > 1 && j->way == WORDS) {
+			float y[SEVERAL * STRIP];
+			routines[j->format].rows(row, next, &j->a, 0, j->x.count, y);
+			for (int64_t m = 0; m < j->x.count; m++)
+				put(j, m, n, end - n < STRIP ? end - n : STRIP, y + m * STRIP);
+			continue;
+		}
 		for (int64_t m = 0; m < j->x.count; m++) {
 			float y[STRIP];
 			float *to = in_place ? (float *)row_at(&j->y, m) + n : y;
@@ -461,8 +476,8 @@ int ISA(yk_qlinear_run)(const struct yoke_op *op, const struct qlinear_many *man
 	if (!yk_elements(&op->out[0]))
 		return 0;
 	const bool plain = is_plain(j.format);
-	j.few = j.x.count <= FEW;
 	j.way = yk_int8_activations ? way_of_bytes() : WORDS;
+	j.few = j.x.count <= (j.way == WORDS ? SEVERAL : FEW);
 	place(&j, yk_ptr(&op->workspace));
 	if (j.x.count == 1)
 		prepare_row(&j, 0);

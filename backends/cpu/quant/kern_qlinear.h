@@ -28,6 +28,9 @@ enum way { WORDS, BYTES, VNNI };
 #define HAVE_VNNI 1
 #endif
 
+// y [count,STRIP]: for rows m .. m + count - 1 of x at once
+typedef void qlinear_rows_fn(const uint8_t *const *row, const uint8_t *next,
+			     const struct activations *x, int64_t m, int64_t count, float *y);
 // next: the memory to prefetch meanwhile, as long as the strip
 typedef void qlinear_strip_fn(const uint8_t *const *row, const uint8_t *next,
 			      const struct activations *x, int64_t m, float *y);
@@ -279,6 +282,17 @@ YK_INLINE vi half_product(const int f, const enum way way, vub q, const struct g
 #endif
 }
 
+// The products of a group of STRIP rows, of the sums over its halves; over the whole group in `low`, but for
+// Q6_K, whose halves have the scales a and b.
+YK_INLINE vi joined(const int f, const enum way way, const vi *low, const vi *high, int32_t isum, int32_t first, vi a, vi b)
+{
+	vi sum = sums_of_four(low);
+	if (f != Q6_K)
+		return offset(f, way) ? sum - vi_splat(offset(f, way) * isum) : sum;
+	sum -= vi_splat(offset(f, way) * first);
+	return sum * a + (sums_of_four(high) - vi_splat(offset(f, way) * (isum - first))) * b;
+}
+
 // Products of a group of STRIP rows, as exact integers. a, b: the scales of the halves of Q6_K.
 YK_INLINE vi group_product(const int f, const enum way way, const uint8_t *const *row, int64_t at,
 			   const int g, const struct group_of_x *x, int32_t isum, int32_t first,
@@ -305,11 +319,7 @@ YK_INLINE vi group_product(const int f, const enum way way, const uint8_t *const
 		if (f != Q6_K)
 			low[r] += high[r];
 	}
-	vi sum = sums_of_four(low);
-	if (f != Q6_K)
-		return offset(f, way) ? sum - vi_splat(offset(f, way) * isum) : sum;
-	sum -= vi_splat(offset(f, way) * first);
-	return sum * *a + (sums_of_four(high) - vi_splat(offset(f, way) * (isum - first))) * *b;
+	return joined(f, way, low, high, isum, first, *a, *b);
 }
 
 YK_INLINE vi signed_byte(vu words, const int i)
@@ -334,6 +344,19 @@ YK_INLINE void prefetch_strip(const uint8_t *next, int64_t step, int64_t from, c
 			__builtin_prefetch(next + STRIP * from + i);
 }
 
+// The scales of the halves of Q6_K's groups in a block.
+YK_INLINE void half_scales(const uint8_t *const *row, int64_t at, vi *a, vi *b)
+{
+#pragma GCC unroll 4
+	for (int i = 0; i < 4; i++) {
+		const vu words = words_of_rows(row, at + 192 + 4 * i);
+		a[2 * i] = signed_byte(words, 0);
+		b[2 * i] = signed_byte(words, 1);
+		a[2 * i + 1] = signed_byte(words, 2);
+		b[2 * i + 1] = signed_byte(words, 3);
+	}
+}
+
 YK_INLINE void add_groups(const int f, const enum way way, const uint8_t *const *row,
 			  const uint8_t *next, const struct activations *x, int64_t m, int64_t from,
 			  const int groups, vf *acc)
@@ -345,14 +368,7 @@ YK_INLINE void add_groups(const int f, const enum way way, const uint8_t *const 
 	prefetch_strip(next, row[1] - row[0], block * bytes, is_long(f) ? bytes : groups * bytes);
 	scales_of_rows(f, row, block, groups, scale, min, STRIP);
 	if (f == Q6_K)
-#pragma GCC unroll 4
-		for (int i = 0; i < 4; i++) {
-			const vu words = words_of_rows(row, block * bytes + 192 + 4 * i);
-			a[2 * i] = signed_byte(words, 0);
-			b[2 * i] = signed_byte(words, 1);
-			a[2 * i + 1] = signed_byte(words, 2);
-			b[2 * i + 1] = signed_byte(words, 3);
-		}
+		half_scales(row, block * bytes, a, b);
 #pragma GCC unroll 8
 	for (int g = 0; g < groups; g++) {
 		const int64_t at = m * x->groups + from + g;
@@ -374,6 +390,71 @@ YK_INLINE void strip(const int f, const enum way way, const uint8_t *const *row,
 	for (; !is_long(f) && g < x->groups; g++)
 		add_groups(f, way, row, next, x, m, g, 1, &acc);
 	vf_store(y, acc);
+}
+
+// ---- several rows of x: the integers of STRIP rows of w are widened once for all of them ----
+
+// Elements of a group of the rows of a vector in 16 bits, in the order of group_of_x.
+struct words {
+	vs part[4];
+};
+
+YK_INLINE void add_group_to_rows(const int f, const struct words *w, const struct activations *x, int64_t m, int64_t count,
+				 int64_t group, const float *scale, const float *min, vi a, vi b, float *y)
+{
+	for (int64_t i = m; i < m + count; i++, y += STRIP) {
+		const int64_t at = i * x->groups + group;
+		const struct group_of_x xg = group_of_x(WORDS, x, i * x->k + group * GROUP);
+		vi low[FOUR], high[FOUR];
+#pragma GCC unroll 4
+		for (int r = 0; r < FOUR; r++) {
+			low[r] = pairs(w[r].part[0], (vs)xg.part[0]) + pairs(w[r].part[1], (vs)xg.part[1]);
+			high[r] = pairs(w[r].part[2], (vs)xg.part[2]) + pairs(w[r].part[3], (vs)xg.part[3]);
+			if (f != Q6_K)
+				low[r] += high[r];
+		}
+		const vi sum = joined(f, WORDS, low, high, x->isum[at], x->first[at], a, b);
+		vf_store(y, add_scaled(f, sum, vf_load(scale), min, x->scale[at], x->sum[at], vf_load(y)));
+	}
+}
+
+YK_INLINE void add_groups_to_rows(const int f, const uint8_t *const *row, const uint8_t *next, const struct activations *x,
+				  int64_t m, int64_t count, int64_t from, const int groups, float *y)
+{
+	float scale[CHUNK_GROUPS * STRIP], min[CHUNK_GROUPS * STRIP];
+	vi a[CHUNK_GROUPS] = { { 0 } }, b[CHUNK_GROUPS] = { { 0 } };
+	const int bytes = block_bytes(f);
+	const int64_t block = is_long(f) ? from / CHUNK_GROUPS : from;
+	prefetch_strip(next, row[1] - row[0], block * bytes, is_long(f) ? bytes : groups * bytes);
+	scales_of_rows(f, row, block, groups, scale, min, STRIP);
+	if (f == Q6_K)
+		half_scales(row, block * bytes, a, b);
+#pragma GCC unroll 8
+	for (int g = 0; g < groups; g++) {
+		struct words w[FOUR];
+#pragma GCC unroll 4
+		for (int r = 0; r < FOUR; r++) {
+			struct bytes q = bytes_of(f, row, r, (is_long(f) ? block : block + g) * bytes, g);
+			if (f == Q8_0) {
+				q.low ^= 128;
+				q.high ^= 128;
+			}
+			w[r] = (struct words){ { (vs)((vus)q.low & 255), (vs)((vus)q.low >> 8), (vs)((vus)q.high & 255),
+						 (vs)((vus)q.high >> 8) } };
+		}
+		add_group_to_rows(f, w, x, m, count, from + g, scale + g * STRIP, min + g * STRIP, a[g], b[g], y);
+	}
+}
+
+YK_INLINE void strip_of_rows(const int f, const uint8_t *const *row, const uint8_t *next, const struct activations *x, int64_t m,
+			     int64_t count, float *y)
+{
+	int64_t g = 0;
+	memset(y, 0, (size_t)(count * STRIP) * sizeof *y);
+	for (; g + CHUNK_GROUPS <= x->groups; g += CHUNK_GROUPS)
+		add_groups_to_rows(f, row, next, x, m, count, g, CHUNK_GROUPS, y);
+	for (; !is_long(f) && g < x->groups; g++)
+		add_groups_to_rows(f, row, next, x, m, count, g, 1, y);
 }
 
 // ---- many rows of x: tiles ----

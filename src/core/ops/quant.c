@@ -9,7 +9,7 @@
 #include "yoke-quant.h"
 
 // The attributes of all three ops.
-enum { FORMAT, LENGTH, DTYPE, ATTRS };
+enum { FORMAT, LENGTH, DTYPE, ATTRS, BY_ROW = ATTRS };
 
 struct format {
 	uint8_t number, elements_log2, bytes;
@@ -291,7 +291,7 @@ static yk_id times(struct yk_graph *g, yk_id x, yk_id w, const union yoke_attr *
 
 static void decompose_qlinear(struct yk_graph *g, const struct yk_call *c, yk_id *out)
 {
-	out[0] = times(g, c->in[0], c->in[1], c->attr, YOKE_TB);
+	out[0] = times(g, c->in[0], c->in[1], c->attr, c->nattr > BY_ROW && c->attr[BY_ROW].i ? YOKE_TB | YOKE_BY_ROW : YOKE_TB);
 }
 
 static void decompose_qgather(struct yk_graph *g, const struct yk_call *c, yk_id *out)
@@ -374,10 +374,9 @@ yoke_tensor *yoke_qlinear(yoke_tensor *x, yoke_tensor *w, int format)
 	if (r.in[0] == YK_BAD || !yk_rec_want_axis(&r))
 		return yk_rec_end(&r, YK_BAD);
 	const struct yk_value *v = &r.g->value[r.in[0]];
-	const union yoke_attr attr[ATTRS] = { { .i = format },
-					      { .i = v->dims[v->rank - 1] },
-					      { .i = v->dtype } };
-	return yk_rec_end(&r, yk_record(r.g, YK_QLINEAR, 2, r.in, ATTRS, attr));
+	const bool by_row = format & YOKE_QUANT_BY_ROW;
+	const union yoke_attr attr[] = { { .i = format & ~YOKE_QUANT_BY_ROW }, { .i = v->dims[v->rank - 1] }, { .i = v->dtype }, { .i = 1 } };
+	return yk_rec_end(&r, yk_record(r.g, YK_QLINEAR, 2, r.in, by_row ? ATTRS + 1 : ATTRS, attr));
 }
 
 yoke_tensor *yoke_qgather(yoke_tensor *w, yoke_tensor *ids, int format, int64_t k, int dtype)
