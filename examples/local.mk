@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Examples, built by make check against the library as applications see it; tests/readme.sh compares
 # xor.c with README.md and runs them.
-check_PROGRAMS += examples/net examples/custom_op examples/xor examples/optim examples/stream examples/density examples/digits examples/transmission
+check_PROGRAMS += examples/chat examples/net examples/custom_op examples/xor examples/optim examples/stream examples/density examples/digits examples/transmission
+examples_chat_SOURCES = examples/chat.c
+examples_chat_LDADD = libyoke.la
 examples_density_SOURCES = examples/density.c
 examples_density_LDADD = libyoke.la -lm
 examples_digits_SOURCES = examples/digits.c
@@ -22,6 +24,7 @@ TESTS += tests/readme.sh
 EXTRA_DIST += tests/readme.sh
 exampledir = $(docdir)/examples
 dist_example_DATA = \
+	examples/chat.c \
 	examples/density.c \
 	examples/digits.c \
 	examples/net.c \

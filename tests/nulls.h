@@ -682,9 +682,12 @@ static inline struct yoke_engine_request *engine_request(void)
 	r = (struct yoke_engine_request){ .size = sizeof r, .prompt = prompt, .count = 1, .tokens = 1 };
 	return &r;
 }
-// One for all calls, which change nothing that the next one needs.
-static inline yoke_engine *engine(void) { return yoke_engine_new(model(), engine_options()); }
-static int64_t submitted(void) { return 1; }
+static inline yoke_engine *engine(void) // with request 1
+{
+	yoke_engine *e = yoke_engine_new(model(), engine_options());
+	yoke_engine_submit(e, engine_request());
+	return e;
+}
 STRUCT(model_info, yoke_model_info)
 STRUCT(model_options, yoke_model_options)
 static inline const char *states(void)

@@ -98,6 +98,7 @@ void data_setup(nb::module_ &);
 void op_setup(nb::module_ &);
 void fit_setup(nb::module_ &);
 void model_setup(nb::module_ &);
+void engine_setup(nb::module_ &);
 
 // ---- scopes, contexts ----
 

@@ -52,6 +52,7 @@ NB_MODULE(_core, m)
 	py::op_setup(m);
 	py::fit_setup(m);
 	py::model_setup(m);
+	py::engine_setup(m);
 #define X(name) py::bind_##name(m);
 	YOKE_BOUND(X)
 #undef X

@@ -23,6 +23,7 @@ from . import nn as nn, optim as optim, random as random
 from ._arrays import asarray as asarray, from_ as from_, put as put, tensor as tensor, variable_of as variable_of
 from ._fit import fit as fit
 from ._grad import grad as grad, value_and_grad as value_and_grad
+from ._engine import Engine as Engine
 from ._model import LanguageModel as LanguageModel, Tokenizer as Tokenizer, load as load
 from ._op import custom_grad as custom_grad, op as op
 from ._with import autocast as autocast, device as device, profile as profile, scope as scope, setting as setting

@@ -262,8 +262,10 @@ enum { A, B };
 yoke_tensor *yk_low_rank_product(const struct yk_low_rank *l, yoke_tensor *x, bool by_row)
 {
 	const unsigned flags = YOKE_TB | YOKE_BY_ROW;
-	yoke_tensor *y = by_row ? yoke_matmul(yoke_matmul(x, l->a, flags), l->b, flags) :
-				  yoke_linear(yoke_linear(x, l->a, YOKE_NONE), l->b, YOKE_NONE);
+	yoke_tensor *y = by_row ? yoke_matmul(x, l->a, flags) : yoke_linear(x, l->a, YOKE_NONE);
+	if (l->factor)
+		y = yoke_mul(y, l->factor);
+	y = by_row ? yoke_matmul(y, l->b, flags) : yoke_linear(y, l->b, YOKE_NONE);
 	return yoke_mul(y, yoke_const(l->scale));
 }
 
@@ -274,7 +276,7 @@ static int lora_forward(yoke_module *m, void *state, int n, yoke_tensor *const *
 	if (err)
 		return err;
 	out[0] = yoke_call(m->child[0], in[0]);
-	const struct yk_low_rank l = { m->n ? m->own[A].tensor : NULL, m->n ? m->own[B].tensor : NULL, *scale };
+	const struct yk_low_rank l = { .a = m->n ? m->own[A].tensor : NULL, .b = m->n ? m->own[B].tensor : NULL, .scale = *scale };
 	if (m->n) // not merged
 		out[0] = yoke_add(out[0], yk_low_rank_product(&l, in[0], false));
 	return 0;

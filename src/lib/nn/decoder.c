@@ -172,6 +172,17 @@ static struct yk_decoder_positions positions(const struct yk_decoder *d, int64_t
 	return p;
 }
 
+// The same for a step over a paged cache; attention itself hides the other tokens.
+static struct yk_decoder_positions paged_positions(const struct yk_decoder *d, const struct yk_network_step *step)
+{
+	struct yk_decoder_positions p = { .step = step };
+	yoke_tensor *position = position_of(0, NULL, step->pos);
+	add_rope(&d->rope, d->head_dim, position, &p.all);
+	if (d->window)
+		add_rope(&d->rope_local, d->head_dim, position, &p.local);
+	return p;
+}
+
 // Learned positions [1|B,T,E]: of the first T tokens, of the caches' next tokens, or as given in
 // `packed`.
 static yoke_tensor *learned(const struct yk_network *n, struct yk_network_cache *const *c, yoke_tensor *packed, int64_t b, int64_t t)
@@ -256,6 +267,29 @@ static yoke_tensor *extend(const struct yk_network *n, struct yk_network_cache *
 	return blocks(n, c, NULL, embedded(n, c, NULL, ids), 0);
 }
 
+// Keys and values of each layer: [pages 16,G,D].
+static void pages(const struct yk_model_shape *s, int64_t count, struct yk_parameters *to)
+{
+	const int64_t dims[] = { count * YK_PAGE, s->decoder.kv_heads, s->decoder.head_dim };
+	for (int64_t i = 0; i < s->layers; i++) {
+		yk_parameters_add(to, 3, dims, "pages.key");
+		yk_parameters_add(to, 3, dims, "pages.value");
+	}
+}
+
+static yoke_tensor *step(const struct yk_network *n, const struct yk_parameters *cache, const struct yk_network_step *s)
+{
+	const struct yk_decoder *d = &n->shape.decoder;
+	yk_network_take_up(n);
+	const struct yk_decoder_positions p = paged_positions(d, s);
+	yoke_tensor *x = embedded(n, NULL, yoke_reshape(s->pos, 2, (int64_t[]){ 1, -1 }), s->ids);
+	for (int64_t i = 0; i < n->shape.layers; i++) {
+		const struct yk_decoder_kv kv = { cache->var[2 * i], cache->var[2 * i + 1] };
+		x = yk_decoder_block_forward(yk_network_layer(n, BLOCKS + i), d, i, &p, &kv, x, 0);
+	}
+	return yoke_call(yk_network_layer(n, BLOCKS + n->shape.layers + NORM), x);
+}
+
 static int describe(const struct yk_model_shape *s, json_t *to)
 {
 	return yk_decoder_describe(&s->decoder, to);
@@ -270,5 +304,5 @@ const struct yk_model yk_model_decoder = {
 	.name = "decoder", .sizes = YK_HAS(layers) | YK_HAS(heads) | YK_HAS(embed),
 	.describe = describe, .parse = parse, .check = check, .layers = layers, .first = first, .kept = kept, .before = BLOCKS,
 	.forward = forward, .packed = packed, .logits = logits, .loss = yk_network_loss,
-	.state = state, .extend = extend,
+	.state = state, .extend = extend, .pages = pages, .step = step,
 };

@@ -28,8 +28,9 @@ struct yk_decoder_positions {
 		yoke_tensor *mask;          // bool [1|B,1,T,S], NULL: causal mask
 	} all, local;                       // for layers without and with the window
 	yoke_tensor *at, *seen;             // of the cache, see struct yk_network_cache; NULL: none
+	const struct yk_network_step *step; // of a paged cache; NULL: none
 };
-// Keys and values of one layer for one sequence: [1,S,G,D].
+// Keys and values of one layer: for one sequence [1,S,G,D], or of a paged cache [pages 16,G,D].
 struct yk_decoder_kv {
 	yoke_tensor *keys, *values;
 };

@@ -175,11 +175,28 @@ static yoke_tensor *capped(const struct yk_decoder *d, yoke_tensor *q, yoke_tens
 	return yoke_reshape(yoke_permute(y, (int[]){ 0, 3, 1, 2, 4 }), 4, (int64_t[]){ b, t, h, d->head_dim });
 }
 
-static yoke_tensor *attend(const struct yk_decoder *d, const struct yk_decoder_view *view, const struct yk_decoder_positions *p,
+// Attention over a paged cache, to which k and v are added: q [1,T,H,D], k and v [1,T,G,D].
+static yoke_tensor *paged(const struct yk_decoder *d, int64_t window, const struct yk_network_step *step,
+			  const struct yk_decoder_kv *kv, yoke_tensor *q, yoke_tensor *k, yoke_tensor *v)
+{
+	const int64_t t = yoke_dim(q, 1), dims[] = { t, d->kv_heads, d->head_dim }, heads[] = { t, -1, d->head_dim },
+		      pages[] = { -1, YK_PAGE, d->kv_heads, d->head_dim };
+	yoke_tensor *to[] = { kv->keys, kv->values }, *from[] = { k, v };
+	for (int i = 0; i < 2; i++)
+		yoke_assign(to[i], yoke_scatter_set(to[i], step->slot, yoke_cast(yoke_reshape(from[i], 3, dims), yoke_dtype(to[i]))));
+	yoke_tensor *y = yoke_paged_attention(yoke_reshape(q, 3, heads), yoke_reshape(kv->keys, 4, pages),
+					      yoke_reshape(kv->values, 4, pages), step->table, step->row, step->pos, d->attention_scale,
+					      window, d->attention_cap);
+	return yoke_reshape(y, 4, (int64_t[]){ 1, t, -1, d->head_dim });
+}
+
+static yoke_tensor *attend(const struct yk_decoder *d, bool local, const struct yk_decoder_view *view, const struct yk_decoder_positions *p,
 			   const struct yk_decoder_kv *kv, yoke_tensor *q, yoke_tensor *k, yoke_tensor *v)
 {
 	q = rotated(view, q);
 	k = rotated(view, k);
+	if (p->step)
+		return paged(d, local ? d->window : 0, p->step, kv, q, k, v);
 	if (p->at) {
 		yk_attention_store(kv->keys, kv->values, p->at, k, v);
 		k = kv->keys;
@@ -216,7 +233,7 @@ static yoke_tensor *attention(yoke_module *m, const struct yk_decoder *d, bool l
 	const int64_t rows = p->at ? b : 1;
 	for (int64_t r = 0; r < rows; r++) {
 		yoke_tensor *qr = row_of(q, rows, r), *kr = row_of(k, rows, r), *vr = row_of(v, rows, r);
-		y[r] = attend(d, local ? &p[r].local : &p[r].all, &p[r], kv ? &kv[r] : NULL, qr, kr, vr);
+		y[r] = attend(d, local, local ? &p[r].local : &p[r].all, &p[r], kv ? &kv[r] : NULL, qr, kr, vr);
 	}
 	yoke_tensor *all = rows == 1 ? y[0] : yoke_concat((int)rows, y, 0);
 	all = yoke_reshape(all, 3, (int64_t[]){ b, t, -1 });

@@ -56,8 +56,7 @@ static bool vector(yoke_module *m, bool declared, const char *name, int64_t n, d
 static yoke_tensor *quantized_product(const yoke_module *m, yoke_tensor *x, yoke_tensor *b)
 {
 	const struct yk_module_own *w = &m->own[0];
-	yoke_tensor *y = !m->net->by_row ? yoke_qlinear(x, w->tensor, w->format) :
-		yoke_matmul(x, yoke_dequant(w->tensor, w->format, yoke_dim(x, -1), yoke_dtype(x)), YOKE_TB | YOKE_BY_ROW);
+	yoke_tensor *y = yoke_qlinear(x, w->tensor, w->format | (m->net->by_row ? YOKE_QUANT_BY_ROW : 0));
 	return b == YOKE_NONE ? y : yoke_add(y, b);
 }
 
@@ -79,7 +78,8 @@ static int linear_forward(yoke_module *m, void *state, int n, yoke_tensor *const
 	if (m->lora) {
 		const double dropout = m->net && m->net->trains ? m->net->adapter_dropout : 0;
 		yoke_tensor *x = dropout > 0 ? yoke_dropout(in[0], dropout) : in[0];
-		out[0] = yoke_add(out[0], yk_low_rank_product(m->lora, x, m->net && m->net->by_row));
+		yoke_tensor *y = yoke_add(out[0], yk_low_rank_product(m->lora, x, m->net && m->net->by_row));
+		out[0] = m->lora->chosen ? yoke_select(m->lora->chosen, y, out[0]) : y;
 	}
 	return 0;
 }

@@ -28,7 +28,7 @@ static yoke_module *layer_at(yoke_module *m, const char *path)
 }
 
 // A tied head has the embedding's weight, which no adapter changes.
-static yoke_module *linear_at(const struct yk_network *n, const char *path)
+yoke_module *yk_network_linear_at(const struct yk_network *n, const char *path)
 {
 	yoke_module *m = n->layers ? layer_at(n->layers, path) : NULL;
 	return m && m->class == &yk_linear_class && !m->own[0].with ? m : NULL;
@@ -38,7 +38,7 @@ static int add_layer(struct yk_network *n, const struct yk_lora_layer *l,
 		     struct yk_network_adapter *to)
 {
 	struct yk_parameters *p = &n->params;
-	yoke_module *m = linear_at(n, l->name);
+	yoke_module *m = yk_network_linear_at(n, l->name);
 	if (!m)
 		return yk_fail(YOKE_EINVAL,
 			       "lora: the model has no layer '%s' with its own matrix",

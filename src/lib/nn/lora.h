@@ -18,6 +18,8 @@ enum { YK_LORA_MAX_RANK = 65536 };
 // EINVAL: there is no linear layer of that name, it is listed twice, or its rank or alpha is out of
 // bounds; the network can then only be freed.
 int yk_network_adapt(struct yk_network *, size_t n, const struct yk_lora_layer *);
+// The linear layer "layer3.attn.q", or NULL: there is none with a matrix of its own.
+yoke_module *yk_network_linear_at(const struct yk_network *, const char *path);
 // Removes the adapters: the weights are the network's parameters again.
 void yk_network_unadapt(struct yk_network *);
 // Lists the layers of all blocks that `targets` names, of one rank and alpha; the caller frees them.

@@ -163,6 +163,15 @@ struct yk_network_cache {
 };
 enum { YK_SEQUENCES = YK_CACHES }; // maximum number of sequences extended at once
 
+// One step of many sequences over a paged cache.
+enum { YK_PAGE = 16 }; // tokens of a page
+struct yk_network_step {
+	yoke_tensor *ids;       // [1,T] i32
+	yoke_tensor *table;     // i32 [rows,M]: the pages of each sequence
+	yoke_tensor *row, *pos; // i32 [T]: sequence and position of each token; row -1: padding, at position 0
+	yoke_tensor *slot;      // i32 [T]: page * YK_PAGE + offset that its key and value go to; -1: none
+};
+
 struct yk_model {
 	const char *name; // for model=NAME and "kind" in the manifest
 	unsigned sizes;   // mask of YK_HAS(..)
@@ -210,6 +219,10 @@ struct yk_model {
 	bool recurrent; // a cache holds the state after its last token only, not a value for each
 	yoke_tensor *(*extend)(const struct yk_network *, struct yk_network_cache *const *,
 			       yoke_tensor *ids);
+	// `pages` adds the variables of a paged cache.  `step` is forward without dropout for tokens of many
+	// sequences -> [1,T,..], and adds them to the cache.  NULL: not supported.
+	void (*pages)(const struct yk_model_shape *, int64_t count, struct yk_parameters *);
+	yoke_tensor *(*step)(const struct yk_network *, const struct yk_parameters *pages, const struct yk_network_step *);
 };
 
 #define X(name) extern const struct yk_model yk_model_##name;

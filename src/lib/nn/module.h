@@ -25,6 +25,9 @@ struct yk_module_own {
 struct yk_low_rank {
 	yoke_tensor *a, *b; // [rank,in], [out,rank]
 	double scale;
+	// Several updates side by side, of which each row of x has one or none: factors of the elements of
+	// x a', [..,rank], and bool [..,1], whether the row has one.  NULL: there is one update.
+	yoke_tensor *factor, *chosen;
 };
 
 struct yoke_module {

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Evaluates the network for the tokens of a step.  The numbers of tokens, of rows of logits and of pages in the
+// table are rounded up to powers of two, so that few plans serve all steps.
+#include "config.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "engine/engine.h"
+
+enum { MIN_TABLE = 16 }; // pages of a row
+
+int64_t yk_engine_rounded(int64_t n)
+{
+	int64_t p = 1;
+	while (p < n)
+		p *= 2;
+	return p;
+}
+
+// Operands of tokens, in e->operand, each `size` elements.
+enum { IDS, ROW, POS, SLOT, ADAPTER, LAST };
+_Static_assert(LAST + 1 == YK_ENGINE_OPERANDS, "room in e->operand");
+
+static void fill(struct yoke_engine *e, int64_t size)
+{
+	int32_t *const to = e->operand;
+	int64_t t = 0;
+	for (int64_t i = 0; i < size; i++) {
+		to[IDS * size + i] = to[POS * size + i] = to[LAST * size + i] = 0;
+		to[ROW * size + i] = to[SLOT * size + i] = to[ADAPTER * size + i] = -1;
+	}
+	for (int i = 0; i < e->count; i++) {
+		const struct yk_sequence *s = e->running[i];
+		for (int64_t k = s->computed; k < s->computed + s->news; k++, t++) {
+			to[IDS * size + t] = s->ids[k];
+			to[ROW * size + t] = s->slot;
+			to[POS * size + t] = (int32_t)k;
+			to[SLOT * size + t] = s->page[k / YK_PAGE] * YK_PAGE + (int32_t)(k % YK_PAGE);
+			to[ADAPTER * size + t] = s->request->adapter;
+		}
+		if (s->logits >= 0)
+			to[LAST * size + s->logits] = (int32_t)t - 1;
+	}
+}
+
+// The table [slots, M] of the pages of each slot.
+static yoke_tensor *table_of(const struct yoke_engine *e)
+{
+	int64_t max = MIN_TABLE;
+	for (int i = 0; i < e->count; i++)
+		max = e->running[i]->pages > max ? e->running[i]->pages : max;
+	const int64_t dims[] = { e->options.slots, yk_engine_rounded(max) };
+	memset(e->table, 0xff, (size_t)(dims[0] * dims[1]) * sizeof *e->table);
+	for (int i = 0; i < e->count; i++) {
+		const struct yk_sequence *s = e->running[i];
+		memcpy(e->table + s->slot * dims[1], s->page, (size_t)s->pages * sizeof *s->page);
+	}
+	return yoke_from(yoke_i32, 2, dims, e->table);
+}
+
+int yk_engine_compute(struct yoke_engine *e, int64_t tokens, int rows)
+{
+	const int64_t size = yk_engine_rounded(tokens), line[] = { 1, size }, lasts = yk_engine_rounded(rows);
+	const int64_t width[] = { size, -1 };
+	fill(e, size);
+	yoke_scope *scope = yoke_scope_begin("engine");
+	const int32_t *from = e->operand;
+	const struct yk_network_step step = {
+		.ids = yoke_from(yoke_i32, 2, line, from + IDS * size), .table = table_of(e),
+		.row = yoke_from(yoke_i32, 1, &size, from + ROW * size), .pos = yoke_from(yoke_i32, 1, &size, from + POS * size),
+		.slot = yoke_from(yoke_i32, 1, &size, from + SLOT * size),
+	};
+	if (yk_engine_adapters_use(e, size, from + ADAPTER * size) == 0) {
+		yoke_tensor *x = e->net->model->step(e->net, &e->cache, &step);
+		if (rows) {
+			yoke_tensor *last = yoke_from(yoke_i32, 1, &lasts, from + LAST * size);
+			yoke_tensor *y = e->net->model->logits(e->net, yoke_gather(yoke_reshape(x, 2, width), last, 0));
+			yoke_read(y, e->logits, (size_t)(lasts * e->net->shape.vocab) * sizeof *e->logits);
+		} else {
+			yoke_eval(e->cache.count, e->cache.var);
+		}
+	}
+	yk_engine_adapters_drop(e);
+	return yoke_scope_end(scope);
+}

@@ -1,0 +1,460 @@
+// SPDX-License-Identifier: Apache-2.0
+// The engine: in every family each request has the bits it has alone, whatever else is in its steps,
+// however its prompt is divided, with shared pages and after it was put back; greedy tokens are those of text
+// generation; choices, masks, stops, adapters; requests end with cancellation or a fault alone, and all pages
+// return.
+#include "config.h"
+
+#include <pthread.h>
+
+#include "base/error.h"
+#include "engine/pages.h"
+#include "nn/model.h"
+#include "tap.h"
+#include "../tests/models/recorded_files.h"
+#include "yoke-engine.h"
+
+enum { MODELS = sizeof recorded / sizeof *recorded, TOKENS = 40, REQUESTS = 7, TOP = 5 };
+
+struct script {
+	int32_t prompt[64];
+	struct yoke_engine_request is;
+	int at; // number of steps before it is submitted
+};
+
+// What a choice received.
+struct result {
+	int32_t id[TOKENS], top[TOKENS][TOP];
+	float logprob[TOKENS], top_logprob[TOKENS][TOP];
+	int64_t n, cached;
+	int reason, error, ends;
+	int32_t last;
+};
+
+static void receive(struct result *r, const struct yoke_engine_event *v)
+{
+	if (v->kind == YOKE_ENGINE_END) {
+		r->reason = v->reason;
+		r->error = v->error;
+		r->last = v->token;
+		r->cached = v->cached;
+		r->ends++;
+		return;
+	}
+	if (r->n == TOKENS || v->generated != r->n + 1)
+		return;
+	r->id[r->n] = v->token;
+	r->logprob[r->n] = v->logprob;
+	for (int i = 0; i < v->alternatives && i < TOP; i++) {
+		r->top[r->n][i] = v->alternative[i];
+		r->top_logprob[r->n][i] = v->alternative_logprob[i];
+	}
+	r->n++;
+}
+
+static void on_event(void *user, const struct yoke_engine_event *v)
+{
+	receive((struct result *)user + v->choice, v);
+}
+
+// Runs requests to their ends, with results of choices 0 .. 7 each; false: a call failed.
+static bool run_all(yoke_engine *e, struct script *s, int n, struct result (*to)[YOKE_ENGINE_CHOICES])
+{
+	int left = 1, step = 0, next = 0;
+	memset(to, 0, (size_t)n * sizeof *to);
+	for (; left > 0 || next < n; step++) {
+		for (; next < n && s[next].at <= step; next++) {
+			s[next].is.size = sizeof s->is;
+			s[next].is.prompt = s[next].prompt;
+			s[next].is.event = on_event;
+			s[next].is.user = to[next];
+			if (yoke_engine_submit(e, &s[next].is) < 0)
+				return false;
+		}
+		left = yoke_engine_step(e);
+		if (left < 0 || step > 10000)
+			return false;
+	}
+	return true;
+}
+
+static yoke_engine *engine_of(yoke_model *m, struct yoke_engine_options o)
+{
+	o.size = sizeof o;
+	return yoke_engine_new(m, &o);
+}
+
+static bool is_idle(yoke_engine *e)
+{
+	struct yoke_engine_stats s = { .size = sizeof s };
+	yoke_engine_stats(e, &s);
+	if (s.running || s.queued || s.pages_used)
+		diag("%lld running, %lld queued, %lld pages used", (long long)s.running, (long long)s.queued, (long long)s.pages_used);
+	return !s.running && !s.queued && !s.pages_used && s.ended == s.submitted;
+}
+
+static bool same_result(const struct result *a, const struct result *b)
+{
+	return a->n == b->n && a->reason == b->reason && a->ends == 1 && b->ends == 1 && !memcmp(a->id, b->id, sizeof a->id) &&
+	       !memcmp(a->logprob, b->logprob, sizeof a->logprob) && !memcmp(a->top, b->top, sizeof a->top) &&
+	       !memcmp(a->top_logprob, b->top_logprob, sizeof a->top_logprob);
+}
+
+// Requests of many lengths, some with common beginnings, greedy and drawn.
+static void make_scripts(struct script *s, int64_t context)
+{
+	static const int64_t lengths[REQUESTS] = { 14, 1, 37, 40, 17, 33, 40 };
+	for (int i = 0; i < REQUESTS; i++) {
+		const int64_t longest = context * 5 / 8, count = lengths[i] < longest ? lengths[i] : longest;
+		s[i] = (struct script){ .is = { .count = count, .tokens = 3 + 5 * (i % 4), .logprobs = TOP, .past_end = 1, .seed = 7 + i,
+						.temperature = i % 2 ? 1.3 : 0, .top_k = i == 3 ? 9 : 0, .top_p = i == 5 ? 0.9 : 0,
+						.repetition = i == 4 ? 1.3 : 0 },
+					.at = i / 2 * 3 };
+		for (int64_t k = 0; k < count; k++)
+			s[i].prompt[k] = k < 20 ? recorded_ids[k % RECORDED_TOKENS] : (int32_t)((7 * k + 11 * (i / 2)) % RECORDED_VOCAB);
+	}
+}
+
+static bool is_greedy_as_generated(yoke_model *m, const struct script *s, const struct result *r)
+{
+	const struct yoke_generation_options o = { .size = sizeof o, .tokens = r->n, .past_end = 1, .repetition = s->is.repetition };
+	const int32_t *prompt[] = { s->prompt };
+	yoke_generation *g = yoke_generation_new(m, 1, prompt, &s->is.count, &o);
+	bool same = g != NULL;
+	for (int64_t i = 0; i < r->n && same; i++) {
+		int32_t id = -1;
+		same = yoke_generation_next(g, &id) == 1 && id == r->id[i];
+	}
+	yoke_generation_free(g);
+	return same;
+}
+
+static struct result together[REQUESTS][YOKE_ENGINE_CHOICES], alone[REQUESTS][YOKE_ENGINE_CHOICES], again[REQUESTS][YOKE_ENGINE_CHOICES];
+
+static const char *write_model(const char *name)
+{
+	for (int i = 0; i < MODELS; i++)
+		if (!strcmp(recorded[i].name, name)) {
+			struct tensors all = tensors_of(&recorded[i]);
+			const char *path = write_folder(name, recorded[i].config, &all);
+			tensors_free(&all);
+			return path;
+		}
+	return NULL;
+}
+
+static int unlike(struct result (*a)[YOKE_ENGINE_CHOICES], struct result (*b)[YOKE_ENGINE_CHOICES])
+{
+	for (int i = 0; i < REQUESTS; i++)
+		if (!same_result(a[i], b[i])) {
+			diag("request %d: %lld and %lld tokens, reasons %d and %d, first %d %.9g and %d %.9g", i, (long long)a[i]->n,
+			     (long long)b[i]->n, a[i]->reason, b[i]->reason, a[i]->id[0], (double)a[i]->logprob[0], b[i]->id[0],
+			     (double)b[i]->logprob[0]);
+			return i;
+		}
+	return -1;
+}
+
+static void test_family(const char *name, const char *path, const struct yoke_model_options *how, const char *what)
+{
+	struct script s[REQUESTS];
+	struct yoke_model_info info = { .size = sizeof info };
+	yoke_model *m = yoke_model_open(path, how);
+	yoke_model_info(m, &info);
+	make_scripts(s, info.context);
+	bool good = true, idle = true, greedy = true;
+	for (int i = 0; i < REQUESTS && good; i++) {
+		const int at = s[i].at;
+		yoke_engine *e = engine_of(m, (struct yoke_engine_options){ .reuse = -1 });
+		s[i].at = 0;
+		good = e && run_all(e, &s[i], 1, &alone[i]);
+		s[i].at = at;
+		idle = idle && good && is_idle(e);
+		greedy = greedy && (s[i].is.temperature > 0 || !good || is_greedy_as_generated(m, &s[i], alone[i]));
+		yoke_engine_free(e);
+	}
+	ok(good && idle, "%s %s: requests alone: %s", name, what, yoke_error());
+	ok(good && greedy, "%s %s: greedy tokens are those of text generation", name, what);
+	yoke_engine *e = engine_of(m, (struct yoke_engine_options){ .slots = 4, .step = 11 });
+	good = e && run_all(e, s, REQUESTS, together);
+	ok(good && unlike(together, alone) < 0 && is_idle(e), "%s %s: together, in steps of 11 tokens, each has the bits it has alone %s", name,
+	   what, yoke_error());
+	struct yoke_engine_stats before = { .size = sizeof before }, after = { .size = sizeof after };
+	yoke_engine_stats(e, &before);
+	good = e && run_all(e, s, REQUESTS, again);
+	yoke_engine_stats(e, &after);
+	ok(good && unlike(again, alone) < 0 && (info.context < 64 || after.cached_tokens > before.cached_tokens + 64),
+	   "%s %s: again, with %lld tokens found in pages, they have the same bits", name, what,
+	   (long long)(after.cached_tokens - before.cached_tokens));
+	yoke_engine_free(e);
+	e = engine_of(m, (struct yoke_engine_options){ .slots = 7, .step = 64, .pages = info.context / 16 + 2 });
+	good = e && run_all(e, s, REQUESTS, again);
+	yoke_engine_stats(e, &after);
+	ok(good && unlike(again, alone) < 0 && is_idle(e) && (info.context != 64 || after.preempted > 0),
+	   "%s %s: with %lld pages, %lld sequences are put back, and have the same bits", name, what, (long long)after.pages,
+	   (long long)after.preempted);
+	yoke_engine_free(e);
+	yoke_model_free(m);
+	yoke_error_clear();
+}
+
+static void test_families(void)
+{
+	for (int i = 0; i < MODELS; i++) {
+		if (is_minimal(&recorded[i]) || strstr(recorded[i].config, "\"bert\""))
+			continue;
+		const char *path = write_model(recorded[i].name);
+		test_family(recorded[i].name, path, NULL, "f32");
+	}
+	static const char *const quants[] = { "q8_0", "q4_0" };
+	for (int i = 0; i < 2; i++)
+		test_family("llama", write_model("llama"), &(struct yoke_model_options){ .size = sizeof(struct yoke_model_options),
+			    .quant = quants[i], .kv = "f16" }, quants[i]);
+	static const char *const dtypes[] = { "f16", "bf16" };
+	for (int i = 0; i < 2; i++)
+		test_family("llama", write_model("llama"), &(struct yoke_model_options){ .size = sizeof(struct yoke_model_options),
+			    .dtype = dtypes[i] }, dtypes[i]);
+}
+
+// ---- one model ----
+
+static int even_only(void *user, int choice, int64_t n, const int32_t *tokens, uint32_t *bits)
+{
+	(void)user, (void)choice, (void)tokens;
+	for (int i = 0; i < RECORDED_VOCAB; i++)
+		if (i % 2)
+			bits[i / 32] &= ~(UINT32_C(1) << i % 32);
+	return n == 5;
+}
+
+static int nothing(void *user, int choice, int64_t n, const int32_t *tokens, uint32_t *bits)
+{
+	(void)user, (void)choice, (void)n, (void)tokens;
+	bits[0] = bits[1] = 0;
+	return 0;
+}
+
+static int fails(void *user, int choice, int64_t n, const int32_t *tokens, uint32_t *bits)
+{
+	(void)user, (void)choice, (void)tokens, (void)bits;
+	return n == 2 ? YOKE_EPERM : 0;
+}
+
+static struct script plain(int64_t count, int64_t tokens)
+{
+	struct script s = { .is = { .count = count, .tokens = tokens, .past_end = 1 } };
+	for (int64_t i = 0; i < count; i++)
+		s.prompt[i] = recorded_ids[i % RECORDED_TOKENS];
+	return s;
+}
+
+static void test_sampling(yoke_model *m)
+{
+	yoke_engine *e = engine_of(m, (struct yoke_engine_options){ 0 });
+	static struct result r[8][YOKE_ENGINE_CHOICES];
+	struct script s[5];
+	// choices
+	s[0] = plain(35, 9);
+	s[0].is.choices = 3;
+	s[0].is.temperature = 1.5;
+	s[0].is.seed = 40;
+	for (int i = 1; i < 4; i++) {
+		s[i] = s[0];
+		s[i].is.choices = 1;
+		s[i].is.seed = 40 + (uint64_t)i - 1;
+	}
+	bool good = run_all(e, s, 4, r);
+	for (int i = 0; i < 3; i++)
+		good = good && same_result(&r[0][i], &r[1 + i][0]);
+	ok(good && r[0][1].cached == 32 && memcmp(r[0][0].id, r[0][1].id, sizeof r[0][0].id),
+	   "3 choices are those of 3 seeds, and share the prompt's pages: %lld tokens", (long long)r[0][1].cached);
+	// masks
+	s[0] = plain(14, 9);
+	s[1] = s[2] = s[3] = s[0];
+	s[0].is.mask = even_only;
+	s[1].is.mask = nothing;
+	s[2].is.mask = fails;
+	good = run_all(e, s, 4, r);
+	bool even = r[0]->n == 5 && r[0]->reason == YOKE_ENGINE_STOP;
+	for (int64_t i = 0; i < r[0]->n; i++)
+		even = even && r[0]->id[i] % 2 == 0;
+	ok(good && even, "a mask leaves even tokens, and ends the text after 5: %lld tokens", (long long)r[0]->n);
+	ok(r[1]->reason == YOKE_ENGINE_ERROR && r[1]->error == YOKE_EFORMAT && r[2]->error == YOKE_EPERM && r[2]->n == 2 && r[3]->n == 9 &&
+	   r[3]->reason == YOKE_ENGINE_LENGTH, "a mask without a token, and one that fails, end their requests only");
+	// stops and biases
+	const int32_t stop[] = { r[3]->id[4] }, other[] = { r[3]->id[0] };
+	const float bias[] = { -100 };
+	int64_t first = 0;
+	while (r[3]->id[first] != stop[0])
+		first++;
+	s[0] = s[1] = s[3];
+	s[0].is.stop = stop;
+	s[0].is.stops = 1;
+	s[1].is.bias_id = other;
+	s[1].is.bias = bias;
+	s[1].is.biases = 1;
+	good = run_all(e, s, 2, r);
+	ok(good && r[0]->n == first && r[0]->reason == YOKE_ENGINE_STOP && r[0]->last == stop[0], "a stop token ends the text, and is no part of it");
+	ok(r[1]->n == 9 && r[1]->id[0] != other[0], "a bias of -100 forbids a token");
+	s[0] = plain(60, 0);
+	good = run_all(e, s, 1, r);
+	ok(good && r[0]->n == 4 && r[0]->reason == YOKE_ENGINE_LENGTH, "without a limit a text ends with the context: %lld tokens",
+	   (long long)r[0]->n);
+	yoke_engine_free(e);
+}
+
+static void test_refused(yoke_model *m)
+{
+	yoke_engine *e = engine_of(m, (struct yoke_engine_options){ .queue = 2 });
+	static const int32_t beyond[] = { 61 };
+	static const struct {
+		const char *what;
+		int error;
+		struct yoke_engine_request is;
+	} bad[] = {
+		{ "an empty prompt", YOKE_EINVAL, { .prompt = recorded_ids } },
+		{ "no prompt", YOKE_EINVAL, { .count = 3 } },
+		{ "a prompt that fills the context", YOKE_ESHAPE, { .count = 64 } },
+		{ "9 choices", YOKE_EINVAL, { .count = 3, .choices = 9 } },
+		{ "a NaN temperature", YOKE_EINVAL, { .count = 3, .temperature = NAN } },
+		{ "21 alternatives", YOKE_EINVAL, { .count = 3, .logprobs = 21 } },
+		{ "an unknown adapter", YOKE_ENOENT, { .count = 3, .adapter = "none" } },
+		{ "a stop outside of the vocabulary", YOKE_ERANGE, { .count = 3, .stops = 1, .stop = beyond } },
+	};
+	static int32_t prompt[64];
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		struct yoke_engine_request r = bad[i].is;
+		r.size = sizeof r;
+		r.prompt = r.prompt || i == 1 ? r.prompt : prompt;
+		const int64_t got = yoke_engine_submit(e, &r);
+		ok(got == bad[i].error, "%s is refused: %s", bad[i].what, yoke_error());
+		yoke_error_clear();
+	}
+	struct yoke_engine_request r = { .size = sizeof r, .prompt = prompt, .count = 3, .tokens = 1 };
+	const int64_t a = yoke_engine_submit(e, &r), b = yoke_engine_submit(e, &r), c = yoke_engine_submit(e, &r);
+	ok(a == 1 && b == 2 && c == YOKE_EBUSY, "a full queue refuses: %s", yoke_error());
+	yoke_error_clear();
+	ok(yoke_engine_cancel(e, 99) == YOKE_ENOENT, "an unknown request cannot be cancelled");
+	yoke_error_clear();
+	yoke_engine_free(e);
+	ok(!engine_of(m, (struct yoke_engine_options){ .slots = 300 }) && yoke_error_code() == YOKE_EINVAL, "300 slots are refused: %s",
+	   yoke_error());
+	yoke_error_clear();
+}
+
+static void test_cancel(yoke_model *m)
+{
+	yoke_engine *e = engine_of(m, (struct yoke_engine_options){ .slots = 2 });
+	struct yoke_engine_request r = { .size = sizeof r, .prompt = recorded_ids, .count = RECORDED_TOKENS, .tokens = 20, .past_end = 1 };
+	const int64_t a = yoke_engine_submit(e, &r), b = yoke_engine_submit(e, &r), c = yoke_engine_submit(e, &r);
+	int64_t tokens[4] = { 0 };
+	int reason[4] = { 0 };
+	yoke_engine_step(e);
+	yoke_engine_cancel(e, a); // it runs
+	yoke_engine_cancel(e, c); // it waits
+	struct yoke_engine_event v = { .size = sizeof v };
+	while (yoke_engine_step(e) > 0)
+		;
+	while (yoke_engine_next(e, &v) > 0) {
+		tokens[v.request] += v.kind == YOKE_ENGINE_TOKEN;
+		reason[v.request] += v.kind == YOKE_ENGINE_END ? v.reason : 0;
+	}
+	ok(tokens[a] == 1 && reason[a] == YOKE_ENGINE_CANCELLED && tokens[c] == 0 && reason[c] == YOKE_ENGINE_CANCELLED && tokens[b] == 20 &&
+	   reason[b] == YOKE_ENGINE_LENGTH && is_idle(e), "running and waiting requests are cancelled, others go on: %lld %lld %lld tokens",
+	   (long long)tokens[a], (long long)tokens[b], (long long)tokens[c]);
+	ok(yoke_engine_cancel(e, a) == YOKE_ENOENT, "a request that has ended cannot be cancelled");
+	yoke_error_clear();
+	yoke_engine_free(e);
+}
+
+// ---- threads ----
+
+struct client {
+	yoke_engine *e;
+	int64_t last, failed;
+};
+
+static void *client_thread(void *arg)
+{
+	struct client *c = arg;
+	struct yoke_engine_request r = { .size = sizeof r, .prompt = recorded_ids, .count = RECORDED_TOKENS, .tokens = 4, .past_end = 1 };
+	for (int i = 0; i < 25; i++) {
+		const int64_t id = yoke_engine_submit(c->e, &r);
+		c->failed += id < 0;
+		if (i % 3 == 0 && id > 0)
+			yoke_engine_cancel(c->e, id);
+		yoke_error_clear();
+	}
+	yoke_engine_wake(c->e);
+	return NULL;
+}
+
+static void test_threads(yoke_model *m)
+{
+	yoke_engine *e = engine_of(m, (struct yoke_engine_options){ .queue = 1000 });
+	struct client c[4];
+	pthread_t thread[4];
+	int64_t ends = 0;
+	for (int i = 0; i < 4; i++) {
+		c[i] = (struct client){ .e = e };
+		pthread_create(&thread[i], NULL, client_thread, &c[i]);
+	}
+	struct yoke_engine_event v = { .size = sizeof v };
+	while (ends < 100) {
+		yoke_engine_wait(e, 1000);
+		if (yoke_engine_step(e) < 0)
+			break;
+		while (yoke_engine_next(e, &v) > 0)
+			ends += v.kind == YOKE_ENGINE_END;
+	}
+	for (int i = 0; i < 4; i++)
+		pthread_join(thread[i], NULL);
+	yoke_engine_step(e);
+	ok(ends == 100 && is_idle(e), "4 threads submit and cancel 100 requests: %lld ended", (long long)ends);
+	ok(yoke_engine_wait(e, 0) == 0, "an idle engine has nothing to step");
+	yoke_engine_free(e);
+}
+
+// ---- pages ----
+
+static void test_pages(void)
+{
+	int32_t tokens[3][YK_PAGE];
+	struct yk_pages *p = yk_pages_new(3);
+	for (int i = 0; i < 3 * YK_PAGE; i++)
+		tokens[i / YK_PAGE][i % YK_PAGE] = i;
+	struct yk_page_chain a = yk_page_chain_of(0), b = a, other = yk_page_chain_of(1);
+	const int32_t x = yk_page_take(p), y = yk_page_take(p);
+	yk_page_filled(p, x, &a, tokens[0]);
+	yk_page_filled(p, y, &a, tokens[1]);
+	ok(yk_page_find(p, &other, tokens[0]) == YK_NO_PAGE, "pages of another variant are not found");
+	ok(yk_page_find(p, &b, tokens[1]) == YK_NO_PAGE && yk_page_find(p, &b, tokens[0]) == x && yk_page_find(p, &b, tokens[1]) == y,
+	   "pages are found by their tokens and those before");
+	yk_page_release(p, y);
+	yk_page_release(p, x);
+	yk_page_release(p, y);
+	yk_page_release(p, x);
+	struct yk_page_counts c = yk_pages_count(p);
+	ok(c.used == 0 && c.kept == 2, "released pages are kept: %d", (int)c.kept);
+	yk_page_take(p);
+	ok(yk_page_take(p) == y, "the last page of a sequence is reused first");
+	b = yk_page_chain_of(0);
+	ok(yk_page_find(p, &b, tokens[0]) == x && yk_page_find(p, &b, tokens[1]) == YK_NO_PAGE && yk_page_take(p) == YK_NO_PAGE,
+	   "the page before is still found; then all pages are used");
+	yk_pages_free(p);
+}
+
+int main(void)
+{
+	if (!mkdtemp(folder))
+		return 1;
+	test_pages();
+	test_families();
+	yoke_model *m = yoke_model_open(write_model("llama"), NULL);
+	test_sampling(m);
+	test_refused(m);
+	test_cancel(m);
+	test_threads(m);
+	yoke_model_free(m);
+	return done();
+}
