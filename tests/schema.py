@@ -15,6 +15,7 @@ try:
 except ImportError:
     sys.exit(77)
 
+FORMATS = jsonschema.Draft202012Validator.FORMAT_CHECKER
 wrong = count = 0
 for line in open(sys.argv[1], encoding="utf-8"):
     schema, value = line.rstrip("\n").split("\t")
@@ -23,7 +24,7 @@ for line in open(sys.argv[1], encoding="utf-8"):
         continue
     count += 1
     try:
-        jsonschema.Draft202012Validator(schema, format_checker=jsonschema.FormatChecker()).validate(json.loads(value))
+        jsonschema.Draft202012Validator(schema, format_checker=FORMATS).validate(json.loads(value))
     except jsonschema.ValidationError as e:
         wrong += 1
         print(f"# {schema}: {value}: {e.message}")
