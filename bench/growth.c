@@ -10,7 +10,8 @@
 //	host    bytes of host memory after it, of the dry run
 //	device  peak bytes of device memory
 //
-// Times are the smallest of ROUNDS; with ranks, times and bytes are of all ranks together.
+// Times are the smallest of several steps, and of APART processes where one takes less than BRIEF seconds.
+// With ranks, times and bytes are of all ranks together.
 //
 //	bench/growth [DIMENSION ..]
 #include "config.h"
@@ -25,13 +26,15 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "yoke-dist.h"
 #include "yoke-nn.h"
 #include "yoke-optim.h"
 
 enum { LAYERS, WIDTH, CONTEXT, BATCH, VOCABULARY, RANKS, VARIABLES, MODULES, DIMENSIONS };
 enum { PLAN, AGAIN, STEP, HOST, DEVICE, COSTS };
-enum { ROUNDS = 5, FITTED = 3, HEADS = 4, ELEMENTS = 16 };
+enum { MIN_ROUNDS = 5, MAX_ROUNDS = 50, APART = 3, FITTED = 3, HEADS = 4, ELEMENTS = 16 };
+#define BRIEF 0.5 // seconds
 #define MARGIN 0.05
 
 static const char *const cost_name[] = { "plan", "again", "step", "host", "device" };
@@ -67,18 +70,21 @@ static double weights(const struct size *s)
 	return (double)s->n[LAYERS] * 12 * e * e + 2 * e * (double)s->n[VOCABULARY];
 }
 
-// Multiplications and additions of a step: those of the weights but the embedding's, and attention's.
+// Multiplications and additions of a step: those of the weights but the embedding's, attention's, the
+// loss's (about 40 per logit, for its exponentials) and the optimizer's (about 60 per weight, for its memory).
 static double flops(const struct size *s)
 {
 	const double e = (double)s->n[WIDTH], t = (double)s->n[CONTEXT], rows = t * (double)s->n[BATCH];
-	return 6 * rows * (weights(s) - e * (double)s->n[VOCABULARY] + 2 * (double)s->n[LAYERS] * t * e);
+	return 6 * rows * (weights(s) - e * (double)s->n[VOCABULARY] + 2 * (double)s->n[LAYERS] * t * e) +
+	       40 * rows * (double)s->n[VOCABULARY] + 60 * weights(s);
 }
 
-// Values held at the peak: weights, gradients and moments; activations and logits.
+// Values held at the peak: weights and two moments; activations and logits, or later the gradients.
 static double values(const struct size *s)
 {
 	const double rows = (double)(s->n[CONTEXT] * s->n[BATCH]);
-	return 4 * weights(s) + rows * (16 * (double)(s->n[LAYERS] * s->n[WIDTH]) + 2 * (double)s->n[VOCABULARY]);
+	return 3 * weights(s) +
+	       fmax(weights(s), rows * (17 * (double)(s->n[LAYERS] * s->n[WIDTH]) + 3 * (double)s->n[VOCABULARY]));
 }
 
 static bool is_transformer(const struct size *s)
@@ -212,9 +218,11 @@ static double held(void)
 // The first step, and the smallest time of the later ones.
 static int time_steps(struct training *t, double *first, double *later)
 {
+	const int max = t->world ? MIN_ROUNDS : MAX_ROUNDS; // ranks make equal numbers of steps
+	const double start = cpu_seconds();
 	int err = 0;
 	*later = HUGE_VAL;
-	for (int i = 0; i <= ROUNDS && !err; i++) {
+	for (int i = 0; !err && (i <= MIN_ROUNDS || (i <= max && cpu_seconds() - start < BRIEF)); i++) {
 		if (t->world)
 			yoke_group_barrier(t->world);
 		const double began = cpu_seconds();
@@ -324,6 +332,20 @@ static int measure_apart(const struct size *s, struct costs *c)
 	return got && !status ? 0 : -1;
 }
 
+// The smallest of several measurements.
+static int measure_again(const struct size *s, struct costs *c)
+{
+	const double start = yk_seconds();
+	int err = measure_apart(s, c);
+	for (int i = 1; i < APART && !err && yk_seconds() - start < BRIEF * i; i++) {
+		struct costs other;
+		err = measure_apart(s, &other);
+		for (int k = 0; k < COSTS && !err; k++)
+			c->of[k] = fmin(c->of[k], other.of[k]);
+	}
+	return err;
+}
+
 // ---- exponents ----
 
 // The slope of log y over log x, of the last FITTED + 1 of n sizes.
@@ -353,7 +375,7 @@ static int grow(int d)
 		struct costs c;
 		memcpy(s.n, usual, sizeof s.n);
 		s.n[d] = at;
-		if (measure_apart(&s, &c) < 0)
+		if (measure_again(&s, &c) < 0)
 			return 1;
 		x[n] = (double)at;
 		printf("%-11s%8lld", dimension[d].name, (long long)at);
