@@ -2,7 +2,9 @@
 // Waits without the GIL, on the main thread such that Ctrl-C interrupts them; and the objects that yoke released meanwhile.
 #include "core.h"
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <csignal>
 #include <mutex>
@@ -42,13 +44,28 @@ static void release_now()
 
 // ---- the thread that waits for the main one ----
 
+using std::chrono::microseconds;
+using Clock = std::chrono::steady_clock;
+static constexpr microseconds waking(100), brief(30); // what waking a thread may take; two threads that both poll
+
+// Polls until the flag is set, for as long as it may take to wake a thread.
+static bool poll(const std::atomic<bool> &flag)
+{
+	const auto until = Clock::now() + waking;
+	while (!flag.load(std::memory_order_acquire))
+		if (Clock::now() > until)
+			return false;
+	return true;
+}
+
 struct Job {
 	std::function<int64_t()> fn;
 	yoke_context *context;
 	int64_t result = 0;
 	int code = 0;
 	std::string text;
-	bool done = false;
+	bool polled = false; // the main thread polls for its end, and the waiting one then for the next job
+	std::atomic<bool> done{ false };
 };
 
 // Never destroyed: its thread may be at work when the process ends.
@@ -56,6 +73,12 @@ struct Waiter {
 	std::mutex lock;
 	std::condition_variable wanted, done;
 	std::shared_ptr<Job> job;
+	std::atomic<bool> posted{ false }; // there is a job
+	// Small evaluations are polled for, since waking two threads takes much longer.  After failures in a row
+	// (long evaluations, a busy machine, one processor) ever more jobs are not.  The first polled job after
+	// these has to wake the thread.
+	unsigned failures = 0, skips = 0;
+	bool asleep = true;
 };
 static Waiter *waiter;
 static std::shared_ptr<Job> left; // what Ctrl-C left alone
@@ -63,12 +86,15 @@ static std::shared_ptr<Job> left; // what Ctrl-C left alone
 static void *work(void *arg)
 {
 	auto *w = static_cast<Waiter *>(arg);
-	std::unique_lock<std::mutex> lock(w->lock);
-	for (;;) {
-		w->wanted.wait(lock, [w] { return w->job != nullptr; });
-		std::shared_ptr<Job> job = w->job;
-		w->job = nullptr;
+	for (bool polls = false;;) {
+		if (polls)
+			poll(w->posted);
+		std::unique_lock<std::mutex> lock(w->lock);
+		w->wanted.wait(lock, [w] { return w->posted.load(); });
+		std::shared_ptr<Job> job = std::move(w->job);
+		w->posted = false;
 		lock.unlock();
+		polls = job->polled;
 		yoke_use(job->context);
 		job->result = job->fn();
 		job->code = yoke_error_code();
@@ -76,7 +102,7 @@ static void *work(void *arg)
 		yoke_error_clear();
 		job->fn = nullptr;
 		lock.lock();
-		job->done = true;
+		job->done.store(true, std::memory_order_release);
 		w->done.notify_all();
 	}
 	return nullptr;
@@ -108,15 +134,39 @@ static void in_child() // which has no such thread
 	left = nullptr;
 }
 
+// Decides whether the next job is polled for.
+static bool polls_next()
+{
+	if (!waiter->skips)
+		return true;
+	waiter->skips--;
+	return false;
+}
+
+static bool polled(const Job &job)
+{
+	const auto began = Clock::now();
+	const bool done = poll(job.done), slow = !done || (!waiter->asleep && Clock::now() - began > brief);
+	if (slow)
+		waiter->failures = std::min(waiter->failures + 1, 7u);
+	else if (!waiter->asleep)
+		waiter->failures = 0;
+	waiter->skips = slow ? 1u << waiter->failures : 0;
+	waiter->asleep = slow;
+	return done;
+}
+
 // Waits for the job; false when a signal's handler raised.
 static bool finished(const std::shared_ptr<Job> &job)
 {
-	for (;;) {
+	for (bool first = job->polled;; first = false) {
 		bool over;
 		{
 			Unlocked gil;
+			if (first && polled(*job))
+				return true;
 			std::unique_lock<std::mutex> lock(waiter->lock);
-			over = waiter->done.wait_for(lock, std::chrono::milliseconds(50), [&] { return job->done; });
+			over = waiter->done.wait_for(lock, std::chrono::milliseconds(50), [&] { return job->done.load(); });
 		}
 		if (over)
 			return true;
@@ -156,9 +206,11 @@ int64_t wait_for(std::function<int64_t()> fn)
 	auto job = std::make_shared<Job>();
 	job->fn = std::move(fn);
 	job->context = current()->c;
+	job->polled = polls_next();
 	{
 		std::lock_guard<std::mutex> g(waiter->lock);
 		waiter->job = job;
+		waiter->posted.store(true, std::memory_order_release);
 	}
 	waiter->wanted.notify_one();
 	if (!finished(job)) {
