@@ -30,7 +30,7 @@ struct yk_windows {
 	bool along;                   // b is (positions, taps); otherwise (taps, positions), and
 	int64_t c_image, c_row, c_x;  // strides of a position in c, whose cn is 0
 	int64_t a_run, a_image;       // nonzero: columns of a come in runs of a_run, a_image apart
-	const int64_t *a_at;          // NULL, or where each column of a begins; then ak is 0
+	const int64_t *a_at;          // NULL, or where each column of a begins; then am is 1 and ak 0
 };
 
 // c[i,j] = sum over l of a[i,l] * b[l,j] for each batch index; strides in elements.

@@ -394,16 +394,19 @@ static void finish(const struct yk_gemm *g, struct scratch *r, T *sums, int64_t 
 }
 
 #ifndef PAIRS
-// The same for columns at the positions in win->a_at; fills only rows l .. end - 1 of the panels.
+// The same for dense columns at the positions in win->a_at; fills only rows l .. end - 1 of the
+// panels.
 static void pack_scattered(T *to, const struct yk_gemm *g, const T *a, int64_t m, int64_t l0, int64_t k, int64_t l, int64_t end)
 {
 	for (int64_t i = 0; i < m; i += MR) {
 		const int wide = (int)min(MR, m - i);
 		T *panel = to + i * k;
 		for (int64_t q = l; q < end; q++) {
-			const T *from = a + i * g->am + g->win->a_at[l0 + q];
-			for (int r = 0; r < wide; r++)
-				panel[q * MR + r] = from[r * g->am];
+			const T *from = a + i + g->win->a_at[l0 + q];
+			if (wide == MR)
+				memcpy(panel + q * MR, from, MR * sizeof(T));
+			else
+				memcpy(panel + q * MR, from, (size_t)wide * sizeof(T));
 		}
 	}
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // CONV, CONV_X and CONV_W as products of a matrix and the windows of an operand, with the packed
-// kernels of CONTRACT. A run copies that operand once, zero-padded; its windows exist only in
-// packed panels. The whole batch is one product. CONV_X takes one product per remainder of the
+// kernels of CONTRACT. A run copies that operand once, zero-padded, unless its windows are single
+// elements; windows exist only in packed panels. The whole batch is one product. CONV_X takes one product per remainder of the
 // position modulo the stride: the taps that contribute are then evenly spaced, and the stride
 // becomes 1.
 #include "config.h"
@@ -52,6 +52,7 @@ struct source {
 struct conv {
 	struct source src;
 	bool wide;              // f64
+	bool copies;            // the source; otherwise it is read in place
 	bool copies_a;          // otherwise a is read in place
 	// bytes of the copy, of the copied matrix, of the products' workspace
 	uint64_t copy, a, max;
@@ -136,6 +137,17 @@ static bool is_empty(const struct part *p)
 	return !p->line[0].taps || !p->line[1].taps || !p->line[0].count || !p->line[1].count;
 }
 
+// True if windows are single elements of a dense image that is large enough: reads that run over
+// the end of a channel, for which a copy has SLACK, stay in the operand.
+static bool reads_source_in_place(const struct conv *c, const struct yoke_view *v)
+{
+	const struct source *s = &c->src;
+
+	return v->dtype == (c->wide ? yoke_f64 : yoke_f32) && c->parts == 1 && c->taps[0] * c->taps[1] == 1 && s->step == 1 &&
+	       !s->min[0] && !s->min[1] && s->extent[0] == s->n[0] && s->extent[1] == s->n[1] && s->stride[3] == 1 &&
+	       s->stride[2] == s->n[1] && s->stride[1] == s->n[0] * s->n[1] && s->stride[1] >= SLACK;
+}
+
 // thin: only every thin[i]-th element of an axis is used.
 static void take_source(struct conv *c, const struct yoke_view *v, int64_t step, const int64_t *thin)
 {
@@ -164,6 +176,13 @@ static void take_source(struct conv *c, const struct yoke_view *v, int64_t step,
 		s->n[i] = (yk_conv_dim(v, i) + thin[i] - 1) / thin[i];
 		s->stride[2 + i] = yk_conv_stride(v, i) * thin[i];
 	}
+	c->copies = !reads_source_in_place(c, v);
+	if (!c->copies) {
+		s->plane = s->row = s->stride[2];
+		s->channel = s->stride[1];
+		s->image = s->stride[0];
+		return;
+	}
 	s->plane = (s->extent[1] + step - 1) / step;
 	s->row = s->plane * step;
 	s->channel = s->row * s->extent[0];
@@ -186,15 +205,15 @@ static int64_t *tabulate(const struct conv *c, const struct part *p, int64_t cha
 	return at;
 }
 
-// Tabulates the offsets of the same taps in w, for all outputs of a group and its first channel.
+// Tabulates the offsets of the same taps in the transposed w, for all outputs of a group and its first channel.
 static int64_t *tabulate_w(const struct conv *c, const struct part *p, int64_t *at)
 {
 	const struct line *l = p->line;
 	for (int64_t k = 0; k < c->outputs; k++)
 		for (int64_t i = 0; i < l[0].taps; i++)
 			for (int64_t j = 0; j < l[1].taps; j++)
-				*at++ = k * c->channels * c->taps[0] * c->taps[1] +
-					(l[0].tap + i * l[0].tap_step) * c->taps[1] + l[1].tap + j * l[1].tap_step;
+				*at++ = ((l[0].tap + i * l[0].tap_step) * c->taps[1] + l[1].tap + j * l[1].tap_step) *
+						c->groups * c->outputs * c->channels + k * c->channels;
 	return at;
 }
 
@@ -238,10 +257,10 @@ static void take_product(struct conv *c, struct part *p, const struct yoke_op *o
 	g->cm = r->strides[along ? 0 : 1];
 	g->cn = along;
 	g->sc[0] = g->m * g->cm;
-	if (op->code == YOKE_OP_CONV_X) { // w, transposed
-		g->am = c->taps[0] * c->taps[1];
+	if (op->code == YOKE_OP_CONV_X) { // w, transposed: (taps, outputs, channels)
+		g->am = 1;
 		g->ak = 0;
-		g->sa[0] = c->outputs * c->channels * g->am;
+		g->sa[0] = c->outputs * c->channels;
 	}
 	p->win.along = along;
 	p->win.width = p->line[1].count;
@@ -271,6 +290,8 @@ static bool reads_a_in_place(const struct conv *c, const struct yoke_op *op, con
 {
 	const int own = c->wide ? yoke_f64 : yoke_f32;
 	if (o->x->dtype != own)
+		return false;
+	if (op->code == YOKE_OP_CONV_X && c->taps[0] * c->taps[1] > 1)
 		return false;
 	return op->code != YOKE_OP_CONV_W ? yk_dense(o->w) :
 	       yk_dense(o->y) && (o->y->dims[0] == 1 || yk_conv_dim(o->y, 0) * yk_conv_dim(o->y, 1) >= RUN);
@@ -458,21 +479,40 @@ static void copy_output(const struct job *job, int64_t i)
 			     job->from + (b * v->strides[0] + i * v->strides[1] + y * rows) * size, cols, length);
 }
 
-// Copies row i of w: the taps of one output.
+// to[tap][channel] = from[channel][tap]; rows of `to` are `apart` apart.
+static void transpose_taps(float *to, int64_t apart, const float *from, int64_t channels, int64_t taps)
+{
+	enum { NEAR = 64 }; // channels whose taps stay in L1
+
+	for (int64_t c = 0; c < channels; c += NEAR)
+		for (int64_t t = 0; t < taps; t++)
+			for (int64_t k = c; k < channels && k < c + NEAR; k++)
+				to[t * apart + k] = from[k * taps + t];
+}
+
+// Copies row i of w: the taps of one output; for CONV_X each tap to a matrix of its own.
 static void copy_taps(const struct job *job, int64_t i)
 {
 	const struct conv *c = job->c;
 	const struct yoke_view *v = yk_conv_operands_of(job->op).w;
 	const int64_t size = (int64_t)yk_esize(v->dtype), rows = yk_conv_stride(v, 0), cols = yk_conv_stride(v, 1);
-	const bool whole = yk_dense(v);
-	const int64_t each = c->channels * c->taps[0] * c->taps[1];
-	const int64_t n = whole ? each : c->taps[1], lines = whole ? 1 : c->taps[0], channels = whole ? 1 : c->channels;
-	int64_t at = i * each;
+	const bool whole = yk_dense(v), turned = job->op->code == YOKE_OP_CONV_X;
+	const int64_t taps = c->taps[0] * c->taps[1], each = c->channels * taps, apart = v->dims[0] * c->channels;
 
-	for (int64_t k = 0; k < channels; k++)
-		for (int64_t y = 0; y < lines; y++, at += n)
-			take(c, job->to, at, v->dtype, job->from + (i * v->strides[0] + k * v->strides[1] + y * rows) * size,
-			     whole ? 1 : cols, n);
+	if (turned && whole && v->dtype == yoke_f32) {
+		transpose_taps((float *)job->to + i * c->channels, apart, (const float *)job->from + i * each, c->channels, taps);
+		return;
+	}
+	if (!turned && whole) {
+		take(c, job->to, i * each, v->dtype, job->from + i * each * size, 1, each);
+		return;
+	}
+	for (int64_t k = 0; k < each; k++) {
+		const int64_t tap = k % taps, to = turned ? tap * apart + i * c->channels + k / taps : i * each + k;
+		take(c, job->to, to, v->dtype,
+		     job->from + (i * v->strides[0] + k / taps * v->strides[1] + tap / c->taps[1] * rows + tap % c->taps[1] * cols) * size,
+		     1, 1);
+	}
 }
 
 static void row_item(void *arg, int64_t item)
@@ -484,20 +524,30 @@ static void row_item(void *arg, int64_t item)
 		(job->op->code == YOKE_OP_CONV_W ? copy_output : copy_taps)(job, i);
 }
 
-static void clear(const struct yoke_view *v)
+// Clears elements of the result.
+static void clear_item(void *arg, int64_t item)
 {
-	const int64_t size = (int64_t)yk_esize(v->dtype), n = yk_elements(v);
+	const struct job *job = arg;
+	const struct yoke_view *v = &job->op->out[0];
+	const int64_t size = (int64_t)yk_esize(v->dtype), n = yk_elements(v), end = (item + 1) * job->each < n ? (item + 1) * job->each : n;
 
 	if (yk_dense(v)) {
-		memset(yk_ptr(v), 0, (size_t)(n * size));
+		memset((char *)yk_ptr(v) + item * job->each * size, 0, (size_t)((end - item * job->each) * size));
 		return;
 	}
-	for (int64_t i = 0; i < n; i++) {
+	for (int64_t i = item * job->each; i < end; i++) {
 		int64_t at = 0, rest = i;
 		for (int d = v->rank - 1; d >= 0; rest /= v->dims[d--])
 			at += rest % v->dims[d] * v->strides[d];
 		memset((char *)yk_ptr(v) + at * size, 0, (size_t)size);
 	}
+}
+
+static void clear(const struct yoke_op *op)
+{
+	struct job job = { .op = op, .each = PER_ITEM };
+
+	yk_team_run((yk_elements(&op->out[0]) + PER_ITEM - 1) / PER_ITEM, clear_item, &job);
 }
 
 static int64_t items(int64_t n, int64_t elements, int64_t *each)
@@ -516,7 +566,7 @@ static int run_implicit(struct conv *c, const struct yoke_op *op)
 	for (int k = 0; k < c->parts; k++)
 		whole &= c->part[k].g.k > 0;
 	if (!whole) // some sums are empty
-		clear(&op->out[0]);
+		clear(op);
 	if (!yk_elements(&op->in[0]) || !yk_elements(&op->in[1]))
 		return 0;
 	char *memory = yk_ptr(&op->workspace), *a = memory + round_up(c->copy);
@@ -524,7 +574,7 @@ static int run_implicit(struct conv *c, const struct yoke_op *op)
 	const struct yoke_view *of_a = op->code == YOKE_OP_CONV_W ? o.y : o.w;
 	struct job job = { .c = c, .op = op, .from = yk_ptr(from), .to = memory };
 	const int64_t copies = items(c->src.batch * c->src.channels, c->src.channel, &job.each);
-	yk_team_run(copies, copy_item, &job);
+	yk_team_run(c->copies ? copies : 0, copy_item, &job);
 	if (c->copies_a) {
 		job.from = yk_ptr(of_a);
 		job.to = a;
@@ -538,7 +588,7 @@ static int run_implicit(struct conv *c, const struct yoke_op *op)
 		if (!g->k)
 			continue;
 		g->a = c->copies_a ? a : yk_ptr(of_a);
-		g->b = memory;
+		g->b = c->copies ? memory : yk_ptr(from);
 		g->c = (char *)yk_ptr(&op->out[0]) +
 		       (op->code == YOKE_OP_CONV_X ? (c->part[k].line[0].out * yk_conv_stride(&op->out[0], 0) +
 						      c->part[k].line[1].out * yk_conv_stride(&op->out[0], 1)) *
