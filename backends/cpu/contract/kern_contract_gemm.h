@@ -109,10 +109,13 @@ static bool prefers_copying(const struct yk_gemm *g)
 	       g->k >= 2 * KC && products(g->m, 1, g->k) * sizeof(P) <= COPY_A;
 }
 
-// The windows that each thread packs stay in its L2 cache. Requires enough columns for all threads.
+// The windows that each thread packs stay in its L2 cache. Requires enough columns for all
+// threads. If the windows are those of CONV_W, a is as long as they are, and should stay in a cache.
 static bool prefers_windows(const struct yk_gemm *g)
 {
-	return g->m > MR && g->n >= MANY / 2 * NR && products(g->m, 1, g->k) * sizeof(P) <= COPY_A;
+	const bool along = g->win->along;
+
+	return g->m > MR && g->n >= (along ? 4 : MANY / 2) * NR && products(g->m, 1, g->k) * sizeof(P) <= (along ? COPY_A / 2 : COPY_A);
 }
 
 // b is small, read at most twice, or expensive to load but kept in a cache for each tile of rows.
@@ -200,7 +203,7 @@ static void block_shared(const struct yk_gemm *g, struct yk_blocking *c)
 	// Where rows of a are strided across cache lines, work items with few rows would each load
 	// most lines again, as would several work items with the same rows.
 	c->share_a = g->am == 1 && g->ak != 1 &&
-		     (c->mb < 4 * MR ||
+		     (g->win || c->mb < 4 * MR ||
 		      (g->n > c->nb && products(g->m, 1, g->k) * (double)g->esize > OUTSIDE));
 }
 

@@ -212,8 +212,8 @@ static int64_t *tabulate_w(const struct conv *c, const struct part *p, int64_t *
 	for (int64_t k = 0; k < c->outputs; k++)
 		for (int64_t i = 0; i < l[0].taps; i++)
 			for (int64_t j = 0; j < l[1].taps; j++)
-				*at++ = ((l[0].tap + i * l[0].tap_step) * c->taps[1] + l[1].tap + j * l[1].tap_step) *
-						c->groups * c->outputs * c->channels + k * c->channels;
+				*at++ = (k * c->taps[0] * c->taps[1] + (l[0].tap + i * l[0].tap_step) * c->taps[1] + l[1].tap +
+					 j * l[1].tap_step) * c->channels;
 	return at;
 }
 
@@ -257,10 +257,10 @@ static void take_product(struct conv *c, struct part *p, const struct yoke_op *o
 	g->cm = r->strides[along ? 0 : 1];
 	g->cn = along;
 	g->sc[0] = g->m * g->cm;
-	if (op->code == YOKE_OP_CONV_X) { // w, transposed: (taps, outputs, channels)
+	if (op->code == YOKE_OP_CONV_X) { // w, transposed: (outputs, taps, channels)
 		g->am = 1;
 		g->ak = 0;
-		g->sa[0] = c->outputs * c->channels;
+		g->sa[0] = c->outputs * c->taps[0] * c->taps[1] * c->channels;
 	}
 	p->win.along = along;
 	p->win.width = p->line[1].count;
@@ -375,11 +375,15 @@ static uint64_t workspace(const struct yoke_op *op, uint32_t impl)
 static void take_second(float *to, const float *from, int64_t n)
 {
 	typedef float eight __attribute__((vector_size(32), aligned(4), may_alias));
+	typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
 	int64_t i = 0;
 
 	for (; i + 8 < n; i += 8)
 		*(eight *)(to + i) = __builtin_shufflevector(*(const eight *)(from + 2 * i), *(const eight *)(from + 2 * i + 8), 0, 2,
 							     4, 6, 8, 10, 12, 14);
+	for (; i + 4 < n; i += 4)
+		*(four *)(to + i) = __builtin_shufflevector(*(const four *)(from + 2 * i), *(const four *)(from + 2 * i + 4), 0, 2, 4,
+							    6);
 	for (; i < n; i++)
 		to[i] = from[2 * i];
 }
@@ -408,9 +412,16 @@ static void take(const struct conv *c, char *to, int64_t at, int dtype, const ch
 
 static void zero(const struct conv *c, char *to, int64_t at, int64_t n)
 {
-	const size_t size = c->wide ? sizeof(double) : sizeof(float);
-
-	memset(to + (size_t)at * size, 0, (size_t)n * size);
+	if (c->wide) {
+		memset((double *)to + at, 0, (size_t)n * sizeof(double));
+		return;
+	}
+	if (n > 4) {
+		memset((float *)to + at, 0, (size_t)n * sizeof(float));
+		return;
+	}
+	for (int64_t i = 0; i < n; i++) // the border of a line, mostly
+		((float *)to)[at + i] = 0;
 }
 
 struct job {
@@ -479,28 +490,28 @@ static void copy_output(const struct job *job, int64_t i)
 			     job->from + (b * v->strides[0] + i * v->strides[1] + y * rows) * size, cols, length);
 }
 
-// to[tap][channel] = from[channel][tap]; rows of `to` are `apart` apart.
-static void transpose_taps(float *to, int64_t apart, const float *from, int64_t channels, int64_t taps)
+// to[tap][channel] = from[channel][tap]
+static void transpose_taps(float *to, const float *from, int64_t channels, int64_t taps)
 {
 	enum { NEAR = 64 }; // channels whose taps stay in L1
 
 	for (int64_t c = 0; c < channels; c += NEAR)
 		for (int64_t t = 0; t < taps; t++)
 			for (int64_t k = c; k < channels && k < c + NEAR; k++)
-				to[t * apart + k] = from[k * taps + t];
+				to[t * channels + k] = from[k * taps + t];
 }
 
-// Copies row i of w: the taps of one output; for CONV_X each tap to a matrix of its own.
+// Copies row i of w: the taps of one output; for CONV_X tap by tap.
 static void copy_taps(const struct job *job, int64_t i)
 {
 	const struct conv *c = job->c;
 	const struct yoke_view *v = yk_conv_operands_of(job->op).w;
 	const int64_t size = (int64_t)yk_esize(v->dtype), rows = yk_conv_stride(v, 0), cols = yk_conv_stride(v, 1);
 	const bool whole = yk_dense(v), turned = job->op->code == YOKE_OP_CONV_X;
-	const int64_t taps = c->taps[0] * c->taps[1], each = c->channels * taps, apart = v->dims[0] * c->channels;
+	const int64_t taps = c->taps[0] * c->taps[1], each = c->channels * taps;
 
 	if (turned && whole && v->dtype == yoke_f32) {
-		transpose_taps((float *)job->to + i * c->channels, apart, (const float *)job->from + i * each, c->channels, taps);
+		transpose_taps((float *)job->to + i * each, (const float *)job->from + i * each, c->channels, taps);
 		return;
 	}
 	if (!turned && whole) {
@@ -508,7 +519,7 @@ static void copy_taps(const struct job *job, int64_t i)
 		return;
 	}
 	for (int64_t k = 0; k < each; k++) {
-		const int64_t tap = k % taps, to = turned ? tap * apart + i * c->channels + k / taps : i * each + k;
+		const int64_t tap = k % taps, to = i * each + (turned ? tap * c->channels + k / taps : k);
 		take(c, job->to, to, v->dtype,
 		     job->from + (i * v->strides[0] + k / taps * v->strides[1] + tap / c->taps[1] * rows + tap % c->taps[1] * cols) * size,
 		     1, 1);

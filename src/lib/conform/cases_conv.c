@@ -48,12 +48,28 @@ struct shape {
 	int axes;
 	int64_t batch, groups, channels, outputs; // channels, outputs: per group
 	int64_t in[2], taps[2], out[2], stride[2], dilation[2], lo[2], hi[2];
+	int layout; // of the operands
 };
 
 static struct shape draw(struct yk_case *c)
 {
 	struct shape s = { .axes = (int)yk_draw_int(c, 1, 2), .in = { 1, 1 }, .taps = { 1, 1 }, .out = { 1, 1 },
-			   .stride = { 1, 1 }, .dilation = { 1, 1 } };
+			   .stride = { 1, 1 }, .dilation = { 1, 1 }, .layout = YK_ANY };
+	if (yk_case_large(c) && yk_draw_one_in(c, 2)) { // many channels: other algorithms
+		s.batch = s.groups = 1;
+		s.layout = YK_DENSE;
+		s.axes = 2;
+		s.channels = yk_draw_int(c, 48, 52);
+		s.outputs = yk_draw_int(c, 48, 52);
+		for (int i = 0; i < 2; i++) {
+			s.taps[i] = 3;
+			s.lo[i] = yk_draw_int(c, 0, 2);
+			s.hi[i] = yk_draw_int(c, 0, 2);
+			s.out[i] = yk_draw_int(c, 6, 9);
+			s.in[i] = s.out[i] + 2 - s.lo[i] - s.hi[i];
+		}
+		return s;
+	}
 	s.batch = yk_draw_int(c, 1, 3);
 	s.groups = yk_draw_one_in(c, 3) ? yk_draw_int(c, 2, 3) : 1;
 	s.channels = yk_draw_size(c, yk_case_large(c) ? 20 : 5);
@@ -145,8 +161,8 @@ bool yk_make_conv(struct yk_case *c, int dtype)
 {
 	const struct shape s = draw(c);
 	yk_case_op(c, YOKE_OP_CONV);
-	const uint32_t y = operand(c, &s, dtype, 'y', true, YK_ANY);
-	const uint32_t x = operand(c, &s, dtype, 'x', false, YK_ANY), w = operand(c, &s, dtype, 'w', false, YK_ANY);
+	const uint32_t y = operand(c, &s, dtype, 'y', true, s.layout);
+	const uint32_t x = operand(c, &s, dtype, 'x', false, s.layout), w = operand(c, &s, dtype, 'w', false, s.layout);
 	attributes(c, &s, NULL);
 	conclude(c, &s, y, dtype, &(struct sums){ .x = c->array[x].num, .w = c->array[w].num,
 						  .max = s.channels * s.taps[0] * s.taps[1] });
@@ -157,8 +173,8 @@ bool yk_make_conv_x(struct yk_case *c, int dtype)
 {
 	const struct shape s = draw(c);
 	yk_case_op(c, YOKE_OP_CONV_X);
-	const uint32_t x = operand(c, &s, dtype, 'x', true, YK_ANY);
-	const uint32_t y = operand(c, &s, dtype, 'y', false, YK_ANY), w = operand(c, &s, dtype, 'w', false, YK_ANY);
+	const uint32_t x = operand(c, &s, dtype, 'x', true, s.layout);
+	const uint32_t y = operand(c, &s, dtype, 'y', false, s.layout), w = operand(c, &s, dtype, 'w', false, s.layout);
 	attributes(c, &s, s.in);
 	conclude(c, &s, x, dtype, &(struct sums){ .y = c->array[y].num, .w = c->array[w].num,
 						  .max = s.outputs * s.taps[0] * s.taps[1] });
@@ -170,7 +186,7 @@ bool yk_make_conv_w(struct yk_case *c, int dtype)
 	const struct shape s = draw(c);
 	yk_case_op(c, YOKE_OP_CONV_W);
 	const uint32_t w = operand(c, &s, dtype, 'w', true, YK_DENSE);
-	const uint32_t x = operand(c, &s, dtype, 'x', false, YK_ANY), y = operand(c, &s, dtype, 'y', false, YK_ANY);
+	const uint32_t x = operand(c, &s, dtype, 'x', false, s.layout), y = operand(c, &s, dtype, 'y', false, s.layout);
 	attributes(c, &s, s.taps);
 	conclude(c, &s, w, dtype, &(struct sums){ .x = c->array[x].num, .y = c->array[y].num,
 						  .max = s.batch * s.out[0] * s.out[1] });
