@@ -221,6 +221,9 @@ static int measure(const struct row *row)
 	for (int p = 0; p < PASSES; p++)
 		bytes += 4.0 * (row->pass[p].read + 2 * row->pass[p].update + row->pass[p].write);
 	const double fraction = median(ratio, rounds), seconds = median(took, rounds);
+	double *const times[] = { loop, took, ratio };
+	for (int k = 0; k < 3; k++)
+		qsort(times[k], (size_t)rounds, sizeof *times[k], by_value);
 	printf("%-21s %3.0f bytes %8.1f ms, fastest %8.1f %7.2f GB/s  loop %7.2f  %5.2f of it %s  "
 	       "%.2f .. %.2f, of fastest %.2f\n", row->name, bytes, seconds * 1e3, took[0] * 1e3,
 	       bytes * (double)count / seconds * 1e-9,
