@@ -149,6 +149,20 @@ static int64_t strip_cols(const struct yk_gemm *g)
 #endif
 }
 
+#ifndef PAIRS
+static void block_dots(const struct yk_gemm *g, struct yk_blocking *c)
+{
+	int64_t cols = 4 * g->m; // each work item packs a
+
+	if (cols < g->n / MANY)
+		cols = g->n / MANY;
+	if (cols < ceil_div(SMALL / 2, g->m * g->k))
+		cols = ceil_div(SMALL / 2, g->m * g->k);
+	c->mb = g->m;
+	c->nb = even(g->n, cols, DOT_COLS);
+}
+#endif
+
 static void block_in_place(const struct yk_gemm *g, struct yk_blocking *c)
 {
 	int64_t unit, cols = ceil_div(2 * SMALL, g->m * g->k);
@@ -248,7 +262,7 @@ static struct yk_blocking blocking(const struct yk_gemm *g)
 	if (g->bk == 1 && !g->by_row &&
 	    (native(g) ? prefers_dots(g) : g->m <= HALF_ROWS)) {
 		c.mode = DOTS_IN_PLACE;
-		block_in_place(g, &c);
+		block_dots(g, &c);
 	} else if (g->bn == 1 && prefers_strips(g)) {
 		c.mode = STRIPS_IN_PLACE;
 		block_in_place(g, &c);
@@ -470,38 +484,74 @@ static const T *rows_of_a(const struct yk_gemm *g, const char *a, T *to, int64_t
 	return to;
 }
 
+// Rows of a per group of inner products, and elements of a packed row.
+static int64_t dot_rows(const struct yk_gemm *g)
+{
+	return ceil_div(g->m, ceil_div(g->m, DOT_ROWS));
+}
+
+static int64_t packed_row(const struct yk_gemm *g)
+{
+	return ceil_div(g->k, VL) * VL;
+}
+
+// Rows of a in the layout of dots, so that they are one stream: [k / VL][rows][VL].
+static void pack_rows(T *to, const struct yk_gemm *g, const char *a, int64_t rows)
+{
+	const int size = bytes_of(g->dtype);
+
+	for (int64_t l = 0; l < g->k; l += VL)
+		for (int64_t i = 0; i < rows; i++, to += VL) {
+			const char *from = a + (i * g->am + l * g->ak) * size;
+			const int64_t n = min(VL, g->k - l);
+			if (g->ak == 1 && n == VL)
+				*(vec_u *)to = load_as(g->dtype, from);
+			else
+				for (int64_t q = 0; q < n; q++)
+					to[q] = load_one(g->dtype, from + q * g->ak * size);
+		}
+}
+
+// c (m, n), strides cm and cn, = a, packed, times columns of b.
+static void dots_wide(const struct yk_gemm *g, int64_t n, const T *a, const char *b, T *c,
+		      int64_t cm, int64_t cn)
+{
+	const int64_t step = dot_rows(g);
+	T sums[DOT_ROWS * DOT_COLS];
+
+	for (int64_t j = 0, cols; j < n; j += cols) {
+		const char *from = b + j * g->bn * (int64_t)g->esize;
+		cols = g->m > 1 && n - j >= DOT_COLS ? DOT_COLS : 1;
+		for (int64_t i = 0; i < g->m; i += step) {
+			const int64_t rows = min(step, g->m - i);
+			dot_of((int)rows, cols > 1, g->dtype)(g->k, a + i * packed_row(g), from,
+							      g->bn, sums);
+			for (int64_t q = 0; q < rows; q++)
+				for (int64_t w = 0; w < cols; w++)
+					c[(i + q) * cm + (j + w) * cn] = sums[q * cols + w];
+		}
+	}
+}
+
 static void dots_item(void *arg, int64_t item)
 {
 	struct job *job = arg;
 	const struct yk_gemm *g = job->g;
 	struct work p = work_of(job, item);
-	bool direct = sums_fit(g);
-	int64_t lda, cm = g->cm, cn = g->cn;
-	T *c, sums[DOT_ROWS * DOT_COLS];
+	const bool direct = sums_fit(g), in_place = g->m == 1 && native(g) && g->ak == 1;
+	const int64_t copied = in_place ? 0 : g->m * packed_row(g), step = dot_rows(g);
 	struct scratch r;
 	const T *a;
+	T *c;
 
-	if (!take_scratch(job, g->m * g->k + (direct ? 0 : g->m * p.n), &r))
+	if (!take_scratch(job, copied + (direct ? 0 : g->m * p.n), &r))
 		return;
-	a = rows_of_a(g, p.a, r.at, &lda);
-	if (direct)
-		c = sums_at(g, p.c);
-	else
-		c = r.at + g->m * g->k, cm = p.n, cn = 1;
-	for (int64_t j = 0; j < p.n;) {
-		int cols = p.n - j >= DOT_COLS ? DOT_COLS : 1;
-		const char *b = p.b + j * g->bn * (int64_t)g->esize;
-		for (int64_t i = 0; i < g->m; i += DOT_ROWS) {
-			int rows = (int)min(DOT_ROWS, g->m - i);
-			dot_of(rows, cols > 1, g->dtype)(g->k, a + i * lda, lda, b, g->bn,
-							 sums);
-			for (int64_t q = 0; q < rows; q++)
-				for (int w = 0; w < cols; w++)
-					c[(i + q) * cm + (j + w) * cn] =
-						sums[q * cols + w];
-		}
-		j += cols;
-	}
+	a = in_place ? (const T *)p.a : r.at;
+	c = direct ? sums_at(g, p.c) : r.at + copied;
+	for (int64_t i = 0; i < g->m && !in_place; i += step)
+		pack_rows(r.at + i * packed_row(g), g, at(g, p.a, i, g->am, 0, 0),
+			  min(step, g->m - i));
+	dots_wide(g, p.n, a, p.b, c, direct ? g->cm : p.n, direct ? g->cn : 1);
 	if (!direct)
 		finish(g, &r, c, p.n, p.c, p.j, g->m, p.n);
 }

@@ -249,9 +249,18 @@ void ENTRY_ACROSS(int rows, int64_t n, int64_t k, const T *a, int64_t lda, const
 
 // ---- few rows of a, dense columns of b: inner products ----
 
-// DOT_ROWS x DOT_COLS at a time, for up to DOT_MAX rows, or DOT_FAR if b is large, because it is
-// read only once.
-enum { DOT_ROWS = 4, DOT_COLS = 4, DOT_MAX = 16, DOT_FAR = 48 };
+// At most DOT_ROWS x DOT_COLS sums at a time, which fit in the registers, for up to DOT_MAX rows of
+// a, or DOT_FAR if b is large, because it is read only once. One row of a is multiplied with one
+// column of b at a time: memory delivers one long run faster than several short ones, and DOT_STEPS
+// sums hide the latency of additions.
+#if MR == 12
+#define EACH_DOT_ROW(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8)
+enum { DOT_ROWS = 8 };
+#else
+#define EACH_DOT_ROW(X) X(1) X(2) X(3) X(4)
+enum { DOT_ROWS = 4 };
+#endif
+enum { DOT_COLS = 3, DOT_STEPS = 4, DOT_MAX = 16, DOT_FAR = 48 };
 
 // Sum of the lanes by halving, which is a fixed and short order.
 FLAT T lanes(vec v)
@@ -265,83 +274,104 @@ FLAT T lanes(vec v)
 	return part[0];
 }
 
-// to (rows, cols) = a (rows, k), rows lda apart, times columns of b, of dtype, ldb apart.
-FLAT void dots(const int rows, const int cols, int64_t k, const T *a, int64_t lda,
-	       const int dtype, const char *b, int64_t ldb, T *to)
+// Adds VL products to each sum; a (rows, VL). ahead: bytes from b to the columns that are multiplied
+// next, which are prefetched to L2; 0: the hardware's prefetch suffices.
+FLAT void dot_step(const int rows, const int cols, const T *a, const int dtype, const char *b,
+		   int64_t ldb, vec *sum, int64_t ahead)
 {
 	const int size = bytes_of(dtype);
+	vec y[DOT_COLS];
+
+#pragma GCC unroll 4
+	for (int j = 0; j < cols; j++) {
+		y[j] = load_as(dtype, b + j * ldb * size);
+		if (ahead)
+			__builtin_prefetch(b + j * ldb * size + ahead, 0, 2);
+	}
+#pragma GCC unroll 8
+	for (int i = 0; i < rows; i++) {
+		vec x = *(const vec_u *)(a + i * VL);
+#pragma GCC unroll 4
+		for (int j = 0; j < cols; j++)
+			sum[i * cols + j] = FMA(x, y[j], sum[i * cols + j]);
+	}
+}
+
+// to (rows, cols) = a [k / VL][rows][VL] times columns of b, of dtype, ldb apart.
+FLAT void dots(const int rows, const int cols, int64_t k, const T *a, const int dtype,
+	       const char *b, int64_t ldb, T *to)
+{
+	const int size = bytes_of(dtype), steps = rows == 1 ? DOT_STEPS : 1;
+	const int64_t ahead = rows == 1 ? 0 : cols * ldb * size;
 	vec sum[DOT_ROWS * DOT_COLS];
 	T rest[DOT_ROWS * DOT_COLS] = { 0 };
 	int64_t l = 0;
 
-#pragma GCC unroll 16
-	for (int i = 0; i < rows * cols; i++)
+#pragma GCC unroll 32
+	for (int i = 0; i < steps * rows * cols; i++)
 		sum[i] = (vec){ 0 };
-	for (; l + VL <= k; l += VL) {
-		vec y[DOT_COLS];
+	for (; l + steps * VL <= k; l += steps * VL, a += steps * rows * VL) {
 #pragma GCC unroll 4
-		for (int j = 0; j < cols; j++)
-			y[j] = load_as(dtype, b + (j * ldb + l) * size);
-#pragma GCC unroll 4
-		for (int i = 0; i < rows; i++) {
-			vec x = *(const vec_u *)(a + i * lda + l);
-#pragma GCC unroll 4
-			for (int j = 0; j < cols; j++)
-				sum[i * cols + j] = FMA(x, y[j], sum[i * cols + j]);
-		}
+		for (int q = 0; q < steps; q++)
+			dot_step(rows, cols, a + q * rows * VL, dtype, b + (l + q * VL) * size, ldb,
+				 sum + q * rows * cols, ahead);
 	}
-	for (; l < k; l++)
+	for (; steps > 1 && l + VL <= k; l += VL, a += rows * VL)
+		dot_step(rows, cols, a, dtype, b + l * size, ldb, sum, ahead);
+	for (int q = 0; l + q < k; q++)
 		for (int i = 0; i < rows; i++)
 			for (int j = 0; j < cols; j++)
-				rest[i * cols + j] +=
-					a[i * lda + l] *
-					load_one(dtype, b + (j * ldb + l) * size);
-#pragma GCC unroll 16
-	for (int i = 0; i < rows * cols; i++)
+				rest[i * cols + j] += a[i * VL + q] *
+						      load_one(dtype, b + (j * ldb + l + q) * size);
+#pragma GCC unroll 32
+	for (int i = 0; i < rows * cols; i++) {
+#pragma GCC unroll 4
+		for (int q = 1; q < steps; q++)
+			sum[i] += sum[q * rows * cols + i];
 		to[i] = lanes(sum[i]) + rest[i];
+	}
 }
 
-typedef void dot_fn(int64_t k, const T *a, int64_t lda, const char *b, int64_t ldb,
-		    T *to);
+typedef void dot_fn(int64_t k, const T *a, const char *b, int64_t ldb, T *to);
 
 #define DOT(rows, cols, name, dtype) \
-	static void name##_##rows##_##cols(int64_t k, const T *a, int64_t lda, \
-					   const char *b, int64_t ldb, T *to) \
+	static void name##_##rows##_##cols(int64_t k, const T *a, const char *b, int64_t ldb, \
+					   T *to) \
 	{ \
-		dots(rows, cols, k, a, lda, dtype, b, ldb, to); \
+		dots(rows, cols, k, a, dtype, b, ldb, to); \
 	}
-#define DOTS(rows, name, dtype) DOT(rows, 1, name, dtype) DOT(rows, 4, name, dtype)
-#define EACH_DOTS(name, dtype) \
-	DOTS(1, name, dtype) \
-	DOTS(2, name, dtype) DOTS(3, name, dtype) DOTS(4, name, dtype)
-EACH_DOTS(dot, PLAIN)
+#define DOTS(rows, name, dtype) DOT(rows, 1, name, dtype) DOT(rows, 3, name, dtype)
+#define DOTS_PLAIN(rows) DOTS(rows, dot, PLAIN)
+EACH_DOT_ROW(DOTS_PLAIN)
+
+#define ENTRY(rows) { dot_##rows##_1, dot_##rows##_3 },
+static dot_fn *const dot_plain[DOT_ROWS][2] = { EACH_DOT_ROW(ENTRY) };
+#undef ENTRY
+
 #ifdef HALVES
-EACH_DOTS(dot_bf16, yoke_bf16)
-EACH_DOTS(dot_f16, yoke_f16)
-#endif
+#define DOTS_HALF(rows) DOTS(rows, dot_bf16, yoke_bf16) DOTS(rows, dot_f16, yoke_f16)
+DOTS_HALF(1) DOTS_HALF(2) DOTS_HALF(3) DOTS_HALF(4)
 
 #define ENTRY(name, rows) \
 	{ \
-		name##_##rows##_1, name##_##rows##_4 \
+		name##_##rows##_1, name##_##rows##_3 \
 	}
 #define ENTRIES(name) \
 	{ \
 		ENTRY(name, 1), ENTRY(name, 2), ENTRY(name, 3), ENTRY(name, 4) \
 	}
-static dot_fn *const dot_plain[DOT_ROWS][2] = ENTRIES(dot);
-#ifdef HALVES
-static dot_fn *const dot_half[2][DOT_ROWS][2] = { ENTRIES(dot_bf16), ENTRIES(dot_f16) };
-#endif
+static dot_fn *const dot_half[2][HALF_ROWS][2] = { ENTRIES(dot_bf16), ENTRIES(dot_f16) };
 #undef ENTRY
 #undef ENTRIES
+#endif
 
-static dot_fn *dot_of(int rows, bool four, int dtype)
+static dot_fn *dot_of(int rows, bool together, int dtype)
 {
 #ifdef HALVES
 	if (dtype != PLAIN)
-		return dot_half[dtype == yoke_f16][rows - 1][four];
+		return dot_half[dtype == yoke_f16][rows - 1][together];
 #else
 	(void)dtype;
 #endif
-	return dot_plain[rows - 1][four];
+	return dot_plain[rows - 1][together];
 }
