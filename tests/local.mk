@@ -318,8 +318,8 @@ tests_checkpoint_t_SOURCES = tests/checkpoint.c
 tests_conditions_t_SOURCES = tests/conditions.c
 tests_config_t_SOURCES = tests/config.c
 # with the products of AMX, their tiles in C, above the baseline
-amx_emulated = backends/cpu/host/isa_table.c backends/cpu/contract/kern_contract.c \
-	backends/cpu/contract/kern_contract_amx.c backends/cpu/quant/kern_qlinear_amx.c
+amx_emulated = $(bf16_kernels) backends/cpu/contract/kern_contract_amx.c \
+	backends/cpu/quant/kern_qlinear_amx.c
 tests_align_t_SOURCES = tests/align.c
 tests_amx_t_SOURCES = tests/amx.c $(amx_emulated)
 tests_amx_t_CPPFLAGS = $(AM_CPPFLAGS) -DYK_ISA=base -DYK_LEVEL=amx_emulated -DYK_AMX \

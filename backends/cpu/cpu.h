@@ -113,8 +113,8 @@ int yk_cpu_fail(int code, const char *fmt, ...) __attribute__((format(printf, 2,
 #define YK_KERNEL(name, ...) const struct yk_kernel ISA(yk_##name)
 extern const struct yk_kernel ISA(yk_map), ISA(yk_move); // other kernels call these
 
-// A level is a variant of an instruction set that replaces only the contraction kernel (bf16
-// products) and, with AMX, the products with quantized weights.
+// A level is a variant of an instruction set that replaces only contractions and attention, for
+// products of bf16, and, with AMX, the products with quantized weights.
 #ifdef YK_LEVEL
 #define LEVEL(name) YK_PASTE(name, YK_LEVEL)
 #else
@@ -126,6 +126,10 @@ extern const struct yk_kernel ISA(yk_map), ISA(yk_move); // other kernels call t
 #define QLINEAR(name) ISA(name)
 #endif
 extern const struct yk_kernel LEVEL(yk_contract), QLINEAR(yk_qlinear);
+extern const struct yk_kernel ISA(yk_attention), ISA(yk_attention_backward);
+#ifdef YK_LEVEL
+extern const struct yk_kernel LEVEL(yk_attention), LEVEL(yk_attention_backward);
+#endif
 #endif
 
 #endif

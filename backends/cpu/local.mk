@@ -34,9 +34,11 @@ noinst_LTLIBRARIES += libcpu_avx512.la
 libyokecore_la_LIBADD += libcpu_avx512.la
 endif
 
-# Levels above an instruction set: they replace its bf16 contractions and, with AMX, the products
-# with quantized weights.
-bf16_kernels = backends/cpu/host/isa_table.c backends/cpu/contract/kern_contract.c
+# Levels above an instruction set: they replace its contractions and attention of bf16 and, with AMX,
+# the products with quantized weights.
+bf16_kernels = backends/cpu/host/isa_table.c backends/cpu/contract/kern_contract.c \
+	backends/cpu/attention/kern_attention_bf16.c \
+	backends/cpu/attention/kern_attention_bf16_backward.c
 if AVX512_BF16
 libcpu_bf16_la_SOURCES = $(bf16_kernels) backends/cpu/contract/kern_contract_bf16.c
 libcpu_bf16_la_CPPFLAGS = $(AM_CPPFLAGS) -DYK_ISA=avx512 -DYK_LEVEL=avx512_bf16

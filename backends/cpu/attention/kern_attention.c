@@ -181,21 +181,13 @@ static struct running attend(const struct attention *a, const struct tile *x, co
 	return r;
 }
 
-static void forward(void *arg, int64_t item)
+bool ISA(yk_attention_tile)(const struct attention *a, int64_t b, int64_t h, int64_t t)
 {
-	struct job *job = arg;
-	const struct attention *a = &job->a;
-	// causal: the last tile of a head sees most keys, so it starts first
-	const int64_t t = (job->tiles - 1 - item % job->tiles) * TILE,
-		      bh = item / job->tiles;
-	const struct tile x = tile_of(a, bh / a->H, bh % a->H, t);
-
+	const struct tile x = tile_of(a, b, h, t);
 	const int64_t converted = converted_size(a);
 	struct scratch w = { .q = yk_team_scratch((size_t)((2 * a->D + 2 * KEYS) * TILE + 2 * converted) * sizeof *w.q) };
-	if (!w.q) {
-		job->no_memory = true;
-		return;
-	}
+	if (!w.q)
+		return false;
 	w.out = w.q + a->D * TILE;
 	w.p = w.out + a->D * TILE;
 	w.keep = w.p + KEYS * TILE;
@@ -207,6 +199,17 @@ static void forward(void *arg, int64_t item)
 	if ((a->mask || a->causal) && has_nan(w.out, a->D * TILE))
 		r = attend(a, &x, &w, true);
 	finish(a, &x, &r, w.out, w.converted_k);
+	return true;
+}
+
+static void forward(void *arg, int64_t item)
+{
+	struct job *job = arg;
+	const struct attention *a = &job->a;
+	// causal: the last tile of a head sees most keys, so it starts first
+	const int64_t t = (job->tiles - 1 - item % job->tiles) * TILE, bh = item / job->tiles;
+	if (!ISA(yk_attention_tile)(a, bh / a->H, bh % a->H, t))
+		job->no_memory = true;
 }
 
 // ---- operands ----
@@ -316,6 +319,6 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 	return 0;
 }
 
-YK_KERNEL(attention, ATTENTION) = {
+const struct yk_kernel ISA(yk_attention) = {
 	.can = can, .workspace = workspace, .run = run, .impl = { "rows", "tiles" },
 };

@@ -16,8 +16,6 @@
 #include "kern_attention_tile.h"
 #include "../vector/vfun.h"
 
-enum { ONE_PASS = 1024 }; // max keys for a single pass
-
 struct job {
 	struct attention a;
 	int64_t tiles;  // per head
@@ -195,23 +193,16 @@ static void tile_backward(const struct attention *a, const struct tile *x, int64
 		store_lanes(a, &a->dq, x, a->scale, s->dq, s->converted_k);
 }
 
-// Computes dk and dv of a chunk of keys of one head of k and v; also dq if there is only one chunk.
-static void backward_keys(void *arg, int64_t item)
+bool ISA(yk_attention_backward_keys)(const struct attention *a, int64_t b, int64_t g, int64_t from)
 {
-	struct job *job = arg;
-	const struct attention *a = &job->a;
-	const int64_t from = item % job->chunks * ONE_PASS, bg = item / job->chunks;
 	const int64_t to = from + ONE_PASS < a->S ? from + ONE_PASS : a->S;
-	const int64_t b = bg / a->G, g = bg % a->G;
 	struct scratch s;
-	if (!scratch_init(&s, a, to - from)) {
-		job->no_memory = true;
-		return;
-	}
+	if (!scratch_init(&s, a, to - from))
+		return false;
 	for (int64_t h = g * a->group; h < (g + 1) * a->group; h++)
 		for (int64_t t = 0; t < a->T; t += TILE) {
 			const struct tile x = tile_of(a, b, h, t);
-			tile_backward(a, &x, from, to, job->chunks == 1, &s);
+			tile_backward(a, &x, from, to, a->S <= ONE_PASS, &s);
 		}
 	for (int64_t j = from; j < to; j++) {
 		float *dk = s.dk + (j - from) * a->Dp;
@@ -220,20 +211,48 @@ static void backward_keys(void *arg, int64_t item)
 		row_put_at(a, &a->dk, b, j, g, dk);
 		row_put_at(a, &a->dv, b, j, g, s.dv + (j - from) * a->Dp);
 	}
+	return true;
+}
+
+bool ISA(yk_attention_backward_queries)(const struct attention *a, int64_t b, int64_t h, int64_t t)
+{
+	const struct tile x = tile_of(a, b, h, t);
+	struct scratch s;
+	if (!scratch_init(&s, a, 0))
+		return false;
+	tile_backward(a, &x, 0, a->S, true, &s);
+	return true;
+}
+
+static void backward_keys(void *arg, int64_t item)
+{
+	struct job *job = arg;
+	const int64_t from = item % job->chunks * ONE_PASS, bg = item / job->chunks;
+	if (!ISA(yk_attention_backward_keys)(&job->a, bg / job->a.G, bg % job->a.G, from))
+		job->no_memory = true;
 }
 
 static void backward_queries(void *arg, int64_t item)
 {
 	struct job *job = arg;
-	const struct attention *a = &job->a;
-	const int64_t t = (job->tiles - 1 - item % job->tiles) * TILE,
-		      bh = item / job->tiles;
-	const struct tile x = tile_of(a, bh / a->H, bh % a->H, t);
-	struct scratch s;
-	if (scratch_init(&s, a, 0))
-		tile_backward(a, &x, 0, a->S, true, &s);
-	else
+	const int64_t t = (job->tiles - 1 - item % job->tiles) * TILE, bh = item / job->tiles;
+	if (!ISA(yk_attention_backward_queries)(&job->a, bh / job->a.H, bh % job->a.H, t))
 		job->no_memory = true;
+}
+
+int ISA(yk_attention_backward_of)(const struct yoke_op *op, struct attention *a)
+{
+	int err = ISA(yk_attention_of)(op, a);
+	if (err)
+		return err;
+	a->o = heads_of(&op->in[6]);
+	a->lse = yk_ptr(&op->in[7]);
+	a->g = heads_of(&op->in[8]);
+	a->dq = heads_of(&op->out[0]);
+	a->dk = heads_of(&op->out[1]);
+	a->dv = heads_of(&op->out[2]);
+	a->converted |= a->o.load || a->g.load || a->dq.store;
+	return 0;
 }
 
 static uint64_t can(const struct yoke_op *op)
@@ -248,17 +267,10 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 {
 	(void)impl, (void)prepared;
 	struct job job = { 0 };
-	struct attention *a = &job.a;
-	int err = ISA(yk_attention_of)(op, a);
+	const struct attention *a = &job.a;
+	int err = ISA(yk_attention_backward_of)(op, &job.a);
 	if (err)
 		return err;
-	a->o = heads_of(&op->in[6]);
-	a->lse = yk_ptr(&op->in[7]);
-	a->g = heads_of(&op->in[8]);
-	a->dq = heads_of(&op->out[0]);
-	a->dk = heads_of(&op->out[1]);
-	a->dv = heads_of(&op->out[2]);
-	a->converted |= a->o.load || a->g.load || a->dq.store;
 	job.tiles = items_of(a->T, TILE);
 	// one chunk even without keys, which sets dq to 0
 	job.chunks = a->S > ONE_PASS ? items_of(a->S, ONE_PASS) : 1;
@@ -270,6 +282,6 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 	return 0;
 }
 
-YK_KERNEL(attention_backward, ATTENTION_BACKWARD) = {
+const struct yk_kernel ISA(yk_attention_backward) = {
 	.can = can, .run = run, .impl = { "tiles" },
 };

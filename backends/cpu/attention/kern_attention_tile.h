@@ -14,12 +14,13 @@
 #include "../vector/vhalf.h"
 
 enum {
-	NV = 2,         // vectors of queries in a tile
-	TILE = NV * VF, // queries in a tile
+	TILE = 32,      // queries in a tile
+	NV = TILE / VF, // vectors of queries in a tile
 	KEYS = 64,      // keys per block
-	ROWS = VF == 16 ? 8 :
-			  // rows of a register block, which uses ROWS * NV sums + NV + 1 registers
-			  6
+	// a register block has ROWS * BV sums, which take that many registers and BV + 1 more
+	ROWS = VF == 16 ? 8 : 6,
+	BV = 2,
+	ONE_PASS = 1024 // max keys for a single pass backward; with more, keys of a work item
 };
 
 // A tensor [B,T,H,D]: strides in elements; D is dense.
@@ -137,12 +138,12 @@ static inline __attribute__((always_inline)) void
 block(const int mr, const int nv, int64_t k, const float *a, int64_t ai, int64_t ap,
       const float *b, int64_t ldb, float *c, int64_t ldc, bool add)
 {
-	vf sum[ROWS][NV];
+	vf sum[ROWS][BV];
 	for (int i = 0; i < mr; i++)
 		for (int v = 0; v < nv; v++)
 			sum[i][v] = add ? vf_load(c + i * ldc + v * VF) : vf_splat(0);
 	for (int64_t p = 0; p < k; p++, a += ap, b += ldb) {
-		vf bv[NV];
+		vf bv[BV];
 		for (int v = 0; v < nv; v++)
 			bv[v] = vf_load(b + v * VF);
 		for (int i = 0; i < mr; i++) {
@@ -180,8 +181,8 @@ static inline void product(int64_t m, int64_t nv, int64_t k, const float *a, int
 			   int64_t ap, const float *b, int64_t ldb, float *c, int64_t ldc,
 			   bool add)
 {
-	for (; nv >= NV; nv -= NV, b += TILE, c += TILE)
-		column(m, NV, k, a, ai, ap, b, ldb, c, ldc, add);
+	for (; nv >= BV; nv -= BV, b += BV * VF, c += BV * VF)
+		column(m, BV, k, a, ai, ap, b, ldb, c, ldc, add);
 	if (nv)
 		column(m, 1, k, a, ai, ap, b, ldb, c, ldc, add);
 }
@@ -375,6 +376,16 @@ void ISA(yk_attention_keep)(const struct attention *, const struct tile *, int64
 bool ISA(yk_attention_fits)(const struct yoke_op *);
 // ERANGE if a number of keys is outside 0 .. S.
 int ISA(yk_attention_of)(const struct yoke_op *, struct attention *);
+
+int ISA(yk_attention_backward_of)(const struct yoke_op *, struct attention *);
+
+// One tile of queries from t on; false: out of memory.
+bool ISA(yk_attention_tile)(const struct attention *, int64_t b, int64_t h, int64_t t);
+// dk and dv of up to ONE_PASS keys, the first one `from`, of head g of k and v; also dq of all
+// queries if there are no other keys. False: out of memory.
+bool ISA(yk_attention_backward_keys)(const struct attention *, int64_t b, int64_t g, int64_t from);
+// dq of one tile of queries.
+bool ISA(yk_attention_backward_queries)(const struct attention *, int64_t b, int64_t h, int64_t t);
 
 // Forward pass by rows instead of tiles, for few queries: its workspace in bytes, and the run.
 uint64_t ISA(yk_attention_rows_space)(const struct yoke_op *);

@@ -60,7 +60,8 @@ static bool runs_amx(void)
 	unsigned a, b, c, d, low, high;
 	static int works = -1; // cached result
 
-	if (!runs_avx512() || !__get_cpuid(1, &a, &b, &c, &d) || !(c & OSXSAVE) ||
+	if (!runs_avx512() || !__builtin_cpu_supports("avx512bf16") ||
+	    !__get_cpuid(1, &a, &b, &c, &d) || !(c & OSXSAVE) ||
 	    !__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(d & AMX_BF16) ||
 	    !(d & AMX_TILE) || !(d & AMX_INT8))
 		return false;

@@ -30,6 +30,8 @@ const struct yk_isa LEVEL(yk_isa) = {
 	.op = {
 		[YOKE_OP_CONTRACT] = &LEVEL(yk_contract),
 		[YOKE_OP_QLINEAR] = &QLINEAR(yk_qlinear),
+		[YOKE_OP_ATTENTION] = &LEVEL(yk_attention),
+		[YOKE_OP_ATTENTION_BACKWARD] = &LEVEL(yk_attention_backward),
 #define X(code, kernel) [YOKE_OP_##code] = &ISA(yk_##kernel),
 #include "backends/cpu/kernel_list.inc"
 #undef X
