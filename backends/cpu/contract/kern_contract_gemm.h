@@ -219,6 +219,10 @@ static void block_shared(const struct yk_gemm *g, struct yk_blocking *c)
 	c->share_a = g->am == 1 && g->ak != 1 &&
 		     (g->win || c->mb < 4 * MR ||
 		      (g->n > c->nb && products(g->m, 1, g->k) * (double)g->esize > OUTSIDE));
+#ifdef PAIRS
+	// packing costs more in proportion than with f32
+	c->share_a |= g->n > c->nb && products(g->m, 1, g->k) * (double)g->esize <= BEYOND;
+#endif
 }
 
 #ifndef PAIRS
