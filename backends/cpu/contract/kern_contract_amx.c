@@ -19,36 +19,38 @@ enum { SIDE = 16, DEEP = 2 * SIDE, TILE = SIDE * SIDE }; // DEEP: steps of k; TI
 #define VL SIDE
 #define MR 32
 #define NR 32
-#define KC 1024
+// A panel of b, 24 KiB, stays in L1 while panels of a stream from L2: with both from L2, a block of
+// four tiles would need 64 bytes a cycle, which is more than L2 delivers.
+#define KC 384
 #define K_UNIT DEEP
 #define DEPTH(k) (((k) + DEEP - 1) / DEEP * SIDE)
 
 #include "kern_contract_pairs.h"
 
-// Packs sixteen rows of a, of which wide <= 16 exist, k <= 32 deep: to[row][pair].
-static void pack_rows(P *to, const char *from, int64_t across, int wide, int64_t along,
-		      int k)
-{
-	if (wide < SIDE || k < DEEP)
-		memset(to, 0, TILE * sizeof(P));
-	for (int i = 0; i < wide; i++) {
-		const uint16_t *x = half_at(from, i * across);
-		uint16_t *row = (uint16_t *)(to + i * SIDE);
-		if (along == 1)
-			memcpy(row, x, (size_t)k * sizeof *row);
-		else
-			for (int l = 0; l < k; l++)
-				row[l] = x[l * along];
-	}
-}
-
-// Packs columns of b: to[pair][column].
+// Packs columns of b, of which wide <= 16 exist, k <= 32 deep: to[pair][column].
 static void pack_columns(P *to, const char *from, int64_t across, int wide, int64_t along,
 			 int k)
 {
 	if (wide < SIDE || k < DEEP)
 		memset(to, 0, TILE * sizeof(P));
 	pack_pairs(to, SIDE, from, across, wide, along, k);
+}
+
+// Packs rows of a: to[row][pair]. Rows that are dense across, as of a transposed matrix, are joined
+// to pairs sixteen at a time.
+static void pack_rows(P *to, const char *from, int64_t across, int wide, int64_t along,
+		      int k)
+{
+	if (along != 1) {
+		P columns[TILE];
+		pack_columns(columns, from, across, wide, along, k);
+		pack_transposed(to, SIDE, (const char *)columns, SIDE * sizeof(P), SIDE, SIDE);
+		return;
+	}
+	if (wide < SIDE || k < DEEP)
+		memset(to, 0, TILE * sizeof(P));
+	for (int i = 0; i < wide; i++)
+		memcpy(to + i * SIDE, half_at(from, i * across), (size_t)k * sizeof(uint16_t));
 }
 
 typedef void pack_fn(P *to, const char *from, int64_t across, int wide, int64_t along,
