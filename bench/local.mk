@@ -35,7 +35,7 @@ bench_programs = \
 	bench/statistics \
 	bench/watching
 
-bench_attention_SOURCES = bench/attention.c
+bench_attention_SOURCES = bench/attention.c bench/peak.c
 bench_conv_SOURCES = bench/conv.c bench/operand.h bench/rounds.h
 bench_contract_SOURCES = bench/contract.c bench/operand.h bench/peak.c bench/rounds.h bench/peers/blas.c \
 	bench/peers/onednn.c bench/peers/peers.h
