@@ -169,6 +169,7 @@ struct yoke_engine_stats {
 	int64_t preempted;        // choices that were put back because pages ran out
 	int64_t last_step_tokens; // of the last step
 };
+// Reads the counters.
 YOKE_API int yoke_engine_stats(yoke_engine *, struct yoke_engine_stats *);
 
 #ifdef __cplusplus

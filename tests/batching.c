@@ -9,6 +9,8 @@
 
 #include "base/error.h"
 #include "engine/pages.h"
+#include "fault/fault.h"
+#include "graph/context.h"
 #include "nn/model.h"
 #include "tap.h"
 #include "../tests/models/recorded_files.h"
@@ -415,6 +417,122 @@ static void test_threads(yoke_model *m)
 	yoke_engine_free(e);
 }
 
+// ---- adapters ----
+
+// Writes an adapter whose matrices are random.
+static void write_adapter(const char *model, const char *targets, int64_t rank, const char *name, char path[300])
+{
+	const struct yoke_lora_options o = { .size = sizeof o, .rank = rank, .alpha = 2 * (double)rank, .targets = targets };
+	yoke_tensor *p[64];
+	yoke_model *m = yoke_model_open(model, NULL);
+	yoke_model_adapt(m, &o);
+	yoke_module *net = yoke_model_module(m);
+	const int n = yoke_module_parameters(net, 64, p, NULL);
+	for (int i = 0; i < n; i++) {
+		float x[4096];
+		for (int64_t k = 0; k < yoke_count(p[i]); k++)
+			x[k] = (float)rnd_real(-0.3, 0.3);
+		yoke_put(p[i], x, yoke_bytes(p[i]));
+	}
+	snprintf(path, 300, "%s/%s", folder, name);
+	yoke_model_save_adapter(m, path, 1);
+	yoke_module_free(net);
+	yoke_model_free(m);
+}
+
+static void test_adapters(const char *model)
+{
+	static const char *const names[] = { "a", "b", NULL };
+	char path[2][300], base[300];
+	struct script s[REQUESTS];
+	snprintf(base, sizeof base, "%s", model);
+	write_adapter(base, "q,v", 3, "a", path[0]);
+	write_adapter(base, "all", 2, "b", path[1]);
+	yoke_model *m = yoke_model_open(base, NULL);
+	yoke_engine *e = engine_of(m, (struct yoke_engine_options){ .slots = 5, .step = 20 });
+	ok(e && !yoke_engine_adapter(e, "a", path[0]) && !yoke_engine_adapter(e, "b", path[1]), "two adapters are opened: %s", yoke_error());
+	ok(yoke_engine_adapter(e, "a", path[1]) == YOKE_EINVAL && yoke_engine_adapter(e, "c", folder) < 0,
+	   "a name that is used, and a folder without an adapter, are refused");
+	yoke_error_clear();
+	make_scripts(s, 64);
+	for (int i = 0; i < REQUESTS; i++)
+		s[i].is.adapter = names[i % 3];
+	bool good = run_all(e, s, REQUESTS, together), differ = false;
+	for (int i = 0; i < REQUESTS && good; i++) {
+		s[i].at = 0;
+		good = run_all(e, &s[i], 1, &alone[i]);
+	}
+	ok(good && unlike(together, alone) < 0 && is_idle(e), "requests with different adapters have the bits they have alone %s", yoke_error());
+	for (int k = 0; k < 3; k++) {
+		s[k] = plain(14, 12);
+		s[k].is.adapter = names[k];
+	}
+	good = run_all(e, s, 3, together);
+	for (int k = 0; k < 3 && good; k++) {
+		yoke_model *own = yoke_model_open(base, NULL);
+		if (names[k])
+			good = yoke_model_load_adapter(own, path[k]) == 0;
+		good = good && is_greedy_as_generated(own, &s[k], together[k]);
+		differ = differ || memcmp(together[k]->id, together[2]->id, sizeof together[k]->id);
+		yoke_model_free(own);
+	}
+	ok(good && differ, "tokens are those of a model with that adapter: %s", yoke_error());
+	yoke_engine_free(e);
+	yoke_model_free(m);
+}
+
+// ---- faults ----
+
+// The k-th call of a kind fails, for each k: requests in that step end with an error, others have their tokens.
+static void test_faults(const char *path, const struct fault_control *ctl, const char *kind)
+{
+	struct script s[REQUESTS];
+	struct yoke_engine_options o = { .slots = 2, .step = 16 };
+	int rounds = 0, failed = 0, wrong = 0, all = 0;
+	yoke_model *m = yoke_model_open(path, NULL);
+	yoke_engine *e = m ? engine_of(m, o) : NULL;
+	make_scripts(s, 64);
+	bool good = e && run_all(e, s, REQUESTS, alone);
+	const long before = ctl->calls(kind);
+	good = good && run_all(e, s, REQUESTS, alone);
+	const long calls = ctl->calls(kind) - before;
+	const long step = tap_long() ? 1 : calls / 12 + 1;
+	for (long k = 1; k <= calls && good; k += step, rounds++) {
+		ctl->arm(kind, k);
+		good = run_all(e, s, REQUESTS, together);
+		ctl->arm(kind, 0);
+		yoke_error_clear();
+		for (int i = 0; i < REQUESTS && good; i++) {
+			all++;
+			failed += together[i]->reason == YOKE_ENGINE_ERROR;
+			wrong += together[i]->ends != 1 ||
+				 (together[i]->reason == YOKE_ENGINE_ERROR ? together[i]->error >= 0 : !same_result(together[i], alone[i]));
+		}
+		good = good && run_all(e, s, REQUESTS, again) && unlike(again, alone) < 0 && is_idle(e);
+	}
+	ok(good && !wrong && (failed || calls == 0) && failed <= 2 * rounds, "%s: in %d rounds %d of %d requests end with the error, others go on %s",
+	   kind, rounds, failed, all, yoke_error());
+	yoke_error_clear();
+	yoke_engine_free(e);
+	yoke_model_free(m);
+}
+
+static void test_fault_backend(const char *path)
+{
+	static const char *const kinds[] = { "run", "segment", "put", "get", "prepare" };
+	yoke_context *c = yoke_context_new("fault"), *was = c ? yoke_use(c) : NULL;
+	const struct fault_control *ctl = c && c->device->ops->ext ? c->device->ops->ext("fault") : NULL;
+	if (!ctl) {
+		yoke_error_clear();
+		skip("faults", "the fault backend is not loaded");
+		return;
+	}
+	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+		test_faults(path, ctl, kinds[i]);
+	yoke_use(was);
+	yoke_context_free(c);
+}
+
 // ---- pages ----
 
 static void test_pages(void)
@@ -448,6 +566,7 @@ int main(void)
 {
 	if (!mkdtemp(folder))
 		return 1;
+	tap_seed();
 	test_pages();
 	test_families();
 	yoke_model *m = yoke_model_open(write_model("llama"), NULL);
@@ -456,5 +575,7 @@ int main(void)
 	test_cancel(m);
 	test_threads(m);
 	yoke_model_free(m);
+	test_adapters(write_model("llama"));
+	test_fault_backend(write_model("llama"));
 	return done();
 }

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The engine: requests, steps, events, and masks that are functions of Python.
 #include "core.h"
+#include "docs.h"
 
 #include <map>
 #include <mutex>
+
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/vector.h>
 
 namespace py {
 

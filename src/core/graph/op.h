@@ -178,7 +178,8 @@ static inline bool yk_is_linear(const struct yk_node *n)
 {
 	const struct yk_op_def *row = yk_op_def(n->op);
 	return n->op == YK_ADD || n->op == YK_SUB || n->op == YK_NEG || n->op == YK_SUM || n->op == YK_CAST ||
-	       n->op == YK_SLICE_UPDATE_AT || n->op == YK_BARRIER || row->flags & YK_F_VIEW || row->code == YOKE_OP_MOVE;
+	       n->op == YK_SLICE_UPDATE_AT || n->op == YK_SCATTER_SET || n->op == YK_BARRIER || row->flags & YK_F_VIEW ||
+	       row->code == YOKE_OP_MOVE;
 }
 
 // Fails with the name of the running public call, else of the op, then the scope and a formatted

@@ -115,10 +115,21 @@ static int shape_scatter_set(struct yk_graph *g, const struct yk_call *c, struct
 	return 0;
 }
 
+// bool [n] for n indices: is the row skipped, because its index is -1 or that of a later row?
+static yk_id skipped_rows(struct yk_graph *g, yk_id to, int64_t n)
+{
+	const int64_t line[] = { 1, n }, column[] = { n, 1 };
+	const yk_id count = yk_counting(g, n), none = yk_lit(g, g->value[to].dtype, -1);
+	const yk_id same = yk_bin(g, YK_EQ, yk_reshape(g, to, 2, column), yk_reshape(g, to, 2, line));
+	const yk_id later = yk_bin(g, YK_LT, yk_reshape(g, count, 2, column), yk_reshape(g, count, 2, line));
+	const yk_id over = yk_reduce(g, YK_REDUCE_MAX, yk_cast(g, yk_bin(g, YK_AND, same, later), yoke_i32), 2, false);
+	return yk_bin(g, YK_OR, yk_bin(g, YK_EQ, to, none), yk_bin_lit(g, YK_NE, over, 0));
+}
+
 static void decompose_scatter_set(struct yk_graph *g, const struct yk_call *c, yk_id *out)
 {
 	const struct yk_value x = g->value[c->in[0]], idx = g->value[c->in[1]];
-	const int64_t n = yk_count(&idx), line[] = { 1, n }, column[] = { n, 1 };
+	const int64_t n = yk_count(&idx);
 	int64_t rows[YOKE_MAX_RANK] = { n };
 	if (!n || !yk_count(&x)) {
 		out[0] = yk_un(g, YK_CONTIGUOUS, c->in[0]);
@@ -126,15 +137,9 @@ static void decompose_scatter_set(struct yk_graph *g, const struct yk_call *c, y
 	}
 	memcpy(rows + 1, x.dims + 1, (size_t)(x.rank - 1) * sizeof *rows);
 	const yk_id to = yk_reshape(g, c->in[1], 1, &n), v = yk_reshape(g, c->in[2], x.rank, rows);
-	const yk_id none = yk_lit(g, idx.dtype, -1), zero = yk_lit(g, idx.dtype, 0);
-	// a row is skipped if its index is -1 or that of a later row
-	const yk_id count = yk_counting(g, n), skipped = yk_bin(g, YK_EQ, to, none);
-	const yk_id same = yk_bin(g, YK_EQ, yk_reshape(g, to, 2, column), yk_reshape(g, to, 2, line));
-	const yk_id later = yk_bin(g, YK_LT, yk_reshape(g, count, 2, column), yk_reshape(g, count, 2, line));
-	const yk_id over = yk_reduce(g, YK_REDUCE_MAX, yk_cast(g, yk_bin(g, YK_AND, same, later), yoke_i32), 2, false);
-	const yk_id lost = yk_bin(g, YK_OR, skipped, yk_bin_lit(g, YK_NE, over, 0));
+	const yk_id none = yk_lit(g, idx.dtype, -1), zero = yk_lit(g, idx.dtype, 0), skipped = yk_bin(g, YK_EQ, to, none);
 	// for each row of x: 1 + the row of v that it gets, or 0
-	const yk_id from = yk_tri(g, YK_SELECT, lost, yk_lit(g, yoke_i64, 0), yk_bin_lit(g, YK_ADD, count, 1));
+	const yk_id from = yk_tri(g, YK_SELECT, skipped_rows(g, to, n), yk_lit(g, yoke_i64, 0), yk_bin_lit(g, YK_ADD, yk_counting(g, n), 1));
 	const yk_id there = yk_record(g, YK_SCATTER_ADD, 3, (yk_id[]){ YK_NIL, yk_tri(g, YK_SELECT, skipped, zero, to), from }, 1,
 				      &(union yoke_attr){ .i = x.dims[0] });
 	const yk_id taken = yk_record(g, YK_GATHER, 2,
@@ -144,10 +149,28 @@ static void decompose_scatter_set(struct yk_graph *g, const struct yk_call *c, y
 	out[0] = yk_tri(g, YK_SELECT, yk_reshape(g, yk_bin_lit(g, YK_NE, there, 0), x.rank, one), taken, c->in[0]);
 }
 
+static void grad_scatter_set(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gin)
+{
+	const struct yk_node_copy c = yk_node_copy(g, node);
+	const struct yk_value idx = g->value[c.in[1]], v = g->value[c.in[2]];
+	const int64_t n = yk_count(&idx);
+	int64_t each[YOKE_MAX_RANK] = { 1, 1, 1, 1, 1, 1, 1, 1 };
+	gin[0] = yk_record(g, YK_SCATTER_SET, 3, (yk_id[]){ gout[0], c.in[1], yk_full_like(g, c.in[2], 0) }, 0, NULL);
+	if (!n) {
+		gin[2] = yk_full_like(g, c.in[2], 0);
+		return;
+	}
+	for (int i = 0; i < idx.rank; i++)
+		each[i] = idx.dims[i];
+	const yk_id skipped = yk_reshape(g, skipped_rows(g, yk_reshape(g, c.in[1], 1, &n), n), v.rank, each);
+	const yk_id at = yk_bin(g, YK_MAX, c.in[1], yk_lit(g, idx.dtype, 0));
+	gin[2] = yk_tri(g, YK_SELECT, skipped, yk_lit(g, v.dtype, 0), gather_rows(g, gout[0], at));
+}
+
 YK_OP(PAGED_ATTENTION) = { .name = "paged_attention", .code = YOKE_OP_PAGED_ATTENTION, .flags = YK_F_FLOAT,
 	.min_in = 6, .max_in = 6, .nout = 1, .shape = shape_paged, .decompose = decompose_paged };
 YK_OP(SCATTER_SET) = { .name = "scatter_set", .code = YOKE_OP_SCATTER_SET, .cast = YK_CAST_WIDEST,
-	.min_in = 3, .max_in = 3, .nout = 1, .shape = shape_scatter_set, .decompose = decompose_scatter_set,
+	.min_in = 3, .max_in = 3, .nout = 1, .shape = shape_scatter_set, .grad = grad_scatter_set, .decompose = decompose_scatter_set,
 	.inplace = { { 0, 0 } }, .ninplace = 1 };
 
 yoke_tensor *yoke_paged_attention(yoke_tensor *q, yoke_tensor *k, yoke_tensor *v, yoke_tensor *table, yoke_tensor *row,

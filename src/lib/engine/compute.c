@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Evaluates the network for the tokens of a step.  The numbers of tokens, of rows of logits and of pages in the
-// table are rounded up to powers of two, so that few plans serve all steps.
+// Evaluates the network for the tokens of a step.  The number of tokens is rounded up to a power of two, and
+// unless there are many slots or pages, those of logits and of pages in the table follow from it: few plans serve
+// all steps.
 #include "config.h"
 
 #include <string.h>
@@ -8,7 +9,11 @@
 #include "base/error.h"
 #include "engine/engine.h"
 
-enum { MIN_TABLE = 16 }; // pages of a row
+enum {
+	FEW_LOGITS = 16,     // max rows of logits that are computed whether needed or not
+	FEW_PAGES = 1 << 16, // max pages of a table that has room for the longest sequences
+	MIN_PAGES = 16       // of a row of a larger table
+};
 
 int64_t yk_engine_rounded(int64_t n)
 {
@@ -47,7 +52,8 @@ static void fill(struct yoke_engine *e, int64_t size)
 // The table [slots, M] of the pages of each slot.
 static yoke_tensor *table_of(const struct yoke_engine *e)
 {
-	int64_t max = MIN_TABLE;
+	const int64_t all = yk_engine_rounded((e->max_tokens + YK_PAGE - 1) / YK_PAGE);
+	int64_t max = e->options.slots * all <= FEW_PAGES ? all : MIN_PAGES;
 	for (int i = 0; i < e->count; i++)
 		max = e->running[i]->pages > max ? e->running[i]->pages : max;
 	const int64_t dims[] = { e->options.slots, yk_engine_rounded(max) };
@@ -61,7 +67,10 @@ static yoke_tensor *table_of(const struct yoke_engine *e)
 
 int yk_engine_compute(struct yoke_engine *e, int64_t tokens, int rows)
 {
-	const int64_t size = yk_engine_rounded(tokens), line[] = { 1, size }, lasts = yk_engine_rounded(rows);
+	const int64_t size = yk_engine_rounded(tokens), line[] = { 1, size }, slots = yk_engine_rounded(e->options.slots);
+	int64_t lasts = yk_engine_rounded(rows);
+	if (slots <= FEW_LOGITS)
+		lasts = size < slots ? size : slots;
 	const int64_t width[] = { size, -1 };
 	fill(e, size);
 	yoke_scope *scope = yoke_scope_begin("engine");
@@ -73,7 +82,7 @@ int yk_engine_compute(struct yoke_engine *e, int64_t tokens, int rows)
 	};
 	if (yk_engine_adapters_use(e, size, from + ADAPTER * size) == 0) {
 		yoke_tensor *x = e->net->model->step(e->net, &e->cache, &step);
-		if (rows) {
+		if (rows || slots <= FEW_LOGITS) {
 			yoke_tensor *last = yoke_from(yoke_i32, 1, &lasts, from + LAST * size);
 			yoke_tensor *y = e->net->model->logits(e->net, yoke_gather(yoke_reshape(x, 2, width), last, 0));
 			yoke_read(y, e->logits, (size_t)(lasts * e->net->shape.vocab) * sizeof *e->logits);
