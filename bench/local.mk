@@ -2,7 +2,7 @@
 # Programs that measure; make bench builds them, and make check, for tests/commands.sh.
 check_PROGRAMS += $(bench_programs)
 
-EXTRA_DIST += bench/advice.py bench/built.sh bench/bundle.sh bench/gpu.sh bench/gpu_steps.sh bench/peers/llama.sh bench/ranks.py bench/slices.py bench/watch.py
+EXTRA_DIST += bench/advice.py bench/built.sh bench/bundle.sh bench/gpu.sh bench/gpu_steps.sh bench/peers/llama.sh bench/ranks.py bench/slices.py bench/step_table.py bench/watch.py
 
 # The scripts that run other programs beside yoke are installed; a wheel has them, too.
 peersdir = $(pkgdatadir)/bench/peers
