@@ -20,6 +20,7 @@ yoke-optim) about='optimizers of the library' ;;
 yoke-pipeline) about='statistics of streams and pipelines of the library' ;;
 yoke-model) about='pretrained models' ;;
 yoke-quant) about='quantized weights' ;;
+yoke-engine) about='serving of language models: continuous batching' ;;
 yoke-run) about='records of runs' ;;
 yoke-tokenizer) about='tokenizers of published models' ;;
 esac
