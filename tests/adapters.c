@@ -471,7 +471,7 @@ static void test_base(const struct recorded *r)
 // Replaces text in a file, of which `from` is a part, without changing its size.
 static void edit(const char *path, const char *from, const char *to)
 {
-	char *text, *at;
+	char *text, *at = NULL;
 	size_t bytes;
 	if (!ok(yk_file_read(path, 1 << 20, &text, &bytes) == 0 && (at = strstr(text, from)),
 		"%s has %s", path, from))

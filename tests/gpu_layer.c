@@ -275,7 +275,7 @@ static bool library_always(void)
 	return wants;
 }
 
-static const struct yk_gpu_library library = { "lib", { library_takes, library_record }, library_always };
+static const struct yk_gpu_library library = { "lib", { library_takes, library_record }, library_always, NULL };
 static const struct yoke_setting profile = { sizeof profile, "stub.profile", "bool", "0", "times" };
 
 const struct yk_gpu_driver yk_gpu_driver = {
