@@ -21,8 +21,8 @@ enum {
 	MAX_8 = 127,
 	MAX_16 = INT16_MAX,
 	MAX_Q6_K = 16383, // so that 32 products with scaled integers fit into 32 bits
-	DOT_ROWS = 3,
-	DOT_COLS = 4,       // products in f32
+	DOT_ROWS = VF == 16 ? 8 : 4,
+	DOT_COLS = 3,       // products in f32: as many sums as registers hold
 	DOT_BYTES = 1 << 17 // of x that stay in a cache
 };
 
@@ -53,12 +53,18 @@ static uint64_t padded(int64_t bytes)
 	return ((uint64_t)bytes + 63) & ~(uint64_t)63;
 }
 
+// k, rounded up to whole vectors.
+static int64_t whole_vectors(int64_t k)
+{
+	return (k + VF - 1) / VF * VF;
+}
+
 static uint64_t workspace(const struct yoke_op *op, uint32_t impl)
 {
 	const int64_t m = rows_in(op), k = op->attr[1].i;
 	(void)impl;
 	if (is_plain((int)op->attr[0].i))
-		return padded(m * k * 4);
+		return padded(m * whole_vectors(k) * 4);
 	return padded(m * k * 2) + 4 * padded(m * (k / GROUP) * 4);
 }
 
@@ -118,19 +124,35 @@ static void quantize_row(const struct job *j, int64_t row, const float *x)
 		to_integers(j, x + g * GROUP, max, row, g);
 }
 
+// Rows of x in the group that begins with row `first`.
+static int64_t rows_of_group(const struct job *j, int64_t first)
+{
+	return j->x.count - first < DOT_ROWS ? j->x.count - first : DOT_ROWS;
+}
+
+// Stores a row of x in f32. Groups of DOT_ROWS rows are [k / VF][rows][VF], so that they are read
+// as one stream.
+static void pack_row(const struct job *j, int64_t row, const float *x)
+{
+	const int64_t in = row % DOT_ROWS, rows = rows_of_group(j, row - in);
+	float *to = j->f32 + (row - in) * whole_vectors(j->k) + in * VF;
+	for (int64_t i = 0; i < j->k; i += VF, to += rows * VF)
+		vf_store(to, vf_get(x + i, j->k - i));
+}
+
 static void prepare_row(void *arg, int64_t row)
 {
 	struct job *j = arg;
-	float *line = j->f32 ? j->f32 + row * j->k : row_lines(j->x.load, 1, j->k);
+	float *line = row_lines(j->x.load, 1, j->k);
 	if (!line) {
 		atomic_store(&j->no_memory, true);
 		return;
 	}
 	const float *x = row_get(&j->x, row, line);
-	if (!j->f32)
+	if (j->f32)
+		pack_row(j, row, x);
+	else
 		quantize_row(j, row, x);
-	else if (x != line)
-		memcpy(line, x, (size_t)j->k * sizeof *x);
 }
 
 // ---- the loops of each format ----
@@ -345,90 +367,85 @@ static void many_rows(void *arg, int64_t item)
 
 // ---- weights without blocks ----
 
-// Adds the products of lanes i .. of rows of x and w; the last `left` ones, if that is less than VF.
-YK_INLINE void add_dots(const int dtype, const int rows, const int cols, int64_t i, int64_t left,
-			int64_t k, const float *x, const uint8_t *w, int64_t step,
-			vf sum[DOT_ROWS][DOT_COLS])
+// Adds the products of VF lanes of rows of x, packed, and `left` ones of rows of w. Several rows of
+// w are prefetched to L2 while the ones before them are multiplied. One row is read faster by the
+// hardware's prefetch alone.
+YK_INLINE void add_dots(const int dtype, const int rows, const int cols, int64_t left,
+			const float *x, const uint8_t *w, int64_t step, vf *sum)
 {
-	vf a[DOT_ROWS];
-	// as many bytes of the next rows of w
-	if (rows == 1 && step < LONG_ROW)
-#pragma GCC unroll 4
-		for (int b = 0; b < 2 * VF * cols; b += 64)
-			__builtin_prefetch(w + cols * (step + 2 * i) + b + AHEAD);
-	else if (rows == 1)
-#pragma GCC unroll 4
-		for (int c = 0; c < cols; c++)
-			__builtin_prefetch(w + (c + cols) * step + 2 * i);
+	vf b[DOT_COLS];
 #pragma GCC unroll 3
-	for (int r = 0; r < rows; r++)
-		a[r] = vf_get(x + r * k + i, left);
-#pragma GCC unroll 4
 	for (int c = 0; c < cols; c++) {
-		const vf b = vf_get_as(dtype, w + c * step + 2 * i, left);
+		b[c] = vf_get_as(dtype, w + c * step, left);
+		if (cols > 1)
+			__builtin_prefetch(w + (c + cols) * step, 0, 2);
+	}
+#pragma GCC unroll 8
+	for (int r = 0; r < rows; r++) {
+		const vf a = vf_load(x + r * VF);
 #pragma GCC unroll 3
-		for (int r = 0; r < rows; r++)
-			sum[r][c] = vf_fma(a[r], b, sum[r][c]);
+		for (int c = 0; c < cols; c++)
+			sum[r * cols + c] = vf_fma(a, b[c], sum[r * cols + c]);
 	}
 }
 
-// y (rows, cols) = x (rows, k) times rows of w, each sum in VF lanes.
+// y (rows, DOT_COLS) = rows of x times rows of w, each sum in VF lanes.
 YK_INLINE void dots(const int dtype, const int rows, const int cols, int64_t k, const float *x,
 		    const uint8_t *w, int64_t step, float *y)
 {
-	vf sum[DOT_ROWS][DOT_COLS];
+	vf sum[DOT_ROWS * DOT_COLS];
 	int64_t i = 0;
-#pragma GCC unroll 3
-	for (int r = 0; r < rows; r++)
-#pragma GCC unroll 4
-		for (int c = 0; c < cols; c++)
-			sum[r][c] = (vf){ 0 };
-	for (; i + VF <= k; i += VF)
-		add_dots(dtype, rows, cols, i, VF, k, x, w, step, sum);
+#pragma GCC unroll 24
+	for (int q = 0; q < rows * cols; q++)
+		sum[q] = (vf){ 0 };
+	for (; i + VF <= k; i += VF, x += rows * VF)
+		add_dots(dtype, rows, cols, VF, x, w + 2 * i, step, sum);
 	if (i < k)
-		add_dots(dtype, rows, cols, i, k - i, k, x, w, step, sum);
-#pragma GCC unroll 3
-	for (int r = 0; r < rows; r++)
-#pragma GCC unroll 4
-		for (int c = 0; c < cols; c++)
-			y[r * DOT_COLS + c] = vf_sum(sum[r][c]);
+		add_dots(dtype, rows, cols, k - i, x, w + 2 * i, step, sum);
+#pragma GCC unroll 24
+	for (int q = 0; q < rows * cols; q++)
+		y[q / cols * DOT_COLS + q % cols] = vf_sum(sum[q]);
 }
 
-YK_INLINE void dots_of(const int dtype, const struct job *j, int64_t m, int rows, int64_t n,
-		       int cols)
-{
-	const float *x = j->f32 + m * j->k;
-	const uint8_t *w = j->w + n * j->step;
-	float y[DOT_ROWS * DOT_COLS];
-	if (rows == DOT_ROWS && cols == DOT_COLS)
-		dots(dtype, DOT_ROWS, DOT_COLS, j->k, x, w, j->step, y);
-	else if (cols == DOT_COLS)
-		for (int r = 0; r < rows; r++)
-			dots(dtype, 1, DOT_COLS, j->k, x + r * j->k, w, j->step, y + r * DOT_COLS);
-	else
-		for (int i = 0; i < rows * cols; i++)
-			dots(dtype, 1, 1, j->k, x + i / cols * j->k, w + i % cols * j->step,
-			     j->step, y + i / cols * DOT_COLS + i % cols);
-	for (int r = 0; r < rows; r++)
-		put(j, m + r, n, cols, y + r * DOT_COLS);
-}
+typedef void dots_fn(int64_t k, const float *x, const uint8_t *w, int64_t step, float *y);
+
+#define DOTS(rows, cols, dtype) \
+	static void dots_##rows##_##cols##_##dtype(int64_t k, const float *x, const uint8_t *w, \
+						   int64_t step, float *y) \
+	{ \
+		dots(yoke_##dtype, rows, cols, k, x, w, step, y); \
+	}
+#define EACH_DOTS(rows) \
+	DOTS(rows, 1, f16) DOTS(rows, 3, f16) DOTS(rows, 1, bf16) DOTS(rows, 3, bf16)
+#define ENTRY(rows) \
+	{ { dots_##rows##_1_f16, dots_##rows##_3_f16 }, \
+	  { dots_##rows##_1_bf16, dots_##rows##_3_bf16 } },
+#if VF == 16
+#define EACH_ROWS(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8)
+#else
+#define EACH_ROWS(X) X(1) X(2) X(3) X(4)
+#endif
+EACH_ROWS(EACH_DOTS)
+static dots_fn *const dots_of[DOT_ROWS][2][2] = { EACH_ROWS(ENTRY) };
 
 static void plain_rows(void *arg, int64_t item)
 {
 	const struct job *j = arg;
 	const int64_t end = (item + 1) * j->cols < j->n ? (item + 1) * j->cols : j->n;
 	const int64_t block = (DOT_BYTES / (j->k * 4) / DOT_ROWS + 1) * DOT_ROWS;
+	float y[DOT_ROWS * DOT_COLS];
 	for (int64_t from = 0; from < j->x.count; from += block)
-		for (int64_t n = item * j->cols; n < end; n += DOT_COLS)
+		for (int64_t n = item * j->cols, cols; n < end; n += cols) {
+			cols = j->x.count > 1 && end - n >= DOT_COLS ? DOT_COLS : 1;
 			for (int64_t m = from; m < from + block && m < j->x.count; m += DOT_ROWS) {
-				const int64_t left = j->x.count - m;
-				const int rows = (int)(left < DOT_ROWS ? left : DOT_ROWS);
-				const int cols = (int)(end - n < DOT_COLS ? end - n : DOT_COLS);
-				if (j->format == F16)
-					dots_of(yoke_f16, j, m, rows, n, cols);
-				else
-					dots_of(yoke_bf16, j, m, rows, n, cols);
+				const int64_t rows = rows_of_group(j, m);
+				dots_of[rows - 1][j->format == BF16][cols > 1](
+					j->k, j->f32 + m * whole_vectors(j->k), j->w + n * j->step,
+					j->step, y);
+				for (int64_t r = 0; r < rows; r++)
+					put(j, m + r, n, cols, y + r * DOT_COLS);
 			}
+		}
 }
 
 // Rows of w per work item. Items of consecutive rows are as large as there is work for many
