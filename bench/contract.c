@@ -2,7 +2,9 @@
 // Measures contractions beside OpenBLAS and oneDNN, which are called directly, and beside the
 // multiply-add peak.
 // For each shape, all implementations run in turn in every round; the results are medians of the
-// times and of the per-round ratios to the faster peer. A shape fails when the upper confidence
+// times and of the per-round ratios to the faster peer. Before each turn the process sleeps, so
+// that the threads of the last implementation stop spinning, and the next one warms up: otherwise
+// spinning threads share a processor with the threads under measurement. A shape fails when the upper confidence
 // bound of the median ratio (one-sided, 95 %, from order statistics) is below 0.97, or below 0.90
 // for shapes no larger than a 256-cube. Flops: 2 M N K per matrix.
 // Arguments: f32, bf16, and shapes MxNxK or MxNxKxBATCH followed by NT or TN; default: all.
@@ -13,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "operand.h"
@@ -20,7 +23,8 @@
 #include "rounds.h"
 
 enum { ROUNDS = 21, LIMIT = 64 };
-static const double SECONDS = 0.4; // approximate seconds per shape
+static const double SECONDS = 0.4;  // approximate seconds per shape
+static const double WARM_UP = 1e-3; // seconds before each turn
 
 static const struct {
 	int m, n, k, batch;
@@ -148,12 +152,16 @@ static int repeats(struct problem *p, int who)
 	return t < 1 ? 1 : t > 10000 ? 10000 : (int)t;
 }
 
-// Seconds per run. A run before the clock starts wakes the threads, as in a step.
+// Seconds per run. The threads are awake when the clock starts, as in a step.
 static double time_of(struct problem *p, int who, int repeat)
 {
 	double t;
 
-	run(p, who);
+	nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL); // longer than any thread spins
+	t = yk_seconds();
+	do
+		run(p, who);
+	while (yk_seconds() - t < WARM_UP);
 	t = yk_seconds();
 	for (int r = 0; r < repeat; r++)
 		run(p, who);
@@ -215,15 +223,28 @@ static void measure(const struct yk_isa *isa, const struct peer_shape *s, double
 
 // ---- the command ----
 
-// A peer's threads must not spin while others run; the peer's library reads this setting when it is
-// loaded.
-static void quiet_peers(char **argv)
+// Limits how long a peer's threads spin when they are idle to about 50 us, as the backend's own
+// threads do. The peer's library reads these settings when it is loaded.
+static void limit_spinning(char **argv)
 {
-	if (getenv("OMP_WAIT_POLICY"))
+	static const char *const settings[][2] = {
+		{ "OMP_WAIT_POLICY",
+		  "passive" },                // OpenMP libraries other than libgomp: no spinning
+		{ "GOMP_SPINCOUNT", "2000" }, // iterations
+		{ "OPENBLAS_THREAD_TIMEOUT", "17" } // log2 of cycles
+	};
+	bool changed = false;
+
+	for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+		if (getenv(settings[i][0]))
+			continue;
+		setenv(settings[i][0], settings[i][1], 1);
+		changed = true;
+	}
+	if (!changed)
 		return;
-	setenv("OMP_WAIT_POLICY", "passive", 1);
 	execv("/proc/self/exe", argv);
-	fprintf(stderr, "bench/contract: set OMP_WAIT_POLICY=passive\n");
+	perror("bench/contract: cannot restart with settings for the peers");
 	exit(1);
 }
 
@@ -250,7 +271,7 @@ int main(int argc, char **argv)
 	bool only[2] = { false, false }, some = false;
 	double peak[2];
 
-	quiet_peers(argv);
+	limit_spinning(argv);
 	if (!isa) {
 		fprintf(stderr, "bench/contract: YOKE_CPU_ISA=%s cannot be used here\n",
 			request);
@@ -274,10 +295,9 @@ int main(int argc, char **argv)
 	printf("# %s, %d threads (%s)%s%s; peers: %s; %s\n", isa->name, yk_team_size(),
 	       yk_team_bound(), threads ? ", limit " : "", threads ? threads : "",
 	       peer_sgemm_name(), peer_matmul_name());
-	printf("# multiply-add peak f32 %.1f, vdpbf16ps %.1f GFLOP/s; two warm-up runs, "
-	       "medians "
-	       "of %d rounds\n",
-	       peak[0], peak[1], ROUNDS);
+	printf("# multiply-add peak f32 %.1f, vdpbf16ps %.1f GFLOP/s; %.0f ms of warm-up before "
+	       "each turn, medians of %d rounds\n",
+	       peak[0], peak[1], WARM_UP * 1e3, ROUNDS);
 	printf("%-4s %4s %4s %4s %-3s %-2s %8s %8s %8s  %5s %5s %-4s %5s\n", "", "M", "N",
 	       "K", "", "", "GFLOP/s", "blas", "onednn", "ratio", "upper", "", "peak");
 	for (int bf16 = 0; bf16 < 2; bf16++) {
