@@ -16,8 +16,8 @@ enum mode {
 	STRIPS_IN_PLACE, // few rows of a, dense rows of b: nothing is packed
 	LOCAL,           // each work item packs what it uses
 	SHARED,          // the team packs b, then each work item packs its rows of a
-	// the team packs a; a work item packs b panel by panel; if b is a matrix, during its first
-	// product
+	// the team packs a; a work item packs b panel by panel, during the panel's first product if
+	// rows of b are contiguous
 	COPYING
 };
 
@@ -27,11 +27,16 @@ enum {
 	MANY = 32,               // work items that suffice for load balance
 	STAYS = 64 << 10,        // bytes of unpacked b that stay in cache
 	OUTSIDE = 1 << 20,       // bytes of a that exceed L2
+	RESIDENT = 256 << 10,            // bytes of unpacked b that stay in L2 beside a and c
 	BEYOND = 4 << 20,        // bytes of b that exceed all caches
 	LONG_RUN = 2 << 10,      // bytes of a row of b that memory streams fast
 	FEW_ROWS = MR < 6 ? 4 * MR : 24, // max rows of a for which b is read in place
-	COPY_ROWS = 512,         // max rows of a for which packing b is a notable cost
-	COPY_A = 16 << 20,       // max bytes of packed a
+	COPY_ROWS = 384,                 // COPYING: rows of a whose panels stay in L2
+	TURN_ROWS = 1024, // max rows of a for which each work item transposes its panels of b
+	COPY_FEW = 512,   // max rows of a for which packing b is a notable cost
+	// bytes of packed a that every panel of b can read again; 0: measured with AVX-512 only
+	NEAR_A = NR * sizeof(T) < 128 ? 0 : 4 << 20,
+	COPY_A = 16 << 20,             // max bytes of packed a
 	SHARE = (6 << 20) / sizeof(P), // elements of b packed at a time
 };
 
@@ -102,11 +107,24 @@ static bool sums_in_c(const struct yk_gemm *g)
 }
 
 #ifndef PAIRS
-// Few rows and a long sum: b is large relative to the work. Requires dense rows of b.
+// True if rows of b are contiguous, so that tiles can read b in place.
+static bool dense_across(const struct yk_gemm *g)
+{
+	return !g->win && g->bn == 1 && g->bk != 1;
+}
+
+// b is large relative to the work (few rows, a long sum; requires contiguous rows of b), or a is
+// small enough to be read again for each panel of b.
 static bool prefers_copying(const struct yk_gemm *g)
 {
-	return native(g) && g->bn == 1 && g->bk != 1 && g->n >= NR && g->m <= COPY_ROWS &&
-	       g->k >= 2 * KC && products(g->m, 1, g->k) * sizeof(P) <= COPY_A;
+	const double a = products(g->m, 1, g->k) * sizeof(P);
+
+	if (!native(g) || g->n < NR)
+		return false;
+	if (dense_across(g) && g->m <= COPY_FEW && g->k >= 2 * KC && a <= COPY_A)
+		return true;
+	return g->m > FEW_ROWS && a <= NEAR_A && (dense_across(g) || g->m <= TURN_ROWS) &&
+	       products(g->m, g->n, g->k) >= 8. * SMALL;
 }
 
 // The windows that each thread packs stay in its L2 cache. Requires enough columns for all
@@ -124,7 +142,7 @@ static bool prefers_strips(const struct yk_gemm *g)
 	if (!native(g))
 		return g->m <= HALF_ROWS;
 	return g->cn == 1 &&
-	       (g->m <= 2 * MR || bytes_of_b(g) <= STAYS ||
+	       (g->m <= 2 * MR || bytes_of_b(g) <= RESIDENT ||
 		(g->m <= FEW_ROWS && (bytes_of_b(g) > BEYOND || !prefers_copying(g))));
 }
 #endif
@@ -172,7 +190,7 @@ static void block_in_place(const struct yk_gemm *g, struct yk_blocking *c)
 		unit = LONG_RUN / (int64_t)g->esize;
 	else
 		unit = strip_cols(g);
-	if (g->m > FEW_ROWS && bytes_of_b(g) <= STAYS) {
+	if (g->m > FEW_ROWS && bytes_of_b(g) <= RESIDENT) {
 		c->mb = even(g->m, min(g->m, ceil_div(SMALL, g->k * g->n)), MR);
 		cols = g->n;
 	}
@@ -189,6 +207,17 @@ static void block_local(const struct yk_gemm *g, struct yk_blocking *c)
 	while (g->batches * items(g, c) < MANY && worth_dividing(g, c) &&
 	       (c->nb > n_min || c->mb > m_min))
 		halve(g, c, c->nb <= n_min || (c->mb > c->nb && c->mb > m_min));
+}
+
+// True if a's rows are contiguous and no longer than a panel, so that a need not be packed.
+static bool reads_rows_in_place(const struct yk_gemm *g, const struct yk_blocking *blocking)
+{
+#ifdef PAIRS
+	(void)g, (void)blocking;
+	return false;
+#else
+	return native(g) && g->ak == 1 && g->am == g->k && g->k <= blocking->kc;
+#endif
 }
 
 static void block_shared(const struct yk_gemm *g, struct yk_blocking *c)
@@ -222,14 +251,26 @@ static void block_shared(const struct yk_gemm *g, struct yk_blocking *c)
 #ifdef PAIRS
 	// packing costs more in proportion than with f32
 	c->share_a |= g->n > c->nb && products(g->m, 1, g->k) * (double)g->esize <= BEYOND;
+#else
+	// several work items with the same rows would pack them again
+	c->share_a |= !g->win && g->n > c->nb && !reads_rows_in_place(g, c) &&
+		      products(g->m, 1, c->ks) * sizeof(P) <= COPY_A;
 #endif
 }
 
 #ifndef PAIRS
 static void block_copying(const struct yk_gemm *g, struct yk_blocking *c)
 {
-	c->mb = g->m;
+	c->mb = dense_across(g) ? even(g->m, COPY_ROWS, MR) : g->m;
 	c->nb = min(4 * NR, ceil_div(g->n, NR) * NR);
+	c->ns = 0;
+	c->ks = g->k;
+	c->share_a = g->win || !reads_rows_in_place(g, c);
+	if (dense_across(g)) {
+		while (items(g, c) < MANY && (c->nb > NR || c->mb > 8 * MR))
+			halve(g, c, c->nb <= NR || (c->mb > 16 * MR && c->nb <= 2 * NR));
+		return;
+	}
 	// few columns: each thread gets a block of a
 	while (g->win && !g->win->along && items(g, c) < MANY / 2 && c->mb > 16 * MR)
 		halve(g, c, true);
@@ -237,9 +278,6 @@ static void block_copying(const struct yk_gemm *g, struct yk_blocking *c)
 		halve(g, c, false);
 	while (items(g, c) < MANY / 4 && c->mb > 4 * MR)
 		halve(g, c, true);
-	c->ns = 0;
-	c->ks = g->k;
-	c->share_a = true;
 }
 #endif
 
@@ -693,17 +731,6 @@ static void pack_item(void *arg, int64_t item)
 			  rows);
 }
 
-// True if a's rows are contiguous and no longer than a panel, so that a need not be packed.
-static bool reads_rows_in_place(const struct yk_gemm *g, const struct yk_blocking *blocking)
-{
-#ifdef PAIRS
-	(void)g, (void)blocking;
-	return false;
-#else
-	return native(g) && g->ak == 1 && g->am == g->k && g->k <= blocking->kc;
-#endif
-}
-
 #ifndef PAIRS
 static void rows_in_place(const struct job *job, const char *a, T *c, int64_t ldc, int64_t j,
 		       int64_t m, int64_t n)
@@ -788,37 +815,43 @@ static void copying_item(void *arg, int64_t item)
 	struct job *job = arg;
 	const struct yk_gemm *g = job->g;
 	const struct yk_blocking *blocking = &g->blocking;
-	struct work p = work_of(job, item);
-	bool direct = sums_in_c(g);
-	int64_t ldc = direct ? g->cm : p.n, b_size = NR * blocking->kc;
+	const struct work p = work_of(job, item);
+	// consecutive items use the same rows of a, or the same windows
+	const int64_t i0 = g->win ? p.i : item / job->n_items * blocking->mb;
+	const int64_t j0 = g->win ? p.j : item % job->n_items * blocking->nb;
+	const int64_t m = min(g->m - i0, blocking->mb), n = min(g->n - j0, blocking->nb);
+	const int64_t to = i0 * g->cm + j0 * g->cn;
+	const bool direct = sums_in_c(g), packed = blocking->share_a;
+	int64_t ldc = direct ? g->cm : n, b_size = NR * blocking->kc;
 	struct scratch r;
 	T *b, *c;
 
-	if (!take_scratch(job, b_size + (direct ? 0 : p.m * p.n), &r))
+	if (!take_scratch(job, b_size + (direct ? 0 : m * n), &r))
 		return;
 	b = r.at;
-	c = direct ? sums_at(g, p.c) : r.at + b_size;
+	c = direct ? sums_at(g, to) : r.at + b_size;
 	for (int64_t l = 0; l < g->k; l += blocking->kc) {
 		int64_t k = min(blocking->kc, g->k - l);
-		const T *a = shared_a(job, l, p.i, k);
-		for (int64_t j = 0; j < p.n; j += NR) {
-			int64_t n = min(NR, p.n - j), i = 0;
-			const char *from = at(g, p.b, l, g->bk, j, 1);
+		const T *a =
+			packed ? shared_a(job, l, i0, k) : (const T *)at(g, g->a, i0, g->am, 0, 0);
+		for (int64_t j = 0; j < n; j += NR) {
+			int64_t cols = min(NR, n - j), i = 0;
+			const char *from = at(g, g->b, l, g->bk, j0 + j, g->bn);
 			if (g->win) {
-				pack_windows(b, g, p.b, p.j + j, n, l, k);
-			} else if (n == NR) {
-				i = min(MR, p.m);
-				tiles_copying[i - 1](k, a, from, g->bk, c + j, ldc,
-						     l > 0, b);
+				pack_windows(b, g, g->b, j0 + j, cols, l, k);
+			} else if (dense_across(g) && cols == NR) {
+				i = min(MR, m);
+				tiles_copying[i - 1][!packed](k, a, from, g->bk, c + j, ldc, l > 0,
+							      b);
 			} else {
-				pack_b(b, g, from, n, k, 0, k);
+				pack_b(b, g, from, cols, k, 0, k);
 			}
-			multiply_panels(a + i * k, b, c + i * ldc + j, ldc, p.m - i, n, k,
-					l > 0);
+			multiply_with(packed ? tiles : tiles_of_rows, a + i * k, b, c + i * ldc + j,
+				      ldc, m - i, cols, k, l > 0);
 		}
 	}
 	if (!direct)
-		finish(g, &r, c, ldc, p.c, p.j, p.m, p.n);
+		finish(g, &r, c, ldc, to, j0, m, n);
 }
 
 static void run_copying(struct job *job)
@@ -827,19 +860,24 @@ static void run_copying(struct job *job)
 
 	job->a = g->a;
 	job->ks = g->k;
-	yk_team_run(ceil_div(g->k, job->g->blocking.kc) * items_of_a(job), pack_item, job);
-	yk_team_run(items(g, &job->g->blocking), copying_item, job);
+	yk_team_run(ceil_div(g->k, g->blocking.kc) * items_of_a(job), pack_item, job);
+	yk_team_run(items(g, &g->blocking), copying_item, job);
 }
 #endif
 
 // ---- entry points ----
 
+static uint64_t workspace_of(const struct yk_gemm *g)
+{
+	const struct yk_blocking *c = &g->blocking;
+
+	return c->mode < SHARED ? 0 : (uint64_t)(packed_b(c) + packed_a(g, c)) * sizeof(P);
+}
+
 uint64_t ENTRY_CUT(struct yk_gemm *g)
 {
 	g->blocking = blocking(g);
-	return g->blocking.mode >= SHARED ?
-		       (uint64_t)(packed_b(&g->blocking) + packed_a(g, &g->blocking)) * sizeof(P) :
-		       0;
+	return workspace_of(g);
 }
 
 int ENTRY_RUN(const struct yk_gemm *g)
@@ -855,7 +893,7 @@ int ENTRY_RUN(const struct yk_gemm *g)
 
 	if (g->blocking.mode < SHARED)
 		yk_team_run(g->batches * items(g, &g->blocking), run[g->blocking.mode], &job);
-	else if (!g->workspace)
+	else if (!g->workspace && workspace_of(g))
 		return yk_cpu_fail(YOKE_EINVAL, "contract: no workspace given");
 #ifndef PAIRS
 	else if (g->blocking.mode == COPYING)

@@ -77,6 +77,12 @@ FLAT void multiply(const int rows, const int nv, int64_t k, const T *a, int64_t 
 	const int size = bytes_of(dtype);
 	vec sum[MR * NV];
 
+	if (!next) // to L2: L1 would not keep c until the end of the loop
+#pragma GCC unroll 32
+		for (int i = 0; i < rows; i++)
+#pragma GCC unroll 32
+			for (int j = 0; j < nv; j++)
+				__builtin_prefetch(c + i * ldc + j * VL, 0, 2);
 #pragma GCC unroll 32
 	for (int i = 0; i < rows * nv; i++)
 		sum[i] = (vec){ 0 };

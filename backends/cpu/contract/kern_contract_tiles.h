@@ -85,21 +85,24 @@ static tile_fn *const tiles_of_rows[MR][NV] = { EACH_ROWS(ENTRY) };
 #undef ENTRY
 
 // Tiles that read b in place, rows ldb apart, with prefetch FAR rows ahead, and pack it at the same
-// time.
+// time. a is packed, or has contiguous rows as for tiles_of_rows.
 enum { FAR = 16 };
 
 #define TILE_COPYING(rows) \
-	static void copying_##rows(int64_t k, const T *a, const char *b, int64_t ldb, \
-				   T *c, int64_t ldc, bool add, T *to) \
+	static void copying_##rows(int64_t k, const T *a, const char *b, int64_t ldb, T *c, \
+				   int64_t ldc, bool add, T *to) \
 	{ \
 		multiply(rows, NV, k, a, 1, MR, PLAIN, b, ldb, c, ldc, add, FAR, to, NULL, 0); \
+	} \
+	static void copying_rows_##rows(int64_t k, const T *a, const char *b, int64_t ldb, T *c, \
+					int64_t ldc, bool add, T *to) \
+	{ \
+		multiply(rows, NV, k, a, k, 1, PLAIN, b, ldb, c, ldc, add, FAR, to, NULL, 0); \
 	}
 EACH_ROWS(TILE_COPYING)
 
-#define ENTRY(rows) copying_##rows,
-static void (*const tiles_copying[MR])(int64_t k, const T *a, const char *b, int64_t ldb,
-				       T *c, int64_t ldc, bool add, T *to) = {
-	EACH_ROWS(ENTRY)
-};
+#define ENTRY(rows) { copying_##rows, copying_rows_##rows },
+static void (*const tiles_copying[MR][2])(int64_t k, const T *a, const char *b, int64_t ldb, T *c,
+					  int64_t ldc, bool add, T *to) = { EACH_ROWS(ENTRY) };
 #undef ENTRY
 #endif

@@ -25,30 +25,37 @@ FLAT void transpose4(const char *from, int64_t stride, CELL *to, int width)
 	*(four_u *)(to + 3 * width) = __builtin_shufflevector(AB, CD, 2, 3, 6, 7);
 }
 
+// Columns that are transposed for all rows before the next columns: few enough that they stay in L1,
+// and several cache lines of each row.
+enum { TRANSPOSE_COLS = 256 / sizeof(CELL) };
+
 // to[l][i] = from[i][l] for i < wide, l < depth; rows of `from` are `stride` bytes apart, rows of
-// `to` `width` cells. Processes 16 columns at a time, so that each cache line of a row is read
-// once.
-FLAT void pack_transposed(CELL *to, const int width, const char *from, int64_t stride,
-			  int wide, int64_t depth)
+// `to` `width` cells. Meanwhile prefetches the next four rows, because rows are too far apart for
+// the hardware.
+FLAT void pack_transposed(CELL *to, const int width, const char *from, int64_t stride, int wide,
+			  int64_t depth)
 {
 	const int64_t size = sizeof(CELL);
 	int64_t l = 0;
 
 	for (; l + 4 <= depth;) {
-		int64_t end = l + 16 <= depth ? l + 16 : depth - depth % 4;
+		int64_t end = l + TRANSPOSE_COLS <= depth ? l + TRANSPOSE_COLS : depth - depth % 4;
 		int i = 0;
-		for (; i + 4 <= wide; i += 4)
-			for (int64_t p = l; p < end; p += 4)
-				transpose4(from + i * stride + p * size, stride,
-					   to + p * width + i, width);
+		for (; i + 4 <= wide; i += 4) {
+			const char *row = from + i * stride;
+			const char *next =
+				i + 8 <= wide ? row + 4 * stride + l * size : from + end * size;
+			for (int64_t p = l, q = 0; p < end; p += 4, q++) {
+				__builtin_prefetch(next + q % 4 * stride + q / 4 * 64);
+				transpose4(row + p * size, stride, to + p * width + i, width);
+			}
+		}
 		for (; i < wide; i++)
 			for (int64_t p = l; p < end; p++)
-				to[p * width + i] =
-					*(const cell_u *)(from + i * stride + p * size);
+				to[p * width + i] = *(const cell_u *)(from + i * stride + p * size);
 		l = end;
 	}
 	for (; l < depth; l++)
 		for (int i = 0; i < wide; i++)
-			to[l * width + i] =
-				*(const cell_u *)(from + i * stride + l * size);
+			to[l * width + i] = *(const cell_u *)(from + i * stride + l * size);
 }
