@@ -32,6 +32,7 @@ nobase_dist_doc_DATA = \
 	doc/hyperspectral.md \
 	doc/plugins.md \
 	doc/python.md \
+	doc/performance.md \
 	doc/ranks.md \
 	doc/resolvents.md
 dist_pkgdata_DATA = doc/quirks.conf

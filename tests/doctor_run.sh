@@ -276,14 +276,15 @@ verdict "another instruction set: $(cmp -s base.losses isa.losses && echo 'the s
 YOKE_PLAN_NAMED=0 "$yoke" train out=apart steps=12 valid=0 $small 2>err
 has base inconsistent 'loss differs from that of apart at step' apart
 verdict "what else differs" "$(grep -q 'other differences: settings$' out || cat out)"
-# a model so small that on any machine what is around its kernels takes most of the time
+# a model so small that on any machine what is around its kernels takes most of the time; where other programs run, the data may
+# be late
 "$yoke" train data=text threads=1 layers=1 heads=1 embed=4 context=4 batch=1 out=single steps=40 valid=0 log_every=1 \
 	progress=0 2>err
-has single '\(low use\|slow\)' '\(the device computes\|idle\)'
+has single '\(low use\|slow\)' '\(the device computes\|idle\|waiting for data\)'
 for key in rss throttled memory_limit oom_kills; do
 	verdict "telemetry has $key, which is looked at" "$(grep -q "\"$key\":" single/telemetry.jsonl || cat single/telemetry.jsonl)"
 done
-verdict "a larger batch is advised" "$(grep -q 'change    a larger batch (batch=1 now)' out || cat out)"
+verdict "a larger batch is advised" "$(grep -q 'change    .*a larger batch (batch=1 now)' out || cat out)"
 # a writer that gives each batch after a step; a batch is 8 windows of 32 bytes, and two of them come first
 paced pipe 257 256 12 <text | "$yoke" train out=pipe data=- format=u8 vocab=128 steps=12 threads=1 layers=1 heads=2 \
 	embed=32 context=32 batch=8 log_every=1 progress=0 report=0 2>err || cat err
