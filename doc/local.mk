@@ -17,6 +17,7 @@ library_pages = \
 	doc/yoke-model.3 \
 	doc/yoke-quant.3 \
 	doc/yoke-run.3 \
+	doc/yoke-serve.3 \
 	doc/yoke-tokenizer.3
 man_MANS = doc/yoke.1 doc/yoke-settings.7 $(library_pages) doc/yoke-plugin.7
 dist_doc_DATA += README.md HACKING
@@ -92,6 +93,10 @@ doc/yoke-engine.3: doc/library.sh include/yoke-engine.h
 	$(AM_V_GEN)$(MKDIR_P) doc && $(SHELL) $(srcdir)/doc/library.sh $(srcdir)/include/yoke-engine.h \
 		>$@.$$$$ && mv $@.$$$$ $@
 
+doc/yoke-serve.3: doc/library.sh include/yoke-serve.h
+	$(AM_V_GEN)$(MKDIR_P) doc && $(SHELL) $(srcdir)/doc/library.sh $(srcdir)/include/yoke-serve.h \
+		>$@.$$$$ && mv $@.$$$$ $@
+
 doc/yoke-quant.3: doc/library.sh include/yoke-quant.h
 	$(AM_V_GEN)$(MKDIR_P) doc && $(SHELL) $(srcdir)/doc/library.sh $(srcdir)/include/yoke-quant.h \
 		>$@.$$$$ && mv $@.$$$$ $@
@@ -158,12 +163,15 @@ directory_readmes = \
 	src/lib/fit/README.md \
 	src/lib/formats/README.md \
 	src/lib/export/README.md \
+	src/lib/http/README.md \
+	src/lib/engine/README.md \
 	src/lib/models/README.md \
 	src/lib/nn/README.md \
 	src/lib/observe/README.md \
 	src/lib/optim/README.md \
 	src/lib/runs/README.md \
 	src/lib/text/README.md \
+	src/lib/schema/README.md \
 	src/lib/template/README.md \
 	src/lib/tokenizer/README.md \
 	tests/README.md \

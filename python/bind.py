@@ -35,6 +35,12 @@ ABSENT = {
     "chat_template_encode": "messages are chat_template_encode_json's",
     "tokenizer_encode_spans": "of C programs; chat_template_encode_json encodes with it",
     "op_fail": "an exception is it",
+    "server_new": "of C programs; Python has servers of its own",
+    "server_free": "of C programs; Python has servers of its own",
+    "server_start": "of C programs; Python has servers of its own",
+    "server_run": "of C programs; Python has servers of its own",
+    "server_stop": "of C programs; Python has servers of its own",
+    "serve_function": "of C programs; Python has servers of its own",
     "loader_errors": "a C function hears of each sample; loader_stats counts them",
 }
 

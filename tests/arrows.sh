@@ -19,13 +19,13 @@ height()
 	ops) echo 5 ;;
 	plan) echo 6 ;;
 	data | optim | runs) echo 7 ;;
-	nn | fit | comm | observe) echo 8 ;;
+	nn | fit | comm | observe | http) echo 8 ;;
 	models) echo 9 ;;
 	config | export | engine) echo 10 ;;
 	parallel) echo 11 ;;
 	train) echo 12 ;;
 	report) echo 13 ;;
-	live) echo 14 ;;
+	live | serve) echo 14 ;;
 	tool) echo 15 ;;
 	*) echo 99 ;;
 	esac

@@ -173,6 +173,7 @@ test_programs = \
 	tests/paged.t \
 	tests/run_models.t \
 	tests/chat.t \
+	tests/serve_function.t \
 	tests/adapters.t \
 	tests/adapter_files.t \
 	tests/finetune.t \
@@ -492,6 +493,7 @@ tests_run_models_t_SOURCES = tests/run_models.c tests/models/recorded.h tests/mo
 tests_batching_t_SOURCES = tests/batching.c tests/models/recorded.h tests/models/recorded_files.h tests/fault/fault.h
 tests_paged_t_SOURCES = tests/paged.c
 tests_pretrained_t_SOURCES = tests/pretrained.c tests/onnx_case.h tests/gguf_write.h tests/models/recorded.h tests/models/recorded_files.h
+tests_serve_function_t_SOURCES = tests/serve_function.c
 tests_chat_t_SOURCES = tests/chat.c tests/models/recorded.h tests/models/recorded_files.h
 tests_chat_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
 tests_adapters_t_SOURCES = tests/adapters.c tests/models/recorded.h tests/models/recorded_files.h

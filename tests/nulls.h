@@ -19,6 +19,7 @@
 #include <yoke-data.h>
 #include <yoke-dist.h>
 #include <yoke-engine.h>
+#include <yoke-serve.h>
 #include <yoke-fit.h>
 #include <yoke-math.h>
 #include <yoke-model.h>
@@ -681,6 +682,26 @@ static inline struct yoke_engine_request *engine_request(void)
 	static struct yoke_engine_request r;
 	r = (struct yoke_engine_request){ .size = sizeof r, .prompt = prompt, .count = 1, .tokens = 1 };
 	return &r;
+}
+STRUCT(server_options, yoke_server_options)
+STRUCT(serve_options, yoke_serve_options)
+static inline int serve_call(void *user, const struct yoke_serve_array *in, struct yoke_serve_array *out)
+{
+	(void)user;
+	(void)in;
+	(void)out;
+	return YOKE_EFAILED;
+}
+static inline yoke_server *idle_server(void)
+{
+	return yoke_server_new(server_options());
+}
+static inline yoke_server *server(void) // that listens; yoke_server_run returns at once
+{
+	yoke_server *s = idle_server();
+	yoke_server_start(s);
+	yoke_server_stop(s);
+	return s;
 }
 static inline yoke_engine *engine(void) // with request 1
 {

@@ -36,6 +36,7 @@ ARGS = {
     "model_embed": "model(), ids22(), lengths(), embed_options()",
     "generation_new": "model(), 1, prompts(), counts(), generation_options()",
     "generation_again": "generation(), prompts(), counts(), generation_options()",
+    "serve_function": 'idle_server(), "/f", serve_call, serve_options(), numbers64()', "server_start": "idle_server()",
     "engine_adapter": 'engine(), "a", adapter_folder()', "engine_cancel": "engine(), 1", "engine_wait": "engine(), 0",
     "model_tokenizer": "model_with_words()", "generation_end": "generation(), 0",
     "generation_next": "generation(), (int32_t *)numbers64()",
@@ -146,7 +147,7 @@ TYPES = {
     "yoke_scaler*": "scaler()", "yoke_statistic*": "statistic()", "yoke_cube*": "cube()", "yoke_leaks*": "leaks()",
     "yoke_recorder*": "recorder()", "yoke_run*": "run()", "yoke_tensor*const*": "list22()",
     "int axis": "0", "unsigned axes": "1", "unsigned flags": "0", "int reverse": "0", "int dtype": "yoke_f32", "int i": "0",
-    "struct yoke_nn_attention_options*": "attention()", "struct yoke_cube_info*": "cube_info()", "yoke_model*": "model()", "yoke_tokenizer*": "tokenizer()", "yoke_chat_template*": "chat_template()", "struct yoke_model_info*": "model_info()", "yoke_generation*": "generation()", "yoke_engine*": "engine()", "struct yoke_generation_options*": "generation_options()", "struct yoke_embed_options*": "embed_options()",
+    "struct yoke_nn_attention_options*": "attention()", "struct yoke_cube_info*": "cube_info()", "yoke_model*": "model()", "yoke_tokenizer*": "tokenizer()", "yoke_chat_template*": "chat_template()", "struct yoke_model_info*": "model_info()", "yoke_generation*": "generation()", "yoke_engine*": "engine()", "yoke_server*": "server()", "struct yoke_generation_options*": "generation_options()", "struct yoke_embed_options*": "embed_options()",
     "struct yoke_counters*": "counters()", "struct yoke_profile_quality*": "quality()", "uint32_t n": "0",
     "float*": "floats()", "double*": "doubles()", "double correction": "1",
 }
@@ -159,6 +160,7 @@ STRUCTS = {
 # :NONE, YOKE_NONE; :OF_NONE, such a member of a list; :OTHER, a tensor that is not read; :SIZE, any
 # size of a struct that only the library makes.
 OPTIONAL = {
+    "server_new": "options", "server_free": "server", "serve_function": "options user",
     "engine_new": "options", "engine_free": "engine", "generation_again": "options",
     "generation_new": "options", "generation_free": "generation", "model_embed": "options", "model_embed_texts": "options", "model_open": "options", "onnx_write": "options", "model_free": "model", "model_dataset": "paths", "tokenizer_free": "tokenizer", "chat_template_free": "chat_template", "chat_template_render": "options options.tools options.variables",
     "tokenizer_train": "bytes",

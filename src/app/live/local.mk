@@ -6,8 +6,6 @@ yoke_SOURCES += \
 	src/app/live/answers.h \
 	src/app/live/find.c \
 	src/app/live/find.h \
-	src/app/live/guard.c \
-	src/app/live/guard.h \
 	src/app/live/hardware.c \
 	src/app/live/hardware.h \
 	src/app/live/live.h \
@@ -28,8 +26,8 @@ endif
 if NCURSES
 yoke_SOURCES += src/app/live/screen.c
 endif
-yoke_CPPFLAGS = $(AM_CPPFLAGS) $(MICROHTTPD_CFLAGS) $(NCURSES_CFLAGS) $(LIBEDIT_CFLAGS)
-yoke_LDADD += $(MICROHTTPD_LIBS) $(NCURSES_LIBS) $(LIBEDIT_LIBS)
+yoke_CPPFLAGS = $(AM_CPPFLAGS) $(NCURSES_CFLAGS) $(LIBEDIT_CFLAGS)
+yoke_LDADD += $(NCURSES_LIBS) $(LIBEDIT_LIBS)
 live_page = src/app/live/page.html src/app/live/page.css
 live_scripts = src/app/live/page_units.js src/app/live/page_charts.js src/app/live/page_tables.js src/app/live/page.js
 EXTRA_DIST += build-aux/arrays.sh $(live_page) $(live_scripts)

@@ -25,7 +25,7 @@
 #include "base/log.h"
 #include "base/stop.h"
 #include "live/answers.h"
-#include "live/guard.h"
+#include "http/guard.h"
 #include "live/page.h"
 
 enum { CLIENTS = 16, NEWS = 64, CONNECTIONS = 64, IDLE = 30, LOOK_MS = 250, COMMENT_S = 15 };
@@ -444,7 +444,7 @@ static int serve(struct server *s, const struct yk_dashboard *d, const sigset_t 
 	char url[256];
 	int port = 0, e = page_make(s);
 	if (e == 0)
-		e = d->token_file ? yk_token_read(d->token_file, s->guard.token) : yk_token_draw(s->guard.token);
+		e = d->token_file ? yk_token_read("token_file", d->token_file, s->guard.token) : yk_token_draw(s->guard.token);
 	if (e < 0)
 		return e;
 	struct MHD_Daemon *m = start(s, d, &port);

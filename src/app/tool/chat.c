@@ -207,16 +207,6 @@ struct answer {
 	size_t shown;          // bytes passed on so far
 };
 
-// Can these bytes be the beginning of a character?
-static bool is_begun(const char *s, size_t n)
-{
-	const unsigned char lead = n ? (unsigned char)s[0] : 0;
-	bool begun = lead >= 0xc2 && lead < 0xf5 && n < yk_char_size(s[0]);
-	for (size_t i = 1; i < n; i++)
-		begun = begun && ((unsigned char)s[i] & 0xc0) == 0x80;
-	return begun;
-}
-
 // Passes on complete characters, with U+FFFD for invalid bytes; at the end also an incomplete one.
 static int show(struct answer *a, bool all, yk_chat_emit_fn *emit, void *arg)
 {
@@ -227,7 +217,7 @@ static int show(struct answer *a, bool all, yk_chat_emit_fn *emit, void *arg)
 		if (good) {
 			e = emit(arg, s, good);
 			a->shown += good;
-		} else if (is_begun(s, n) && !all) {
+		} else if (yk_char_is_begun(s, n) && !all) {
 			break;
 		} else {
 			e = emit(arg, "\xef\xbf\xbd", 3);

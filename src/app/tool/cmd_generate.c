@@ -15,7 +15,7 @@
 #include "models/generate.h"
 #include "tool/model_open.h"
 #include "tool/prompts.h"
-#include "tool/stops.h"
+#include "text/stops.h"
 
 enum { DEFAULT_TOKENS = 256 };
 

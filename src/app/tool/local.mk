@@ -75,8 +75,7 @@ yoke_SOURCES = \
 	src/app/tool/plan_scaling_stages.c \
 	src/app/tool/prompts.c \
 	src/app/tool/prompts.h \
-	src/app/tool/stops.c \
-	src/app/tool/stops.h \
+	src/app/text/stops.h \
 	src/app/tool/table.c \
 	src/app/tool/table.h \
 	src/app/tool/tool.h \

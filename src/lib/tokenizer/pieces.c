@@ -82,6 +82,15 @@ void yk_pieces_fini(struct yk_pieces *p)
 	*p = (struct yk_pieces){ 0 };
 }
 
+bool yk_char_is_begun(const char *s, size_t n)
+{
+	const unsigned char lead = n ? (unsigned char)s[0] : 0;
+	bool begun = lead >= 0xc2 && lead < 0xf5 && n < yk_char_size(s[0]);
+	for (size_t i = 1; i < n; i++)
+		begun = begun && ((unsigned char)s[i] & 0xc0) == 0x80;
+	return begun;
+}
+
 size_t yk_utf8_check(const char *s, size_t n)
 {
 	const unsigned char *at = (const unsigned char *)s, *end = at + n;

@@ -79,6 +79,8 @@ static inline size_t yk_char_size(char c)
 
 	return 1 + (b >= 0xc0) + (b >= 0xe0) + (b >= 0xf0);
 }
+// Can these bytes be the incomplete beginning of a character?
+bool yk_char_is_begun(const char *s, size_t n);
 // Position of the first byte that is not UTF-8; `n` if all of it is.
 size_t yk_utf8_check(const char *s, size_t n);
 // Appends the text with each maximal invalid subpart replaced by U+FFFD.

@@ -26,6 +26,8 @@ typedef int yk_stop_write_fn(void *arg, const char *text, size_t bytes);
 // Parses a comma-separated list with the escapes \n \t \\ and \,.  EINVAL: an empty text, an unknown escape,
 // or too many texts.
 int yk_stops_parse(struct yk_stops *, const char *list);
+// EINVAL: it is empty, or the list is full.
+int yk_stops_add(struct yk_stops *, const char *text, size_t bytes);
 void yk_stops_fini(struct yk_stops *);
 // Appends to a text, and writes the bytes that can no longer belong to a stop text.  Returns 1 if a
 // stop text is complete: the first to end, the longest of several; otherwise 0, or an error of

@@ -2,7 +2,7 @@
 // Finds stop texts in a text that arrives in parts.
 #include "config.h"
 
-#include "tool/stops.h"
+#include "text/stops.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,15 +10,15 @@
 #include "base/arena.h"
 #include "base/error.h"
 
-static int take(struct yk_stops *s, const char *text, size_t bytes, const char *list)
+int yk_stops_add(struct yk_stops *s, const char *text, size_t bytes)
 {
 	if (!bytes)
-		return yk_fail(YOKE_EINVAL, "stop=%s: has an empty text between commas", list);
+		return yk_fail(YOKE_EINVAL, "a stop text is empty");
 	if (s->n == YK_STOPS)
-		return yk_fail(YOKE_EINVAL, "stop=: has more than %d texts", YK_STOPS);
+		return yk_fail(YOKE_EINVAL, "there are more than %d stop texts", YK_STOPS);
 	s->text[s->n] = malloc(bytes);
 	if (!s->text[s->n])
-		return yk_fail(YOKE_ENOMEM, "stop=: out of memory");
+		return yk_fail(YOKE_ENOMEM, "out of memory for stop texts");
 	memcpy(s->text[s->n], text, bytes);
 	s->bytes[s->n++] = bytes;
 	return 0;
@@ -47,7 +47,9 @@ int yk_stops_parse(struct yk_stops *to, const char *list)
 		} else if (*at && *at != ',') {
 			text[n++] = *at;
 		} else {
-			e = take(&s, text, n, list);
+			e = n ? yk_stops_add(&s, text, n) :
+				yk_fail(YOKE_EINVAL, "stop=%s: has an empty text between commas",
+					list);
 			n = 0;
 			if (!*at)
 				break;

@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: Apache-2.0
+// The server: libmicrohttpd receives requests, on a few threads for all connections.
+#include "config.h"
+
+#include "http/server.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/number.h"
+
+// IDLE: seconds in which a client may send or receive nothing, or a request's headers must be complete.
+// DISCARDED: bytes of a refused body that are read, so that the client gets to read the reply.
+enum { THREADS = 4, IDLE = 60, DISCARDED = 64 << 20, FLUSH = 2 };
+
+// ---- lists ----
+
+static void add(struct yk_http *h, struct yk_exchange *x)
+{
+	pthread_mutex_lock(&h->mutex);
+	x->after = h->first;
+	if (h->first)
+		h->first->before = x;
+	h->first = x;
+	h->active++;
+	pthread_mutex_unlock(&h->mutex);
+}
+
+// The caller holds the mutex.
+static void drop(struct yk_http *h, struct yk_exchange *x)
+{
+	if (x->after)
+		x->after->before = x->before;
+	if (x->before)
+		x->before->after = x->after;
+	else
+		h->first = x->after;
+	h->active--;
+	pthread_cond_broadcast(&h->changed);
+}
+
+static struct yk_connection *connection_of(struct MHD_Connection *c)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+	return info ? info->socket_context : NULL;
+}
+
+static void set_busy(struct yk_http *h, struct MHD_Connection *c, bool busy)
+{
+	struct yk_connection *own = connection_of(c);
+	pthread_mutex_lock(&h->mutex);
+	if (own) {
+		own->busy = busy;
+		own->since = yk_seconds();
+	}
+	pthread_mutex_unlock(&h->mutex);
+}
+
+static void connected(void *arg, struct MHD_Connection *c, void **context,
+		      enum MHD_ConnectionNotificationCode code)
+{
+	struct yk_http *h = arg;
+	struct yk_connection *own = *context;
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
+	if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+		own = calloc(1, sizeof *own);
+		*context = own;
+		if (!own) // without a time limit
+			return;
+		own->fd = info ? info->connect_fd : -1;
+		own->since = yk_seconds();
+		pthread_mutex_lock(&h->mutex);
+		own->after = h->connections;
+		if (own->after)
+			own->after->before = own;
+		h->connections = own;
+		pthread_mutex_unlock(&h->mutex);
+	} else if (own) {
+		pthread_mutex_lock(&h->mutex);
+		if (own->after)
+			own->after->before = own->before;
+		if (own->before)
+			own->before->after = own->after;
+		else
+			h->connections = own->after;
+		pthread_mutex_unlock(&h->mutex);
+		free(own);
+	}
+}
+
+// ---- requests ----
+
+static void wake(void *connection)
+{
+	MHD_resume_connection(connection);
+}
+
+static const char *lookup(void *connection, const char *name)
+{
+	return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
+}
+
+static void too_large(struct yk_exchange *x, size_t max)
+{
+	yk_exchange_error(x, 413, NULL, NULL, "the request has more than %zu bytes", max);
+}
+
+// Bytes of the body that the headers announce; -1: not known.
+static double announced(const struct yk_exchange *x)
+{
+	const char *length = yk_exchange_header(x, "Content-Length");
+	double n = -1;
+	return length && yk_number(length, &n) ? n : -1;
+}
+
+// The headers are complete.  *at_once: the reply does not wait for the body.
+static struct yk_exchange *begin(struct yk_http *h, struct MHD_Connection *c, const char *url,
+				 const char *method, bool *at_once)
+{
+	struct yk_exchange *x = yk_exchange_new(url);
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
+	if (!x)
+		return NULL;
+	x->connection = c;
+	x->wake = wake;
+	x->lookup = lookup;
+	x->server = h;
+	x->fd = info ? info->connect_fd : -1;
+	add(h, x);
+	set_busy(h, c, true);
+	yk_http_admit(h, x, method);
+	if (!x->complete && announced(x) > (double)h->is.body)
+		too_large(x, h->is.body);
+	// A client that waits for a 100 Continue sends nothing more.
+	*at_once = x->complete && (yk_exchange_header(x, "Expect") || announced(x) > DISCARDED);
+	return x;
+}
+
+static enum MHD_Result request(void *arg, struct MHD_Connection *c, const char *url,
+			       const char *method, const char *version, const char *upload,
+			       size_t *bytes, void **state)
+{
+	struct yk_http *h = arg;
+	struct yk_exchange *x = *state;
+	(void)version;
+	if (!x) {
+		bool at_once = false;
+		x = *state = begin(h, c, url, method, &at_once);
+		if (!x)
+			return MHD_NO;
+		return at_once ? yk_http_pass_reply(x) : MHD_YES;
+	}
+	if (*bytes) {
+		if (!x->complete && x->body.n + *bytes > h->is.body)
+			too_large(x, h->is.body);
+		if (!x->complete)
+			yk_string_add(&x->body, upload, *bytes);
+		*bytes = 0;
+		return MHD_YES;
+	}
+	if (!x->handled) {
+		x->handled = true;
+		yk_string_add(&x->body, "", 1);
+		if (x->body.failed)
+			yk_exchange_error(x, 500, NULL, NULL, "no memory for the request");
+		else
+			x->body.n--;
+		if (!x->complete)
+			x->route->handle(x, x->route->arg);
+	}
+	return yk_http_pass_reply(x);
+}
+
+static void completed(void *arg, struct MHD_Connection *c, void **state,
+		      enum MHD_RequestTerminationCode why)
+{
+	struct yk_http *h = arg;
+	struct yk_exchange *x = *state;
+	if (!x)
+		return;
+	set_busy(h, c, false);
+	pthread_mutex_lock(&h->mutex);
+	pthread_mutex_lock(&x->mutex);
+	if (why != MHD_REQUEST_TERMINATED_COMPLETED_OK || !x->complete)
+		atomic_store(&x->gone, true);
+	x->asleep = false;
+	x->connection = NULL;
+	x->lookup = NULL;
+	x->fd = -1;
+	pthread_mutex_unlock(&x->mutex);
+	drop(h, x);
+	pthread_mutex_unlock(&h->mutex);
+	if (h->is.finished)
+		h->is.finished(h->is.arg, x);
+	yk_exchange_release(x);
+	*state = NULL;
+}
+
+// ---- the server ----
+
+void yk_http_watch(struct yk_http *h)
+{
+	const double now = yk_seconds();
+	nfds_t n = 0;
+	pthread_mutex_lock(&h->mutex);
+	for (struct yk_exchange *x = h->first; x; x = x->after) {
+		if (!x->handled && now - x->began > h->is.timeout && x->fd >= 0)
+			shutdown(x->fd, SHUT_RDWR);
+		if (x->handled && !atomic_load(&x->gone) && x->fd >= 0 && n < h->room) {
+			h->poll[n] = (struct pollfd){ .fd = x->fd, .events = POLLRDHUP };
+			h->polled[n++] = x;
+		}
+	}
+	if (n && poll(h->poll, n, 0) > 0)
+		for (nfds_t i = 0; i < n; i++)
+			if (h->poll[i].revents & (POLLRDHUP | POLLHUP | POLLERR))
+				atomic_store(&h->polled[i]->gone, true);
+	for (struct yk_connection *c = h->connections; c; c = c->after)
+		if (!c->busy && now - c->since > IDLE && c->fd >= 0)
+			shutdown(c->fd, SHUT_RDWR);
+	pthread_mutex_unlock(&h->mutex);
+}
+
+int yk_http_active(struct yk_http *h)
+{
+	pthread_mutex_lock(&h->mutex);
+	const int n = h->active;
+	pthread_mutex_unlock(&h->mutex);
+	return n;
+}
+
+int yk_http_port(const struct yk_http *h)
+{
+	return h->port;
+}
+
+const char *yk_http_url(const struct yk_http *h)
+{
+	return h->url;
+}
+
+void yk_http_drain(struct yk_http *h)
+{
+	atomic_store(&h->draining, true);
+}
+
+static int listen_on(struct yk_http *h)
+{
+	struct sockaddr_in v4 = { .sin_family = AF_INET, .sin_port = htons((uint16_t)h->is.port) };
+	struct sockaddr_in6 v6 = { .sin6_family = AF_INET6,
+				   .sin6_port = htons((uint16_t)h->is.port) };
+	const char *name = yk_same_word(h->host, "localhost") ? "127.0.0.1" : h->host;
+	const bool four = inet_pton(AF_INET, name, &v4.sin_addr) == 1;
+	if (!four && inet_pton(AF_INET6, name, &v6.sin6_addr) != 1)
+		return yk_fail(YOKE_EINVAL, "host=%s is not an IP address", h->host);
+	const struct sockaddr *address =
+		four ? (const struct sockaddr *)&v4 : (const struct sockaddr *)&v6;
+	if (!yk_is_loopback(h->host))
+		snprintf(h->guard.name, sizeof h->guard.name, four ? "%.100s" : "[%.100s]",
+			 h->host);
+	errno = 0;
+	h->daemon = MHD_start_daemon(
+		MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_AUTO | MHD_ALLOW_SUSPEND_RESUME |
+			(four ? 0u : MHD_USE_IPv6),
+		(uint16_t)h->is.port, NULL, NULL, request, h, MHD_OPTION_SOCK_ADDR, address,
+		MHD_OPTION_THREAD_POOL_SIZE, (unsigned)THREADS, MHD_OPTION_CONNECTION_LIMIT,
+		(unsigned)h->is.connections, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE,
+		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)65536, MHD_OPTION_NOTIFY_COMPLETED,
+		completed, h, MHD_OPTION_NOTIFY_CONNECTION, connected, h, MHD_OPTION_END);
+	if (!h->daemon)
+		return yk_fail(
+			YOKE_EIO, "cannot bind port %d of %s: %s; port=0 selects a free port",
+			h->is.port, h->host, errno ? strerror(errno) : "the server did not start");
+	const union MHD_DaemonInfo *info =
+		MHD_get_daemon_info(h->daemon, MHD_DAEMON_INFO_BIND_PORT);
+	h->port = info ? info->port : h->is.port;
+	snprintf(h->url, sizeof h->url, four ? "http://%s:%d" : "http://[%s]:%d", name, h->port);
+	return 0;
+}
+
+static void release(struct yk_http *h)
+{
+	pthread_cond_destroy(&h->changed);
+	pthread_mutex_destroy(&h->mutex);
+	free(h->poll);
+	free(h->polled);
+	free(h);
+}
+
+int yk_http_start(const struct yk_http_options *options, const struct yk_route *route,
+		  size_t routes, struct yk_http **to)
+{
+	const char *host = options->host;
+	const bool local = yk_is_loopback(host);
+	if (strlen(host) >= 100)
+		return yk_fail(YOKE_EINVAL, "host=%s is not an IP address", host);
+	if (options->key && yk_token_check(options->key, "the API key") < 0)
+		return yk_error_last();
+	if (!local && !options->key && !options->open)
+		return yk_fail(YOKE_EINVAL,
+			       "host=%s: other machines can connect to this address; set an API "
+			       "key in YOKE_API_KEY or "
+			       "key_file=, or give open=1 to serve everyone",
+			       host);
+	if (!local)
+		yk_warn("serve",
+			"host=%s: the connection is not encrypted: anyone who can read the network "
+			"traffic sees %s",
+			host, options->key ? "the key and all texts" : "all texts");
+	struct yk_http *h = calloc(1, sizeof *h);
+	if (!h)
+		return yk_fail(YOKE_ENOMEM, "no memory for a server");
+	h->is = *options;
+	h->route = route;
+	h->routes = routes;
+	h->room = (size_t)options->connections;
+	h->poll = calloc(h->room, sizeof *h->poll);
+	h->polled = calloc(h->room, sizeof(struct yk_exchange *));
+	pthread_mutex_init(&h->mutex, NULL);
+	pthread_cond_init(&h->changed, NULL);
+	snprintf(h->host, sizeof h->host, "%s", host);
+	snprintf(h->key, sizeof h->key, "%s", options->key ? options->key : "");
+	const int e = h->poll && h->polled ? listen_on(h) :
+					     yk_fail(YOKE_ENOMEM, "no memory for a server");
+	if (e < 0)
+		release(h);
+	else
+		*to = h;
+	return e;
+}
+
+void yk_http_stop(struct yk_http *h)
+{
+	struct timespec end;
+	if (!h)
+		return;
+	atomic_store(&h->draining, true);
+	pthread_mutex_lock(&h->mutex);
+	for (struct yk_exchange *x = h->first; x; x = x->after)
+		if (x->handled)
+			yk_exchange_error(x, 503, NULL, NULL, "the server is shutting down");
+	clock_gettime(CLOCK_REALTIME, &end);
+	end.tv_sec += FLUSH;
+	while (h->active && pthread_cond_timedwait(&h->changed, &h->mutex, &end) == 0)
+		;
+	pthread_mutex_unlock(&h->mutex);
+	MHD_stop_daemon(h->daemon);
+	release(h);
+}
