@@ -35,6 +35,7 @@ nobase_dist_doc_DATA = \
 	doc/python.md \
 	doc/performance.md \
 	doc/ranks.md \
+	doc/serve.md \
 	doc/resolvents.md
 dist_pkgdata_DATA = doc/quirks.conf
 EXTRA_DIST += doc/yoke.1.in doc/command.sh doc/guide.sh doc/library.sh doc/settings.sh doc/site.sh
@@ -148,6 +149,7 @@ directory_readmes = \
 	src/README.md \
 	src/app/live/README.md \
 	src/app/report/README.md \
+	src/app/serve/README.md \
 	src/app/tool/README.md \
 	src/app/config/README.md \
 	src/app/parallel/README.md \

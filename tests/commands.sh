@@ -27,6 +27,9 @@ YOKE_PLUGIN_PATH=$PWD/plugins/mpi/.libs mpirun|needs an MPI library; tests/train
 YOKE_BACKEND=cuda YOKE_FAKE_EMPTY=1 bench/native_launches|needs the fake drivers of a build
 yoke chat SmolLM2-135M-Instruct|needs a pretrained model; tests/chat.t
 ./yoke chat SmolLM2-135M-Instruct|the same
+yoke serve|serves until it is ended; tests/serve.sh
+yoke batch model|needs a file of requests; tests/serve.sh
+curl http://127.0.0.1:8080|needs a server; tests/serve.sh
 yoke train init=SmolLM2-135M-Instruct|needs a pretrained model; tests/adapters.t
 ./yoke train init=SmolLM2-135M-Instruct|the same
 yoke data prepare chats.jsonl|needs a pretrained model; tests/chats_train.t
@@ -286,7 +289,7 @@ all()
 
 : >"$work/ran"
 for path in README.md HACKING doc/getting-started.md doc/plugins.md doc/architecture.md doc/c.md doc/data.md doc/devices.md \
-	doc/gpu.md doc/hyperspectral.md doc/python.md doc/ranks.md doc/resolvents.md doc/yoke.1; do
+	doc/gpu.md doc/hyperspectral.md doc/performance.md doc/python.md doc/ranks.md doc/resolvents.md doc/serve.md doc/yoke.1; do
 	[ -e "$source/$path" ] && all "$source/$path" "$path" || all "$build/$path" "$path"
 done
 verdict "every guide is read" "$(cd "$source" && for path in doc/*.md; do

@@ -124,7 +124,7 @@ check 'yoke check resolvent ti' tier=
 check 'yoke bench ranks sp' spawn=
 check 'yoke help check d' device
 check 'yoke train precision=bf' bf16-mixed
-for command in train generate chat eval; do
+for command in train generate chat serve eval; do
 	# shellcheck disable=SC2046 # words
 	check "yoke $command x " $("$yoke" help $command all |
 		sed -n '/^keys/,$s/^  \([a-z][a-z0-9_]*\) .*/\1=/p')

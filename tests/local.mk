@@ -27,7 +27,7 @@ EXTRA_DIST += tests/models/make_tokenizers.py tests/models/record.py tests/model
 	tests/models/spm_bpe.model tests/models/spm_unigram.model tests/models/tokenizer_cases.h
 EXTRA_DIST += tests/native_headers.c tests/readers.py tests/run tests/kernel_cache tests/tap.sh tests/status.sh tests/yoke.sh tests/trainings.sh \
 	tests/fake_gpus.sh tests/built.sh \
-	tests/browser.py tests/layout.py tests/dashboard_page.py tests/report_page.py tests/onnx.py tests/schema.py tests/clients.py tests/fit_clients.py tests/dashboard.py tests/conforms.sh tests/mutants/list tests/mutants/run tests/lsan.supp \
+	tests/browser.py tests/layout.py tests/dashboard_page.py tests/report_page.py tests/onnx.py tests/schema.py tests/clients.py tests/fit_clients.py tests/dashboard.py tests/serve.py tests/serve_clients.py tests/conforms.sh tests/mutants/list tests/mutants/run tests/lsan.supp \
 	$(test_scripts) $(test_headers)
 TESTS += $(test_programs) $(test_scripts)
 check_PROGRAMS += $(test_programs)
@@ -270,6 +270,8 @@ test_scripts = \
 	tests/terminal.sh \
 	tests/tool.sh \
 	tests/dashboard.sh \
+	tests/serve.sh \
+	tests/serve_clients.sh \
 	tests/dashboard_page.sh \
 	tests/report.sh \
 	tests/top.sh \

@@ -31,7 +31,7 @@ verdict "yoke.1 has each command" "$(./yoke help | sed -n 's/^  \([a-z][a-z]*\) 
 
 # The keys of a command with their defaults, on the page and in the help of the command.  If a key takes several words, each is
 # named; the default of a prompt is described.
-for command in train generate chat eval; do
+for command in train generate chat serve eval; do
 	awk -v section=".SS yoke $command" '
 		/^\.S[SH]/ { on = $0 == section }
 		!on { next }

@@ -419,7 +419,7 @@ grep -v '^#' new.env | grep -q . && odd=1 || odd=0
 [ $odd -eq 0 ]
 result $? 'all it says is a comment'
 sed -n 's/^#\([A-Z][A-Z0-9_]*\)=.*/\1/p' new.env | tr '[:upper:]' '[:lower:]' | sort >keys.txt
-for command in train generate chat eval; do
+for command in train generate chat serve eval; do
 	"$yoke" help $command all | sed -n '/^keys/,$s/^  \([a-z][a-z0-9_]*\) .*/\1/p'
 done | sort -u | diff - keys.txt >out.txt
 result $? "each key is in it once: $(wc -l <keys.txt)"

@@ -384,6 +384,17 @@ static int value(const struct variables *v, const char *at, struct text *to)
 	return e;
 }
 
+static const char *name_of(unsigned command)
+{
+	switch (command) {
+	case YK_T: return "train";
+	case YK_G: return "generate";
+	case YK_E: return "eval";
+	case YK_C: return "chat";
+	default: return "serve";
+	}
+}
+
 static int line(struct yk_config *c, const struct variables *v, char *at)
 {
 	struct text t = { 0 };
@@ -406,8 +417,7 @@ static int line(struct yk_config *c, const struct variables *v, char *at)
 	if (key < 0)
 		return unknown(c, v->where, name);
 	if (v->at[key])
-		yk_warn(c->command == YK_T ? "train" : c->command == YK_G ? "generate" : c->command == YK_C ? "chat" : "eval",
-			"%s: %s is also set in line %d; this line takes effect", v->where, name,
+		yk_warn(name_of(c->command), "%s: %s is also set in line %d; this line takes effect", v->where, name,
 			v->at[key]);
 	v->at[key] = v->number;
 	e = value(v, end + 1, &t);

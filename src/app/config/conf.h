@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Configuration: the keys of `yoke train`, `generate`, `chat` and `eval`, declared once in this table and
+// Configuration: the keys of `yoke train`, `generate`, `chat`, `eval` and `serve`, declared once in this table and
 // read from `config.env` files and key=value arguments. Precedence: argument, file, checkpoint,
 // default.
 #ifndef YK_CONF_H
@@ -14,6 +14,7 @@
 #define YK_G 2u // generate
 #define YK_E 4u // eval
 #define YK_C 8u // chat
+#define YK_S 16u // serve
 
 #define YK_MODEL_NAME(name) #name
 #define YK_MODEL_NAMES YK_MODELS(YK_MODEL_NAME, " ")
@@ -29,6 +30,7 @@
 	G(RANKS, "ranks") \
 	G(LOGGING, "logging") \
 	G(GENERATION, "generation") \
+	G(SERVING, "serving") \
 	G(RUN, "run")
 
 // X(key, group, level, type, commands, default, min, max, choices, help); S(..) as in nn/model.h
@@ -76,7 +78,7 @@
 	  "architecture of the network") \
 	YK_SIZES(S) \
 	YK_TRAITS(X, YK_T) \
-	X(context, MODEL, BASIC, INT, YK_T | YK_G | YK_C | YK_E, "128", 1, 1048576, NULL, \
+	X(context, MODEL, BASIC, INT, YK_T | YK_G | YK_C | YK_E | YK_S, "128", 1, 1048576, NULL, \
 	  "tokens per window; of pretrained models, the maximum for a text") \
 	X(batch, DATA, BASIC, INT, YK_T | YK_G | YK_E, "16", 1, 1048576, "auto", \
 	  "windows, or prompts, per pass; auto: the fastest batch that fits") \
@@ -207,17 +209,17 @@
 	  "texts for each prompt; sample k is drawn with the seed seed + k - 1") \
 	X(stop, GENERATION, ADVANCED, STRING, YK_G, "", 0, 0, NULL, \
 	  "texts that end a text, and are not written; comma-separated, with \\n, \\t, \\\\ and \\, as escapes") \
-	X(dtype, MODEL, ADVANCED, CHOICE, YK_T | YK_G | YK_C | YK_E, "file", 0, 0, "file f32 f16 bf16", \
+	X(dtype, MODEL, ADVANCED, CHOICE, YK_T | YK_G | YK_C | YK_E | YK_S, "file", 0, 0, "file f32 f16 bf16", \
 	  "convert the matrices of a pretrained model; file: keep its format; in training only with lora") \
-	X(quant, MODEL, ADVANCED, CHOICE, YK_T | YK_G | YK_C | YK_E, "none", 0, 0, "none q8_0 q4_0 q4_1 q5_0 q5_1", \
+	X(quant, MODEL, ADVANCED, CHOICE, YK_T | YK_G | YK_C | YK_E | YK_S, "none", 0, 0, "none q8_0 q4_0 q4_1 q5_0 q5_1", \
 	  "quantize the matrices of a pretrained model; in training only with lora") \
-	X(kv, GENERATION, ADVANCED, CHOICE, YK_G | YK_C, "auto", 0, 0, "auto f16 f32", \
+	X(kv, GENERATION, ADVANCED, CHOICE, YK_G | YK_C | YK_S, "auto", 0, 0, "auto f16 f32", \
 	  "keys and values in the cache; auto: f32 if all matrices are, otherwise f16") \
 	X(by_row, GENERATION, ADVANCED, CHOICE, YK_G, "0", 0, 0, "0 1", \
 	  "1: the text of a prompt does not depend on the other prompts of the batch, bit for bit; slower") \
 	X(system, GENERATION, ADVANCED, STRING, YK_C, "", 0, 0, NULL, \
 	  "the system message that a conversation begins with") \
-	X(template, GENERATION, ADVANCED, STRING, YK_C, "", 0, 0, NULL, \
+	X(template, GENERATION, ADVANCED, STRING, YK_C | YK_S, "", 0, 0, NULL, \
 	  "file with the chat template, in Jinja; empty: the one that comes with the model") \
 	X(tokens, GENERATION, ADVANCED, INT, YK_G | YK_C, "auto", 0, 1e12, "auto", \
 	  "tokens to generate; auto: 256, or in a conversation until the model ends its answer") \
@@ -235,14 +237,38 @@
 	  "subtract this from a token's logit for each of its occurrences in the text") \
 	X(presence, GENERATION, ADVANCED, REAL, YK_G | YK_C, "0", -100, 100, NULL, \
 	  "subtract this from the logits of tokens that occur in the text") \
+	X(host, SERVING, BASIC, STRING, YK_S, "127.0.0.1", 0, 0, NULL, \
+	  "address to listen on; others than those of this machine need a key, or open=1") \
+	X(port, SERVING, BASIC, INT, YK_S, "8080", 0, 65535, NULL, "port to listen on; 0: any free port") \
+	X(key_file, SERVING, BASIC, STRING, YK_S, "", 0, 0, NULL, \
+	  "file with the API key that clients must send, which only its owner can read; empty: YOKE_API_KEY, if it is " \
+	  "set") \
+	X(open, SERVING, ADVANCED, CHOICE, YK_S, "0", 0, 0, "0 1", \
+	  "1: serve other machines without a key") \
+	X(name, SERVING, ADVANCED, STRING, YK_S, "", 0, 0, NULL, \
+	  "name of the model for clients; empty: the last part of its path") \
+	X(slots, SERVING, BASIC, INT, YK_S, "8", 1, 256, NULL, "texts that are generated at once") \
+	X(queue, SERVING, ADVANCED, INT, YK_S, "64", 1, 65536, NULL, \
+	  "requests that wait for a slot; more are refused with status 429") \
+	X(step, SERVING, ADVANCED, INT, YK_S, "256", 1, 65536, NULL, \
+	  "tokens per pass, of which prompts get what running texts leave") \
+	X(pages, SERVING, ADVANCED, INT, YK_S, "0", 0, 1e9, NULL, \
+	  "pages of 16 tokens in the cache of keys and values; 0: as many as slots texts need, at most 2 GB") \
+	X(alike, SERVING, ADVANCED, CHOICE, YK_S, "1", 0, 0, "1 0", \
+	  "1: the text of a request does not depend on other requests, bit for bit; 0: it may, and is faster") \
+	X(body, SERVING, ADVANCED, STRING, YK_S, "4M", 0, 0, NULL, "maximum bytes of a request, at most 64M") \
+	X(timeout, SERVING, ADVANCED, INT, YK_S, "600", 1, 1e6, NULL, "seconds after which a request is ended") \
+	X(connections, SERVING, ADVANCED, INT, YK_S, "256", 8, 10000, NULL, "maximum number of connections") \
+	X(drain, SERVING, ADVANCED, INT, YK_S, "30", 0, 1e6, NULL, \
+	  "seconds to answer the requests in progress after SIGTERM") \
 	X(seed, RUN, BASIC, INT, YK_T | YK_G | YK_C | YK_E, "1", 0, 9e15, NULL, \
 	  "seed of all random numbers") \
-	X(backend, RUN, BASIC, STRING, YK_T | YK_G | YK_C | YK_E, "", 0, 0, NULL, \
+	X(backend, RUN, BASIC, STRING, YK_T | YK_G | YK_C | YK_E | YK_S, "", 0, 0, NULL, \
 	  "device to use, as in YOKE_BACKEND, which is the default; in training also fastest: measure the allowed devices") \
-	X(memory, MEMORY, ADVANCED, STRING, YK_T | YK_G | YK_C | YK_E, "", 0, 0, NULL, \
+	X(memory, MEMORY, ADVANCED, STRING, YK_T | YK_G | YK_C | YK_E | YK_S, "", 0, 0, NULL, \
 	  "maximum device memory to use, for example 512M; activations may move to host memory (YOKE_SPILL); empty: " \
 	  "YOKE_MEMORY") \
-	X(threads, RUN, ADVANCED, INT, YK_T | YK_G | YK_C | YK_E, "0", 0, 4096, NULL, \
+	X(threads, RUN, ADVANCED, INT, YK_T | YK_G | YK_C | YK_E | YK_S, "0", 0, 4096, NULL, \
 	  "CPU threads; 0: YOKE_THREADS")
 
 enum yk_config_key {
@@ -284,7 +310,7 @@ extern const enum yk_config_key yk_config_traits[YK_TRAIT_COUNT]; // index: mode
 enum yk_config_origin { YK_BY_DEFAULT, YK_BY_CHECKPOINT, YK_BY_FILE, YK_BY_ARGUMENT };
 
 struct yk_config {
-	unsigned command; // YK_T, YK_G, YK_E or YK_C
+	unsigned command; // YK_T, YK_G, YK_E, YK_C or YK_S
 	struct yk_config_value {
 		char *text;
 		int64_t i; // INT, EVERY; REAL_OR_PATHS: 1 for paths

@@ -13,6 +13,10 @@
 	"processes that use them, and all running trainings of the user. q quits.\n" \
 	"  --once   prints the table once\n" \
 	JSON, NULL
+#define APPLY \
+	"RUN is the folder that yoke fit wrote. Results of nodes=NAME,.. (by default the last node) are written to\n" \
+	"out as .hdr and .img, or with format=npy or png in that format, named CUBE_NODE. Existing files are kept\n" \
+	"without overwrite=1; input files are never replaced. Other keys are as in yoke fit: data.cubes='set/*.hdr'\n", NULL
 #define JSON "  --json   prints the same as JSON\n"
 
 static const struct yk_command plan_subjects[] = {
@@ -122,6 +126,25 @@ static const struct yk_command dashboard_subjects[] = {
 	{ 0 },
 };
 
+#define BATCH \
+	"Answers requests of a file in OpenAI's batch format, one JSON object per line: custom_id, method POST, url\n" \
+	"(/v1/chat/completions, /v1/completions or /v1/embeddings) and body. The replies are written to another file,\n" \
+	"in the same order. If that exists, the lines that it has are kept, and the rest is answered: so a batch\n" \
+	"that was ended goes on.\n" \
+	"  in=FILE   requests\n" \
+	"  out=FILE  replies\n" \
+	"The other keys are those of `yoke serve`.\n", NULL
+
+static const struct yk_command serve_subjects[] = {
+	{ "serve batch", "MODEL in=FILE out=FILE [key=value ..]", "answer the requests of a file", yk_serve_file, 0, BATCH },
+	{ 0 },
+};
+
+static const struct yk_command fit_subjects[] = {
+	{ "fit apply", "RUN out=FOLDER [key=value ..]", "apply a fitted pipeline to cubes", yk_cmd_apply, 0, APPLY },
+	{ 0 },
+};
+
 const struct yk_command yk_commands[] = {
 	{ "train", "[config.env] [key=value ..]", "train a model on text", yk_cmd_train, YK_T,
 	  "A file of lines KEY=value sets the same keys; arguments override it. SIGINT, SIGTERM and SIGHUP finish\n"
@@ -147,6 +170,17 @@ const struct yk_command yk_commands[] = {
 	  "  /load FILE    continues the last conversation in FILE\n"
 	  "  /stats        prints the numbers of messages and tokens\n"
 	  "  /help, /exit\n", NULL },
+	{ "serve", "[batch] MODEL [embed=MODEL] [adapter=NAME=FOLDER ..] [key=value ..]", "serve a model to programs and browsers by HTTP",
+	  yk_cmd_serve, YK_S,
+	  "MODEL is as in `yoke generate`, or a model for embeddings. Serves OpenAI's API (/v1/models, /v1/completions,\n"
+	  "/v1/chat/completions, /v1/embeddings), /tokenize, /detokenize, /health, /metrics for Prometheus, and a page to\n"
+	  "chat at /, until SIGINT, SIGTERM or SIGHUP, after which it answers the requests in progress; a second signal\n"
+	  "ends it at once. A key in YOKE_API_KEY or key_file= must be sent as Authorization: Bearer KEY.\n"
+	  "  embed=MODEL          a second model, for embeddings\n"
+	  "  adapter=NAME=FOLDER  low-rank adapters that requests choose by \"model\": NAME; several are given one by one\n",
+	  serve_subjects },
+	{ "batch", "MODEL in=FILE out=FILE [key=value ..]", "answer the requests of a file (yoke serve batch)", yk_serve_file,
+	  0, BATCH },
 	{ "eval", "MODEL [key=value ..]", "compute the loss of a trained model on text", yk_cmd_eval, YK_E,
 	  "MODEL is the folder that `yoke train` wrote, or a pretrained model: a folder with config.json and\n"
 	  "safetensors files, or a GGUF file.\n"
@@ -207,7 +241,7 @@ const struct yk_command yk_commands[] = {
 	  "                    overwrite=0\n"
 	  "  make FOLDER       generates random cubes with anomalies and labels: count=200 lines=128 samples=128\n"
 	  "                    bands=50 seed=42 overwrite=0\n", NULL },
-	{ "fit", "FILE out=FOLDER [key=value ..]", "fit a pipeline to cubes and train it", yk_cmd_fit, 0,
+	{ "fit", "[apply] FILE out=FOLDER [key=value ..]", "fit a pipeline to cubes and train it, or apply it", yk_cmd_fit, 0,
 	  "FILE is JSON: data (cubes or synthetic, labels, masks, bands, variable, batch, workers, split, nonfinite,\n"
 	  "cache), and a pipeline as in yoke-pipeline(3). Cubes may differ in lines and samples, not in bands.\n"
 	  "Keys are paths in it: nodes.pca.k=8, data.split=[0.5,0.3,0.2]. Those of `yoke train` need no path and may\n"
@@ -216,11 +250,9 @@ const struct yk_command yk_commands[] = {
 	  "environment variable. Writes pipeline.json (the effective configuration), pipeline.safetensors and records\n"
 	  "of the run to out. A folder that holds a run is refused without resume=1, which continues a run\n"
 	  "trained with trainer.enable_checkpointing=true or ended by a signal, or overwrite=1, which\n"
-	  "replaces it.\n", NULL },
-	{ "apply", "RUN out=FOLDER [key=value ..]", "apply a fitted pipeline to cubes", yk_cmd_apply, 0,
-	  "RUN is the folder that yoke fit wrote. Results of nodes=NAME,.. (by default the last node) are written to\n"
-	  "out as .hdr and .img, or with format=npy or png in that format, named CUBE_NODE. Existing files are kept\n"
-	  "without overwrite=1; input files are never replaced. Other keys are as in yoke fit: data.cubes='set/*.hdr'\n", NULL },
+	  "replaces it.\n", fit_subjects },
+	{ "apply", "RUN out=FOLDER [key=value ..]", "apply a fitted pipeline to cubes (yoke fit apply)", yk_cmd_apply, 0,
+	  APPLY },
 	{ "setup", "[FILE]", "write a configuration file to edit", yk_cmd_setup, 0,
 	  "FILE is config.env by default; an existing file is never overwritten.\n", NULL },
 	{ "info", "[models|memory|MODEL] [--env [all]] [--dtypes] [--json]", "list devices, plugins, threads, settings, models",

@@ -39,6 +39,7 @@ yoke_SOURCES = \
 	src/app/tool/cmd_info.c \
 	src/app/tool/cmd_plan.c \
 	src/app/tool/cmd_report.c \
+	src/app/tool/cmd_serve.c \
 	src/app/tool/cmd_setup.c \
 	src/app/tool/cmd_train.c \
 	src/app/tool/cmd_tune.c \

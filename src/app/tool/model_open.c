@@ -9,10 +9,10 @@
 #include "base/error.h"
 #include "tool/tool.h"
 
-static struct yoke_model_options options_of(const struct yk_config *c, unsigned command)
+struct yoke_model_options yk_opened_options(const struct yk_config *c)
 {
 	const char *dtype = yk_config_str(c, YK_KEY_dtype), *quant = yk_config_str(c, YK_KEY_quant);
-	const char *kv = command & (YK_G | YK_C) ? yk_config_str(c, YK_KEY_kv) : "auto";
+	const char *kv = c->command & (YK_G | YK_C | YK_S) ? yk_config_str(c, YK_KEY_kv) : "auto";
 	return (struct yoke_model_options){
 		.size = sizeof(struct yoke_model_options),
 		.context = yk_config_given(c, YK_KEY_context) ? yk_config_int(c, YK_KEY_context) : 0,
@@ -24,7 +24,7 @@ static struct yoke_model_options options_of(const struct yk_config *c, unsigned 
 
 static int open_model(unsigned command, struct yk_opened *o)
 {
-	const struct yoke_model_options options = options_of(&o->config, command);
+	const struct yoke_model_options options = yk_opened_options(&o->config);
 	int e = yk_config_apply(&o->config);
 	if (e == 0)
 		e = yk_trained_open(o->folder, &options, &o->model);

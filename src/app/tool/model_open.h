@@ -16,6 +16,8 @@ struct yk_opened {
 // Runs the sub-command with arguments "COMMAND MODEL [key=value ...]": loads the model, calls fn,
 // reports errors, and returns the exit status.
 int yk_with_model(unsigned command, int argc, char **argv, int (*fn)(const struct yk_opened *, void *arg), void *arg);
+// How the keys say that a model is opened.
+struct yoke_model_options yk_opened_options(const struct yk_config *);
 // The sampling options that the keys select.
 struct yk_sampling yk_opened_sampling(const struct yk_opened *);
 

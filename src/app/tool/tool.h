@@ -18,7 +18,7 @@ enum yk_exit { YK_DONE = 0, YK_FAILED = 1, YK_USAGE = 2 };
 struct yk_command {
 	const char *name, *arguments, *summary;
 	int (*run)(int argc, char **argv); // argv[0] is its name; returns the exit status
-	unsigned keys;                     // of its help: 0, or YK_T, YK_G, YK_E or YK_C (conf.h)
+	unsigned keys;                     // of its help: 0, or YK_T, YK_G, YK_E, YK_C or YK_S (conf.h)
 	const char *more;                  // additional lines for its help, or NULL
 	// Named by the first argument, as in `yoke check device`; terminated by a NULL name, or NULL.
 	// The name of a subject is "check device".
@@ -54,6 +54,8 @@ int yk_cmd_apply(int argc, char **argv);
 int yk_data_get(int argc, char **argv);
 int yk_data_prepare(int argc, char **argv); // called by yk_cmd_data
 int yk_data_chats_info(int argc, char **argv); // info and check of prepared conversations
+int yk_cmd_serve(int argc, char **argv);
+int yk_serve_file(int argc, char **argv); // yoke serve batch
 int yk_cmd_setup(int argc, char **argv);
 int yk_cmd_info(int argc, char **argv);
 int yk_cmd_doctor(int argc, char **argv);

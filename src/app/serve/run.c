@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// yoke serve: listens while it loads the model, serves until a signal, and answers what is in progress.
+#include "config.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/stop.h"
+#include "http/guard.h"
+#include "serve/open.h"
+#include "serve/routes.h"
+
+enum { WATCH_MS = 250 }; // between looks at connections while nothing is computed
+
+struct server {
+	struct yk_serve *s;
+	struct yk_stop stop;
+	struct yk_route route[YK_ROUTES];
+	char key[YK_TOKEN_BYTES];
+};
+
+// Runs on the thread that waits for signals.
+static void stop_requested(void *arg, int signal, bool again)
+{
+	struct server *v = arg;
+	(void)signal;
+	if (!again && v->s)
+		yk_serve_wake(v->s);
+}
+
+// The log has numbers and times, and never a text.
+static void finished(void *arg, const struct yk_exchange *x)
+{
+	struct yk_serve *s = arg;
+	const int status = yk_exchange_is_gone(x) ? 499 : yk_exchange_status(x);
+	yk_metrics_request(&s->metrics, yk_route_name(yk_exchange_path(x)), status);
+	yk_info("serve", "request %" PRIu64 " %s %d %.0f ms", yk_exchange_id(x),
+		yk_route_name(yk_exchange_path(x)), status,
+		1000 * (yk_seconds() - yk_exchange_began(x)));
+}
+
+static int read_key(struct server *v, const char **key)
+{
+	const char *file = v->s->is.key_file, *variable = getenv("YOKE_API_KEY");
+	int e = 0;
+	*key = NULL;
+	if (*file) {
+		e = yk_token_read("key_file", file, v->key);
+	} else if (variable && *variable) {
+		e = yk_token_check(variable, "YOKE_API_KEY");
+		if (e == 0)
+			snprintf(v->key, sizeof v->key, "%s", variable);
+	} else {
+		return 0;
+	}
+	*key = v->key;
+	return e;
+}
+
+static int listen(struct server *v)
+{
+	struct yk_serve *s = v->s;
+	struct yk_http_options o = { .host = s->is.host,
+				     .port = s->is.port,
+				     .open = s->is.public,
+				     .body = (size_t)s->is.body,
+				     .connections = s->is.connections,
+				     .timeout = s->is.timeout,
+				     .finished = finished,
+				     .arg = s };
+	const int e = read_key(v, &o.key);
+	yk_routes_of(s, v->route);
+	return e < 0 ? e : yk_http_start(&o, v->route, YK_ROUTES, &s->http);
+}
+
+// Serves until a signal.
+static int serve(struct server *v)
+{
+	struct yk_serve *s = v->s;
+	int e = 0;
+	while (e >= 0 && !atomic_load(&v->stop.signal)) {
+		e = yk_serve_work(s);
+		if (e == 0)
+			yk_serve_wait(s, WATCH_MS);
+	}
+	return e < 0 ? e : 0;
+}
+
+// Answers the requests in progress, as long as there is time.
+static int drain(struct server *v)
+{
+	struct yk_serve *s = v->s;
+	const double end = yk_seconds() + s->is.drain;
+	bool late = false;
+	int e = 0;
+	atomic_store(&s->phase, YK_DRAINING);
+	yk_http_drain(s->http);
+	while (e >= 0 && !yk_serve_is_idle(s)) {
+		if (!late && yk_seconds() > end) {
+			yk_serve_cancel(s);
+			late = true;
+		}
+		e = yk_serve_work(s);
+		if (e == 0)
+			yk_serve_wait(s, 10);
+	}
+	return e < 0 ? e : 0;
+}
+
+static int run(struct server *v)
+{
+	struct yk_serve *s = v->s;
+	int e = listen(v);
+	if (e == 0)
+		e = yk_serve_open(s);
+	if (e < 0)
+		return e;
+	atomic_store(&s->phase, YK_READY);
+	printf("yoke serve: %s\n", yk_http_url(s->http));
+	fflush(stdout);
+	e = serve(v);
+	return e < 0 ? e : drain(v);
+}
+
+int yk_serve_run(const struct yk_serve_options *options)
+{
+	struct server v = { 0 };
+	int e = yk_stop_begin(&v.stop, stop_requested, &v);
+	if (e < 0)
+		return e;
+	v.s = yk_serve_new(options);
+	e = v.s ? run(&v) : yoke_error_code();
+	if (v.s)
+		yk_http_stop(v.s->http);
+	struct yk_serve *s = v.s;
+	yk_stop_end(&v.stop);
+	yk_serve_free(s);
+	return e;
+}

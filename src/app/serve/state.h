@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// The state of a server.  The threads of HTTP check requests and make prompts of them; one thread, which
+// owns the models, computes.
+#ifndef YK_SERVE_STATE_H
+#define YK_SERVE_STATE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "http/http.h"
+#include "schema/schema.h"
+#include "serve/metrics.h"
+#include "serve/serve.h"
+#include "text/tokenizer.h"
+#include "yoke-engine.h"
+
+enum yk_serve_phase { YK_LOADING, YK_READY, YK_DRAINING };
+
+struct yk_serve_model { // a name of the API
+	char *name;
+	char *folder; // of an adapter
+	bool adapter, embeds;
+};
+
+struct yk_call;
+
+struct yk_serve {
+	struct yk_serve_options is;
+	_Atomic enum yk_serve_phase phase;
+	// Constant once the phase is READY.
+	struct yk_serve_model model[YK_SERVE_ADAPTERS + 2]; // the first one is the default
+	int models;
+	double created;      // seconds since 1970
+	yoke_model *network; // NULL: the server has embeddings only
+	const yoke_tokenizer *tokenizer;
+	int64_t vocabulary, context;
+	yoke_chat_template *template;    // NULL: none
+	struct yk_schema_vocab *schemas; // of the tokens, for response_format
+	yoke_engine *engine;
+	yoke_model *embedder; // NULL: none
+	const yoke_tokenizer *embed_tokenizer;
+	int64_t embed_vocabulary, embed_context, embed_width;
+	struct yk_http *http; // NULL: in a batch
+	struct yk_metrics metrics;
+
+	pthread_mutex_t mutex; // protects the members below
+	pthread_cond_t changed;
+	struct yk_call *arrived, **last;
+	bool woken;
+
+	// Of the computing thread.
+	struct yk_tokenizer *pieces; // texts of single tokens
+	struct yk_call *running;
+};
+
+// Passes a call to the computing thread, and wakes that.
+void yk_serve_arrive(struct yk_serve *, struct yk_call *);
+
+#endif

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// The computing thread: takes calls, cancels those whose client is gone or whose time is over, computes a
+// block of embeddings and a step of the engine.
+#include "config.h"
+
+#include <errno.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "serve/call.h"
+#include "serve/open.h"
+
+void yk_serve_wake(struct yk_serve *s)
+{
+	pthread_mutex_lock(&s->mutex);
+	s->woken = true;
+	pthread_cond_signal(&s->changed);
+	pthread_mutex_unlock(&s->mutex);
+	if (atomic_load(&s->phase) != YK_LOADING && s->engine)
+		yoke_engine_wake(s->engine);
+}
+
+void yk_serve_arrive(struct yk_serve *s, struct yk_call *c)
+{
+	yk_exchange_keep(c->x);
+	pthread_mutex_lock(&s->mutex);
+	c->next = NULL;
+	*s->last = c;
+	s->last = &c->next;
+	pthread_mutex_unlock(&s->mutex);
+	yk_serve_wake(s);
+}
+
+void yk_serve_wait(struct yk_serve *s, int64_t milliseconds)
+{
+	struct timespec end;
+	if (s->engine) {
+		yoke_engine_wait(s->engine, milliseconds);
+		return;
+	}
+	clock_gettime(CLOCK_REALTIME, &end);
+	end.tv_sec += (time_t)(milliseconds / 1000);
+	end.tv_nsec += (long)(milliseconds % 1000) * 1000000;
+	end.tv_sec += end.tv_nsec / 1000000000;
+	end.tv_nsec %= 1000000000;
+	pthread_mutex_lock(&s->mutex);
+	while (!s->woken && pthread_cond_timedwait(&s->changed, &s->mutex, &end) == 0)
+		;
+	s->woken = false;
+	pthread_mutex_unlock(&s->mutex);
+}
+
+// ---- calls ----
+
+static void take_arrived(struct yk_serve *s)
+{
+	pthread_mutex_lock(&s->mutex);
+	struct yk_call *c = s->arrived;
+	s->arrived = NULL;
+	s->last = &s->arrived;
+	s->woken = false;
+	pthread_mutex_unlock(&s->mutex);
+	while (c) {
+		struct yk_call *next = c->next;
+		c->next = s->running;
+		s->running = c;
+		if (yk_exchange_is_gone(c->x))
+			c->done = c->cancelled = true;
+		else
+			c->kind->start(c);
+		c = next;
+	}
+}
+
+static void cancel(struct yk_call *c)
+{
+	if (c->cancelled || c->done)
+		return;
+	c->cancelled = true;
+	c->kind->cancel(c);
+}
+
+static void check(struct yk_call *c, double now)
+{
+	if (yk_exchange_is_gone(c->x)) {
+		cancel(c);
+		yk_exchange_error(c->x, 499, NULL, NULL, "the client closed the connection");
+	} else if (now - yk_exchange_began(c->x) > c->serve->is.timeout && !c->cancelled) {
+		yk_exchange_error(c->x, 504, NULL, "timeout",
+				  "the request took more than %g seconds", c->serve->is.timeout);
+		cancel(c);
+	}
+}
+
+static void remove_done(struct yk_serve *s)
+{
+	for (struct yk_call **at = &s->running; *at;) {
+		struct yk_call *c = *at;
+		if (!c->done) {
+			at = &c->next;
+			continue;
+		}
+		struct yk_exchange *x = c->x;
+		*at = c->next;
+		c->kind->free(c);
+		yk_exchange_release(x);
+	}
+}
+
+// A block of the oldest call that computes by itself.
+static bool work_once(struct yk_serve *s)
+{
+	struct yk_call *oldest = NULL;
+	for (struct yk_call *c = s->running; c; c = c->next)
+		if (c->kind->work && !c->done)
+			oldest = c;
+	if (oldest)
+		oldest->kind->work(oldest);
+	return oldest != NULL;
+}
+
+static int step(struct yk_serve *s)
+{
+	struct yoke_engine_stats before = { .size = sizeof before },
+				 after = { .size = sizeof after };
+	yoke_engine_stats(s->engine, &before);
+	const int n = yoke_engine_step(s->engine);
+	if (n < 0)
+		return n;
+	yoke_engine_stats(s->engine, &after);
+	if (after.steps > before.steps)
+		yk_metrics_observe(&s->metrics, YK_STEP, (double)after.last_step_tokens);
+	return n;
+}
+
+int yk_serve_work(struct yk_serve *s)
+{
+	const double now = yk_seconds();
+	int n = 0;
+	take_arrived(s);
+	if (s->http)
+		yk_http_watch(s->http);
+	for (struct yk_call *c = s->running; c; c = c->next)
+		check(c, now);
+	const bool worked = work_once(s);
+	if (s->engine)
+		n = step(s);
+	remove_done(s);
+	return n < 0 ? n : n > 0 || worked;
+}
+
+void yk_serve_cancel(struct yk_serve *s)
+{
+	take_arrived(s);
+	for (struct yk_call *c = s->running; c; c = c->next) {
+		yk_exchange_error(c->x, 503, NULL, NULL, "the server is shutting down");
+		cancel(c);
+	}
+}
+
+void yk_serve_abandon(struct yk_serve *s)
+{
+	for (struct yk_call *c = s->arrived, *next; c; c = next) {
+		next = c->next;
+		c->next = s->running;
+		s->running = c;
+	}
+	s->arrived = NULL;
+	for (struct yk_call *c = s->running; c; c = c->next)
+		c->done = true;
+	remove_done(s);
+}
+
+bool yk_serve_is_idle(struct yk_serve *s)
+{
+	pthread_mutex_lock(&s->mutex);
+	const bool idle = !s->arrived && !s->running;
+	pthread_mutex_unlock(&s->mutex);
+	return idle;
+}
