@@ -31,6 +31,9 @@ enum yoke_quant {
 // format's block.
 YOKE_API int64_t yoke_quant_bytes(int format, int64_t k);
 
+// May be or'ed to the format of yoke_qlinear.
+#define YOKE_QUANT_BY_ROW 0x100
+
 // In the following three functions, w is u8 [N, yoke_quant_bytes(format, k)] in any format but F32.
 // ESHAPE if its rows have another length or k is not a positive multiple of the block, EINVAL for
 // other formats, EDTYPE for other dtypes.  w has no gradient.
@@ -44,7 +47,6 @@ YOKE_API yoke_tensor *yoke_dequant(yoke_tensor *w, int format, int64_t k, int dt
 // weights are those of the format.  The gradient by x is g times the numbers of w in g's dtype.
 // format may be or'ed with YOKE_QUANT_BY_ROW: a row of the result has the same bits whatever the other rows
 // and their number are, as with YOKE_BY_ROW; on the CPU this costs nothing.
-#define YOKE_QUANT_BY_ROW 0x100
 YOKE_API yoke_tensor *yoke_qlinear(yoke_tensor *x, yoke_tensor *w, int format);
 
 // Rows of w, as yoke_embedding: ids (i32 or i64) [I..] -> [I..,k] in a dtype: f32, f16 or bf16.
