@@ -76,7 +76,6 @@ yoke_SOURCES = \
 	src/app/tool/plan_scaling_stages.c \
 	src/app/tool/prompts.c \
 	src/app/tool/prompts.h \
-	src/app/text/stops.h \
 	src/app/tool/table.c \
 	src/app/tool/table.h \
 	src/app/tool/tool.h \
