@@ -182,6 +182,13 @@ static enum MHD_Result request(void *arg, struct MHD_Connection *c, const char *
 	return yk_http_pass_reply(x);
 }
 
+// Has a stream been passed on to its last event?  A client that then closes at once has it.  The caller holds the
+// exchange's mutex.
+static bool is_passed_on(const struct yk_exchange *x)
+{
+	return x->streams && x->complete && x->sent == x->out.n;
+}
+
 static void completed(void *arg, struct MHD_Connection *c, void **state,
 		      enum MHD_RequestTerminationCode why)
 {
@@ -192,7 +199,7 @@ static void completed(void *arg, struct MHD_Connection *c, void **state,
 	set_busy(h, c, false);
 	pthread_mutex_lock(&h->mutex);
 	pthread_mutex_lock(&x->mutex);
-	if (why != MHD_REQUEST_TERMINATED_COMPLETED_OK || !x->complete)
+	if ((why != MHD_REQUEST_TERMINATED_COMPLETED_OK || !x->complete) && !is_passed_on(x))
 		atomic_store(&x->gone, true);
 	x->asleep = false;
 	x->connection = NULL;
@@ -224,8 +231,13 @@ void yk_http_watch(struct yk_http *h)
 	}
 	if (n && poll(h->poll, n, 0) > 0)
 		for (nfds_t i = 0; i < n; i++)
-			if (h->poll[i].revents & (POLLRDHUP | POLLHUP | POLLERR))
-				atomic_store(&h->polled[i]->gone, true);
+			if (h->poll[i].revents & (POLLRDHUP | POLLHUP | POLLERR)) {
+				struct yk_exchange *x = h->polled[i];
+				pthread_mutex_lock(&x->mutex);
+				if (!is_passed_on(x))
+					atomic_store(&x->gone, true);
+				pthread_mutex_unlock(&x->mutex);
+			}
 	for (struct yk_connection *c = h->connections; c; c = c->after)
 		if (!c->busy && now - c->since > IDLE && c->fd >= 0)
 			shutdown(c->fd, SHUT_RDWR);
