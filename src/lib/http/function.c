@@ -78,6 +78,8 @@ static void handle(struct yk_exchange *x, void *arg)
 		if (!j)
 			yk_fail(YOKE_ENOMEM, "no memory for a request");
 		yk_exchange_failed(x, NULL);
+		if (j)
+			free(j->in.data);
 		free(j);
 		return;
 	}
