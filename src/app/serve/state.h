@@ -48,7 +48,7 @@ struct yk_serve {
 	struct yk_call *arrived, **last;
 	bool woken;
 
-	// Of the computing thread.
+	// Used by the computing thread only.
 	struct yk_tokenizer *pieces; // texts of single tokens
 	struct yk_call *running;
 };

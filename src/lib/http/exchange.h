@@ -30,12 +30,12 @@ struct yk_exchange {
 	bool streams, complete;
 	bool asleep; // its connection is suspended
 
-	// Of a connection; NULL in a local exchange.
+	// The connection; NULL in a local exchange.
 	void *connection;
 	void (*wake)(void *connection); // resumes it; the caller holds the mutex
 	const char *(*lookup)(void *connection, const char *name);
 
-	// Of the server's own.
+	// Used by the server only.
 	const struct yk_route *route;
 	struct yk_http *server;
 	bool handled, queued;               // the handler was called; the reply was passed on
