@@ -73,8 +73,7 @@ static void finish(struct completions *c)
 	}
 	if (c->ask.usage)
 		send(c, 0, YK_CHUNK_USAGE);
-	yk_exchange_event(x, "[DONE]", 6);
-	yk_exchange_end(x);
+	yk_exchange_end(x, "[DONE]", 6);
 }
 
 // ---- events of the engine ----

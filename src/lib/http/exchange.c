@@ -186,10 +186,8 @@ static void fail(struct yk_exchange *x, int status, const char *param, const cha
 	}
 	char *text = o ? yk_json_text(o, JSON_COMPACT) : NULL;
 	json_decref(o);
-	if (text)
-		yk_exchange_event(x, text, strlen(text));
+	yk_exchange_end(x, text ? text : "{}", text ? strlen(text) : 2);
 	free(text);
-	yk_exchange_end(x);
 }
 
 void yk_exchange_error(struct yk_exchange *x, int status, const char *param, const char *code,
@@ -224,9 +222,8 @@ void yk_exchange_stream(struct yk_exchange *x)
 	unlock(x);
 }
 
-void yk_exchange_event(struct yk_exchange *x, const char *text, size_t bytes)
+static void add_event(struct yk_exchange *x, const char *text, size_t bytes)
 {
-	lock(x);
 	if (x->streams && !x->complete && !atomic_load(&x->gone)) {
 		if (x->sent == x->out.n)
 			x->sent = x->out.n = 0;
@@ -236,12 +233,19 @@ void yk_exchange_event(struct yk_exchange *x, const char *text, size_t bytes)
 		if (x->out.failed) // an event is missing: the client must not take the rest for all
 			atomic_store(&x->gone, true);
 	}
+}
+
+void yk_exchange_event(struct yk_exchange *x, const char *text, size_t bytes)
+{
+	lock(x);
+	add_event(x, text, bytes);
 	unlock(x);
 }
 
-void yk_exchange_end(struct yk_exchange *x)
+void yk_exchange_end(struct yk_exchange *x, const char *text, size_t bytes)
 {
 	lock(x);
+	add_event(x, text, bytes);
 	x->complete |= x->streams;
 	unlock(x);
 }

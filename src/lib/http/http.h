@@ -84,10 +84,10 @@ void yk_exchange_error(struct yk_exchange *, int status, const char *param, cons
 		       const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 // The same for the thread's error, which is cleared: 400 for errors of the request, 500 for others.
 void yk_exchange_failed(struct yk_exchange *, const char *param);
-// Begins a stream of server-sent events, and sends one: "data: TEXT".
+// Begins a stream of server-sent events, sends one ("data: TEXT"), sends the last one.
 void yk_exchange_stream(struct yk_exchange *);
 void yk_exchange_event(struct yk_exchange *, const char *text, size_t bytes);
-void yk_exchange_end(struct yk_exchange *);           // after the last event
+void yk_exchange_end(struct yk_exchange *, const char *text, size_t bytes);
 bool yk_exchange_is_done(const struct yk_exchange *); // is the reply complete?
 int yk_exchange_status(const struct yk_exchange *);   // of the reply; 0: none yet
 // The text of a complete reply.

@@ -234,7 +234,7 @@ void yk_http_watch(struct yk_http *h)
 			if (h->poll[i].revents & (POLLRDHUP | POLLHUP | POLLERR)) {
 				struct yk_exchange *x = h->polled[i];
 				pthread_mutex_lock(&x->mutex);
-				if (!is_passed_on(x))
+				if (!x->complete) // else completed() knows whether it was sent
 					atomic_store(&x->gone, true);
 				pthread_mutex_unlock(&x->mutex);
 			}
