@@ -21,7 +21,7 @@ yoke-pipeline) about='statistics of streams and pipelines of the library' ;;
 yoke-model) about='pretrained models' ;;
 yoke-quant) about='quantized weights' ;;
 yoke-engine) about='serving of language models: continuous batching' ;;
-yoke-serve) about='functions of arrays behind a URL' ;;
+yoke-serve) about='serving functions of arrays by HTTP' ;;
 yoke-run) about='records of runs' ;;
 yoke-tokenizer) about='tokenizers of published models' ;;
 esac

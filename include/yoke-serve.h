@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Serving functions of arrays by HTTP: a network of one's own behind a URL.  Requests that wait are computed
+// Serves functions of arrays, such as the forward pass of a network, by HTTP.  Requests that wait are computed
 // in one batch.
 //
 //	static int twice(void *user, const struct yoke_serve_array *in, struct yoke_serve_array *out)

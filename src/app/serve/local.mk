@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# serve: language models behind OpenAI's API, linked into the command only.
+# The sub-command serve: language models with OpenAI's API over HTTP.  Linked into the command only.
 yoke_SOURCES += \
 	src/app/serve/ask.c \
 	src/app/serve/ask.h \

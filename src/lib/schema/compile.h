@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the parts of the schema compiler share.  A value is described by a conjunction of schemas, its
+// Types and functions of the schema compiler's files.  A value is described by a conjunction of schemas, its
 // members: a schema, what it refers to, the members of allOf, one alternative of anyOf.  Each distinct
 // conjunction is compiled once, as a rule.
 #ifndef YK_SCHEMA_COMPILE_H

@@ -211,7 +211,8 @@ static int further_names(struct yk_compiler *c, const struct object *o, uint32_t
 	return e;
 }
 
-// What may stand after some properties and after none: further properties or the end.
+// Emits the end of an object, or further properties: after at least one property (some), and at the beginning
+// (none).
 static int emit_end(struct yk_compiler *c, const struct object *o, uint32_t *some, uint32_t *none)
 {
 	uint32_t close, empty, item, key, comma;
@@ -287,7 +288,7 @@ static const json_t *prefix_of(const struct yk_member *m, const char **keyword)
 	return x ? x : json_is_array(items) ? items : NULL;
 }
 
-// Of the items after them; NULL: any.
+// The schema of the items after prefixItems; NULL: any value.
 static const json_t *rest_of(const struct yk_member *m, const char **keyword)
 {
 	const json_t *items = yk_keyword(m, "items");

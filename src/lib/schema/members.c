@@ -194,7 +194,7 @@ static char *pointer_step(struct yk_compiler *c, const char **at)
 	return text;
 }
 
-// What $ref of a member refers to.
+// Finds the schema that a member's $ref refers to.
 static int resolve(struct yk_compiler *c, const struct yk_member *m, struct yk_member *to)
 {
 	const json_t *ref = yk_keyword(m, "$ref"), *x = c->root;
