@@ -179,6 +179,7 @@ test_programs = \
 	tests/finetune.t \
 	tests/held.t \
 	tests/safetensors.t \
+	tests/sampling.t \
 	tests/scan_map.t \
 	tests/scaler.t \
 	tests/schedule.t \
@@ -504,6 +505,7 @@ tests_finetune_t_SOURCES = tests/finetune.c tests/models/recorded.h tests/models
 tests_adapter_files_t_SOURCES = tests/adapter_files.c tests/models/recorded.h tests/models/recorded_files.h \
 	tests/models/recorded_adapters.h
 tests_safetensors_t_SOURCES = tests/safetensors.c
+tests_sampling_t_SOURCES = tests/sampling.c
 tests_scaler_t_SOURCES = tests/scaler.c
 tests_schedule_t_SOURCES = tests/schedule.c
 tests_site_t_SOURCES = tests/site.c

@@ -167,6 +167,48 @@ def test_sampling():
     verdict('"model" chooses an adapter', None if a[0] == 200 and a[1]['model'] == 'tuned' and a[1]['choices'][0]['logprobs'] !=
             b['choices'][0]['logprobs'] else (a, b))
 
+# Philox 4x32-10 (Salmon et al. 2011): the first two words of the block of a counter, low word first
+def philox(key, counter):
+    c, k, mask = [counter & 0xffffffff, counter >> 32, 0, 0], [key & 0xffffffff, key >> 32], 0xffffffff
+    for _ in range(10):
+        p, q = 0xD2511F53 * c[0], 0xCD9E8D57 * c[2]
+        c = [(q >> 32) ^ c[1] ^ k[0], q & mask, (p >> 32) ^ c[3] ^ k[1], p & mask]
+        k = [(k[0] + 0x9E3779B9) & mask, (k[1] + 0xBB67AE85) & mask]
+    return c[0] | c[1] << 32
+
+# top_k=20 leaves the tokens whose log-probabilities a reply has, so their choice can be computed from them.
+def test_draws(folder, yoke):
+    wrong, n = [], 0
+    for i in range(12):
+        t, p, m = (0.5, 1, 1.5, 2)[i % 4], (1, 0.7, 0.9)[i % 3], (0, 0.05)[i % 2]
+        o = complete(prompt=PROMPT, max_tokens=24, seed=100 * i, temperature=t, top_k=20, top_p=p, min_p=m, logprobs=20, n=2)
+        for choice in o['choices']:
+            l = choice['logprobs']
+            for k, top in enumerate(l['top_logprobs']):
+                if len(top) < 20: # two tokens with the same text
+                    continue
+                ids = sorted(top, key=lambda x: -top[x])
+                w = [math.exp((top[x] - top[ids[0]]) / t) for x in ids]
+                keep = next(j + 1 for j in range(20) if sum(w[:j + 1]) >= p * sum(w) or j == 19)
+                w = [x for x in w[:keep] if x >= m]
+                u = (philox(100 * i + choice['index'], k) >> 11) / 2 ** 53 * sum(w)
+                want = next(x for j, x in enumerate(ids) if u < sum(w[:j + 1]) or j == len(w) - 1)
+                n += 1
+                if l['tokens'][k] != want:
+                    wrong.append((i, choice['index'], k, l['tokens'][k], want, top))
+    verdict('%d tokens are those that Philox draws by (seed, index) from the reported probabilities' % n,
+            (wrong or n < 100) and (n, wrong[:1]))
+    wrong, same = [], 0
+    for seed in range(20):
+        text = complete(prompt=PROMPT, max_tokens=8, seed=seed, temperature=0.5, top_p=0.9)['choices'][0]['text']
+        want = subprocess.run([yoke, 'generate', folder, 'prompt=' + PROMPT, 'tokens=8', 'temperature=0.5', 'top_p=0.9',
+                               'seed=%d' % seed], capture_output=True).stdout
+        if '\ufffd' not in text: # else bytes that are no characters
+            same += 1
+            if text.encode() not in want:
+                wrong.append((seed, text, want))
+    verdict('yoke generate draws the same text with the same seed, %d times' % same, (wrong or not same) and (same, wrong))
+
 def test_schemas():
     wrong = []
     for schema, good in (({'type': 'object', 'properties': {'a': {'type': 'integer'}, 'b': {'enum': ['x', 'y']}},
@@ -423,6 +465,7 @@ def test_drain(pid, requests):
 if part == 'all':
     test_endpoints(*sys.argv[3:5])
     test_sampling()
+    test_draws(*sys.argv[3:5])
     test_schemas()
     test_errors()
     test_connections()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests the trainer: a model learns, a step is planned once, micro-batches add up, a resumed run
-// has the bits of an unbroken one; sampling.
+// has the bits of an unbroken one.
 #include "config.h"
 
 #include <unistd.h>
@@ -469,67 +469,6 @@ static void test_diverges(void)
 	drop(&c, t);
 }
 
-static void test_sampling(void)
-{
-	enum { N = 5, DRAWS = 20000 };
-	const float given[N] = { 0, 2, 1, 2, -INFINITY };
-	float logits[N];
-	struct yk_sampling s = { .temperature = 0, .top_p = 1, .seed = 7 };
-	int count[N] = { 0 };
-	int32_t id = -1, again = -1;
-	double sum = 0, got[N], want[N];
-
-	memcpy(logits, given, sizeof logits);
-	ok(yk_sample(logits, N, &s, NULL, 0, 0, &id) == 0 && id == 1, "temperature 0 selects the first of equals");
-	s = (struct yk_sampling){ .temperature = 0.5, .top_p = 1, .seed = 7 };
-	for (int i = 0; i < N; i++)
-		sum += want[i] = exp(logits[i] / 0.5);
-	for (int k = 0; k < DRAWS; k++) {
-		yk_sample(logits, N, &s, NULL, 0, (uint64_t)k, &id);
-		count[id]++;
-	}
-	for (int i = 0; i < N; i++)
-		got[i] = count[i] / (double)DRAWS, want[i] /= sum;
-	near(got, want, N, 0.02, 1, "frequencies at temperature 0.5");
-	s = (struct yk_sampling){ .temperature = 1, .top_p = 0.5, .seed = 7 };
-	memset(count, 0, sizeof count);
-	for (int k = 0; k < 1000; k++) {
-		yk_sample(logits, N, &s, NULL, 0, (uint64_t)k, &id);
-		count[id]++;
-	}
-	ok(count[1] > 400 && count[3] > 400 && count[1] + count[3] == 1000,
-	   "top_p 0.5 keeps the two most likely");
-	yk_sample(logits, N, &s, NULL, 0, 42, &id);
-	yk_sample(logits, N, &s, NULL, 0, 42, &again);
-	ok(id == again, "the same seed and position give the same token");
-	// the two likeliest of top_k; of min_p those above exp(-0.8)
-	const struct yk_sampling limits[] = { { .temperature = 1, .top_p = 1, .seed = 7, .top_k = 2 },
-					     { .temperature = 1, .top_p = 1, .seed = 7, .min_p = 0.45 } };
-	for (int i = 0; i < 2; i++) {
-		memset(count, 0, sizeof count);
-		for (int k = 0; k < 1000; k++) {
-			yk_sample(logits, N, &limits[i], NULL, 0, (uint64_t)k, &id);
-			count[id]++;
-		}
-		ok(count[1] > 400 && count[3] > 400 && count[1] + count[3] == 1000, "%s keeps the two most likely",
-		   i ? "min_p 0.45" : "top_k 2");
-	}
-	const int32_t before[] = { 1, 3, 3 };
-	const struct yk_sampling penalties[] = {
-		{ .repetition = 4 }, { .presence = 1.5 }, { .frequency = 0.6 }, { .frequency = 0.4, .presence = 0.4 },
-	};
-	const int32_t after[] = { 2, 2, 1, 1 };
-	for (int i = 0; i < 4; i++) {
-		memcpy(logits, given, sizeof logits);
-		yk_sample(logits, N, &penalties[i], before, 3, 0, &id);
-		ok(id == after[i], "penalty %d: the largest logit is that of token %d, got %d", i, (int)after[i], (int)id);
-	}
-	float broken[2] = { NAN, -INFINITY };
-	int e = yk_sample(broken, 2, &s, NULL, 0, 0, &id);
-	ok(e == YOKE_EFORMAT, "refused: %s", yoke_error());
-	yoke_error_clear();
-}
-
 struct text {
 	int32_t ids[64];
 	int n, max;
@@ -659,7 +598,6 @@ int main(void)
 	test_other_shape("model=mlp", "model=gpt ");
 	test_all_kinds();
 	test_diverges();
-	test_sampling();
 	test_generate("");
 	test_generate("model=mlp");
 	unlink(text_path);

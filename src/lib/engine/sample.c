@@ -13,6 +13,7 @@
 struct yk_sampler {
 	int64_t vocabulary;
 	uint32_t *bits; // of a mask
+	float *raw;     // the model's logits, for the log-probability of the token
 };
 
 static int64_t words_of(int64_t vocabulary)
@@ -26,8 +27,9 @@ struct yk_sampler *yk_sampler_new(int64_t vocabulary)
 	if (s) {
 		s->vocabulary = vocabulary;
 		s->bits = malloc((size_t)words_of(vocabulary) * sizeof *s->bits);
+		s->raw = malloc((size_t)vocabulary * sizeof *s->raw);
 	}
-	if (s && s->bits)
+	if (s && s->bits && s->raw)
 		return s;
 	yk_sampler_free(s);
 	yk_fail(YOKE_ENOMEM, "engine: no memory to sample from %lld tokens", (long long)vocabulary);
@@ -36,8 +38,10 @@ struct yk_sampler *yk_sampler_new(int64_t vocabulary)
 
 void yk_sampler_free(struct yk_sampler *s)
 {
-	if (s)
+	if (s) {
 		free(s->bits);
+		free(s->raw);
+	}
 	free(s);
 }
 
@@ -92,25 +96,20 @@ int yk_sampler_choose(struct yk_sampler *s, const struct yk_sequence *q, float *
 		.top_k = r->top_k, .min_p = r->min_p, .repetition = r->repetition, .frequency = r->frequency, .presence = r->presence,
 	};
 	double sum = 0;
-	float *own = NULL;
 	if (r->logprobs) {
 		sum = log_sum(logits, s->vocabulary);
 		const int n = r->logprobs > 0 ? largest(logits, s->vocabulary, r->logprobs, to->alternative) : 0;
 		to->is.alternatives = n;
 		for (int i = 0; i < n; i++)
 			to->logprob[i] = (float)(logits[to->alternative[i]] - sum);
-		own = malloc((size_t)s->vocabulary * sizeof *own);
-		if (!own)
-			return yk_fail(YOKE_ENOMEM, "engine: no memory for %lld logits", (long long)s->vocabulary);
-		memcpy(own, logits, (size_t)s->vocabulary * sizeof *own);
+		memcpy(s->raw, logits, (size_t)s->vocabulary * sizeof *logits);
 	}
 	for (int64_t i = 0; i < r->biases; i++)
 		logits[r->bias_id[i]] += r->bias[i];
 	int e = r->mask ? apply_mask(s, q, logits) : 0;
 	if (e == 0)
 		e = yk_sample(logits, (int32_t)s->vocabulary, &how, q->ids, q->n, (uint64_t)q->generated, &to->is.token);
-	if (e == 0 && own)
-		to->is.logprob = (float)(own[to->is.token] - sum);
-	free(own);
+	if (e == 0 && r->logprobs)
+		to->is.logprob = (float)(s->raw[to->is.token] - sum);
 	return e;
 }

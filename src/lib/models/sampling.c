@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
-#include "base/hash.h"
+#include "base/philox.h"
 
 struct choice {
 	double p; // relative to the largest, which is 1
@@ -24,25 +24,32 @@ static int by_probability(const void *a, const void *b)
 	return (x->id > y->id) - (x->id < y->id);
 }
 
-// Each occurrence costs `frequency`; the first one also the rest.
 static int penalize(float *logits, int32_t n, const struct yk_sampling *s, const int32_t *before, int64_t count)
 {
 	const double r = s->repetition == 0 ? 1 : s->repetition;
 	if (r == 1 && s->frequency == 0 && s->presence == 0)
 		return 0;
-	bool *seen = calloc((size_t)n, sizeof *seen);
-	if (!seen)
+	int64_t *times = calloc((size_t)n, sizeof *times);
+	if (!times)
 		return yk_fail(YOKE_ENOMEM, "sampling: no memory for %d tokens", (int)n);
+	for (int64_t i = 0; i < count; i++)
+		times[before[i]]++;
 	for (int64_t i = 0; i < count; i++) {
 		float *l = &logits[before[i]];
-		if (!seen[before[i]])
-			*l = (float)((*l > 0 ? *l / r : *l * r) - s->presence);
-		seen[before[i]] = true;
+		int64_t *c = &times[before[i]];
+		if (*c)
+			*l = (float)((*l > 0 ? *l / r : *l * r) - (s->frequency * (double)*c + s->presence));
+		*c = 0;
 	}
-	for (int64_t i = 0; i < count; i++)
-		logits[before[i]] -= (float)s->frequency;
-	free(seen);
+	free(times);
 	return 0;
+}
+
+// In [0, 1), from the first two words of the Philox block of counter k, with the seed as key.
+static double uniform(uint64_t seed, uint64_t k)
+{
+	const uint64_t bits = yk_philox(4 * k, seed, 0) | (uint64_t)yk_philox(4 * k + 1, seed, 0) << 32;
+	return (double)(bits >> 11) * 0x1p-53;
 }
 
 // Length of the prefix of the n likeliest tokens, sorted, that top_k, top_p and min_p leave; *kept is
@@ -106,7 +113,7 @@ int yk_sample(float *logits, int32_t n, const struct yk_sampling *s, const int32
 	int32_t m = prefix(c, collect(logits, n, best, s->temperature, 1e-4, c), false, all, s, &kept);
 	if (m == 0)
 		m = prefix(c, collect(logits, n, best, s->temperature, 0, c), true, all, s, &kept);
-	double u = (double)(yk_hash(&k, sizeof k, s->seed) >> 11) * 0x1p-53 * kept;
+	double u = uniform(s->seed, k) * kept;
 	while (pick < m - 1 && u >= c[pick].p)
 		u -= c[pick++].p;
 	*to = c[pick].id;
