@@ -140,9 +140,10 @@ struct yoke_engine_event {
 	int64_t generated;      // tokens of this choice so far, including this one
 };
 // Computes one step and passes events to callbacks.  Returns the number of choices that are running or
-// waiting, 0: none.  A failed computation ends the requests in the step with that error, and the step
-// returns as usual; other requests go on.  Negative: EBUSY (another thread uses the context) and
-// errors after which the engine can only be freed.
+// waiting, 0: none.  After a failed computation the choices in the step are computed again, if memory was
+// lacking in smaller steps, otherwise together and then each alone; one that fails alone ends with the
+// error.  The step returns as usual, and the tokens of the others do not change.  EBUSY: another thread
+// uses the context.
 YOKE_API int yoke_engine_step(yoke_engine *);
 // Takes the oldest event of requests without a callback.  Returns 1, or 0 if there is none.
 YOKE_API int yoke_engine_next(yoke_engine *, struct yoke_engine_event *);
@@ -168,6 +169,7 @@ struct yoke_engine_stats {
 	int64_t steps;
 	int64_t preempted;        // choices that were put back because pages ran out
 	int64_t last_step_tokens; // of the last step
+	int64_t failed_steps;     // computations that failed; their choices are computed again
 };
 // Reads the counters.
 YOKE_API int yoke_engine_stats(yoke_engine *, struct yoke_engine_stats *);

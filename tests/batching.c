@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The engine: in every family each request has the bits it has alone, whatever else is in its steps,
-// however its prompt is divided, with shared pages and after it was put back; greedy tokens are those of text
+// however its prompt is divided, with shared pages and after it was put back; tokens are those of text
 // generation; choices, masks, stops, adapters; requests end with cancellation or a fault alone, and all pages
 // return.
 #include "config.h"
@@ -117,9 +117,11 @@ static void make_scripts(struct script *s, int64_t context)
 	}
 }
 
-static bool is_greedy_as_generated(yoke_model *m, const struct script *s, const struct result *r)
+static bool is_as_generated(yoke_model *m, const struct script *s, const struct result *r)
 {
-	const struct yoke_generation_options o = { .size = sizeof o, .tokens = r->n, .past_end = 1, .repetition = s->is.repetition };
+	const struct yoke_generation_options o = { .size = sizeof o, .tokens = r->n, .past_end = 1, .temperature = s->is.temperature,
+						   .top_k = s->is.top_k, .top_p = s->is.top_p, .repetition = s->is.repetition,
+						   .seed = s->is.seed };
 	const int32_t *prompt[] = { s->prompt };
 	yoke_generation *g = yoke_generation_new(m, 1, prompt, &s->is.count, &o);
 	bool same = g != NULL;
@@ -164,7 +166,7 @@ static void test_family(const char *name, const char *path, const struct yoke_mo
 	yoke_model *m = yoke_model_open(path, how);
 	yoke_model_info(m, &info);
 	make_scripts(s, info.context);
-	bool good = true, idle = true, greedy = true;
+	bool good = true, idle = true, generated = true;
 	for (int i = 0; i < REQUESTS && good; i++) {
 		const int at = s[i].at;
 		yoke_engine *e = engine_of(m, (struct yoke_engine_options){ .reuse = -1 });
@@ -172,11 +174,11 @@ static void test_family(const char *name, const char *path, const struct yoke_mo
 		good = e && run_all(e, &s[i], 1, &alone[i]);
 		s[i].at = at;
 		idle = idle && good && is_idle(e);
-		greedy = greedy && (s[i].is.temperature > 0 || !good || is_greedy_as_generated(m, &s[i], alone[i]));
+		generated = generated && (!good || is_as_generated(m, &s[i], alone[i]));
 		yoke_engine_free(e);
 	}
 	ok(good && idle, "%s %s: requests alone: %s", name, what, yoke_error());
-	ok(good && greedy, "%s %s: greedy tokens are those of text generation", name, what);
+	ok(good && generated, "%s %s: tokens, greedy and drawn, are those of text generation", name, what);
 	yoke_engine *e = engine_of(m, (struct yoke_engine_options){ .slots = 4, .step = 11 });
 	good = e && run_all(e, s, REQUESTS, together);
 	ok(good && unlike(together, alone) < 0 && is_idle(e), "%s %s: together, in steps of 11 tokens, each has the bits it has alone %s", name,
@@ -472,7 +474,7 @@ static void test_adapters(const char *model)
 		yoke_model *own = yoke_model_open(base, NULL);
 		if (names[k])
 			good = yoke_model_load_adapter(own, path[k]) == 0;
-		good = good && is_greedy_as_generated(own, &s[k], together[k]);
+		good = good && is_as_generated(own, &s[k], together[k]);
 		differ = differ || memcmp(together[k]->id, together[2]->id, sizeof together[k]->id);
 		yoke_model_free(own);
 	}
@@ -483,12 +485,21 @@ static void test_adapters(const char *model)
 
 // ---- faults ----
 
-// The k-th call of a kind fails, for each k: requests in that step end with an error, others have their tokens.
+static int count_reason(struct result (*r)[YOKE_ENGINE_CHOICES], int reason)
+{
+	int n = 0;
+	for (int i = 0; i < REQUESTS; i++)
+		n += r[i]->reason == reason;
+	return n;
+}
+
+// The k-th call of a kind fails, for each k: all requests have the tokens that they have without.
 static void test_faults(const char *path, const struct fault_control *ctl, const char *kind)
 {
 	struct script s[REQUESTS];
 	struct yoke_engine_options o = { .slots = 2, .step = 16 };
-	int rounds = 0, failed = 0, wrong = 0, all = 0;
+	struct yoke_engine_stats stats = { .size = sizeof stats };
+	int rounds = 0;
 	yoke_model *m = yoke_model_open(path, NULL);
 	yoke_engine *e = m ? engine_of(m, o) : NULL;
 	make_scripts(s, 64);
@@ -499,27 +510,167 @@ static void test_faults(const char *path, const struct fault_control *ctl, const
 	const long step = tap_long() ? 1 : calls / 12 + 1;
 	for (long k = 1; k <= calls && good; k += step, rounds++) {
 		ctl->arm(kind, k);
-		good = run_all(e, s, REQUESTS, together);
+		good = run_all(e, s, REQUESTS, together) && unlike(together, alone) < 0 && is_idle(e);
 		ctl->arm(kind, 0);
 		yoke_error_clear();
-		for (int i = 0; i < REQUESTS && good; i++) {
-			all++;
-			failed += together[i]->reason == YOKE_ENGINE_ERROR;
-			wrong += together[i]->ends != 1 ||
-				 (together[i]->reason == YOKE_ENGINE_ERROR ? together[i]->error >= 0 : !same_result(together[i], alone[i]));
-		}
 		good = good && run_all(e, s, REQUESTS, again) && unlike(again, alone) < 0 && is_idle(e);
 	}
-	ok(good && !wrong && (failed || calls == 0) && failed <= 2 * rounds, "%s: in %d rounds %d of %d requests end with the error, others go on %s",
-	   kind, rounds, failed, all, yoke_error());
+	yoke_engine_stats(e, &stats);
+	ok(good && (calls == 0) == (stats.failed_steps == 0) && stats.failed_steps <= rounds,
+	   "%s: in %d rounds with a failed call, %lld steps fail, and all requests have their tokens %s", kind, rounds,
+	   (long long)stats.failed_steps, yoke_error());
 	yoke_error_clear();
 	yoke_engine_free(e);
 	yoke_model_free(m);
 }
 
+// Each n-th launch fails, from often to seldom: requests end with the error or have their tokens.
+static void test_many_faults(yoke_model *m, const struct fault_control *ctl)
+{
+	struct script s[REQUESTS];
+	yoke_engine *e = engine_of(m, (struct yoke_engine_options){ .slots = 4, .step = 16 });
+	int failed[3] = { 0 }, rounds = 0, wrong = 0;
+	make_scripts(s, 64);
+	bool good = e && run_all(e, s, REQUESTS, alone);
+	const long before = ctl->calls("run");
+	yoke_engine_step(e);
+	for (int i = 0; i < REQUESTS; i++)
+		s[i].at = 0;
+	struct yoke_engine_request r = { .size = sizeof r, .prompt = recorded_ids, .count = RECORDED_TOKENS, .tokens = 1 };
+	good = good && yoke_engine_submit(e, &r) > 0 && yoke_engine_step(e) == 0;
+	const long launches = ctl->calls("run") - before; // of a step
+	const long every[] = { 1, launches + launches / 2, 7 * launches };
+	for (; rounds < 3 && good; rounds++) {
+		int left = 1;
+		memset(together, 0, sizeof together);
+		for (int i = 0; i < REQUESTS; i++) {
+			s[i].is.size = sizeof s->is;
+			s[i].is.prompt = s[i].prompt;
+			s[i].is.event = on_event;
+			s[i].is.user = together[i];
+			good = good && yoke_engine_submit(e, &s[i].is) > 0;
+		}
+		for (long last = ctl->calls("run"); left > 0;) {
+			ctl->arm("run", every[rounds] - (ctl->calls("run") - last) % every[rounds]);
+			left = yoke_engine_step(e);
+		}
+		ctl->arm("run", 0);
+		failed[rounds] = count_reason(together, YOKE_ENGINE_ERROR);
+		for (int i = 0; i < REQUESTS; i++)
+			wrong += together[i]->ends != 1 ||
+				 (together[i]->reason == YOKE_ENGINE_ERROR ? together[i]->error >= 0 : !same_result(together[i], alone[i]));
+		good = good && left == 0 && is_idle(e);
+	}
+	good = good && run_all(e, s, REQUESTS, again) && unlike(again, alone) < 0 && is_idle(e);
+	ok(good && !wrong && failed[0] == REQUESTS && failed[1] < REQUESTS && failed[2] == 0,
+	   "each n-th launch fails, with %ld in a step: for n = %ld, %ld, %ld %d, %d, %d of %d requests end with the error", launches,
+	   every[0], every[1], every[2], failed[0], failed[1], failed[2], REQUESTS);
+	yoke_error_clear();
+	yoke_engine_free(e);
+}
+
+// All steps fail until one request has ended with the error: the other one, which ran beside it, goes on.
+static void test_one_at_fault(yoke_model *m, const struct fault_control *ctl)
+{
+	struct script s[REQUESTS];
+	yoke_engine *e = engine_of(m, (struct yoke_engine_options){ .slots = 2 });
+	int left = 1, steps = 0;
+	make_scripts(s, 64);
+	s[0].at = s[1].at = 0;
+	bool good = e && run_all(e, s, 2, alone);
+	memset(together, 0, sizeof together);
+	for (int i = 0; i < 2 && good; i++) {
+		s[i].is.user = together[i];
+		good = yoke_engine_submit(e, &s[i].is) > 0;
+	}
+	for (; good && left > 0 && steps < 1000; steps++) {
+		ctl->arm("run", together[0]->ends + together[1]->ends ? 0 : 1);
+		left = yoke_engine_step(e);
+	}
+	ctl->arm("run", 0);
+	ok(good && together[0]->reason == YOKE_ENGINE_ERROR && together[0]->error < 0 && same_result(together[1], alone[1]) && is_idle(e),
+	   "a request that fails alone ends with the error (%s), and the one beside it has its tokens", yoke_error_name(together[0]->error));
+	yoke_engine_free(e);
+}
+
+// Launches fail for lack of memory in the first steps: the next ones are smaller, and no request is at fault.
+static void test_memory(yoke_model *m, const struct fault_control *ctl)
+{
+	struct script s[REQUESTS];
+	struct yoke_engine_stats stats = { .size = sizeof stats };
+	int64_t largest = 0;
+	int left = 1;
+	make_scripts(s, 64);
+	yoke_engine *e = engine_of(m, (struct yoke_engine_options){ .slots = 4, .step = 64, .reuse = -1 });
+	bool good = e && run_all(e, s, REQUESTS, alone);
+	memset(together, 0, sizeof together);
+	for (int i = 0; i < REQUESTS && good; i++) {
+		s[i].is.user = together[i];
+		good = yoke_engine_submit(e, &s[i].is) > 0;
+	}
+	ctl->how("enomem");
+	for (int step = 0; left > 0 && good; step++) {
+		ctl->arm("run", step < 4 ? 1 : 0);
+		left = yoke_engine_step(e);
+		yoke_engine_stats(e, &stats);
+		if (step >= 4 && step < 30)
+			largest = stats.last_step_tokens > largest ? stats.last_step_tokens : largest;
+	}
+	ctl->how("error");
+	ok(good && stats.failed_steps == 4 && largest == 4 && unlike(together, alone) < 0 && is_idle(e),
+	   "after %lld lacks of memory steps have %lld of 64 tokens, and all requests have their tokens", (long long)stats.failed_steps,
+	   (long long)largest);
+	yoke_engine_free(e);
+}
+
+// No memory is left during one step, for each step of a run: that step fails, and so does the new cache until
+// memory returns.
+static int starved(void)
+{
+	struct script s[REQUESTS];
+	struct yoke_engine_stats stats = { .size = sizeof stats };
+	yoke_context *c = yoke_context_new("fault");
+	const struct fault_control *ctl = c ? c->device->ops->ext("fault") : NULL;
+	if (!ctl)
+		return 1;
+	yoke_use(c);
+	yoke_model *m = yoke_model_open(write_model("llama"), NULL);
+	yoke_engine *e = engine_of(m, (struct yoke_engine_options){ .slots = 4, .step = 16 });
+	make_scripts(s, 64);
+	bool good = e && run_all(e, s, REQUESTS, alone);
+	int rounds = 0;
+	for (bool more = true; more && good; rounds++) {
+		int left = 1, step = 0, next = 0;
+		memset(together, 0, sizeof together);
+		for (; left > 0 || next < REQUESTS; step++) {
+			for (; next < REQUESTS && s[next].at <= step; next++) {
+				s[next].is.user = together[next];
+				good = good && yoke_engine_submit(e, &s[next].is) > 0;
+			}
+			if (step == rounds) {
+				yoke_trim();
+				ctl->memory(1, 0);
+			}
+			left = yoke_engine_step(e);
+			ctl->memory(0, 0);
+		}
+		more = step > rounds;
+		good = good && left == 0 && unlike(together, alone) < 0 && is_idle(e);
+	}
+	yoke_engine_stats(e, &stats);
+	ok(good && stats.failed_steps >= rounds / 2 && rounds > 20,
+	   "without memory in each of %d steps, %lld fail, and all requests have their tokens %s", rounds, (long long)stats.failed_steps,
+	   yoke_error());
+	yoke_engine_free(e);
+	yoke_model_free(m);
+	yoke_use(NULL);
+	yoke_context_free(c);
+	return done();
+}
+
 static void test_fault_backend(const char *path)
 {
-	static const char *const kinds[] = { "run", "segment", "put", "get", "prepare" };
+	static const char *const kinds[] = { "run", "put", "get", "late", "mark", "event" };
 	yoke_context *c = yoke_context_new("fault"), *was = c ? yoke_use(c) : NULL;
 	const struct fault_control *ctl = c && c->device->ops->ext ? c->device->ops->ext("fault") : NULL;
 	if (!ctl) {
@@ -529,6 +680,11 @@ static void test_fault_backend(const char *path)
 	}
 	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
 		test_faults(path, ctl, kinds[i]);
+	yoke_model *m = yoke_model_open(path, NULL);
+	test_one_at_fault(m, ctl);
+	test_many_faults(m, ctl);
+	test_memory(m, ctl);
+	yoke_model_free(m);
 	yoke_use(was);
 	yoke_context_free(c);
 }
@@ -562,10 +718,14 @@ static void test_pages(void)
 	yk_pages_free(p);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+	char command[1024];
+	tap_plugin_path();
 	if (!mkdtemp(folder))
 		return 1;
+	if (argc > 1)
+		return starved();
 	tap_seed();
 	test_pages();
 	test_families();
@@ -577,5 +737,8 @@ int main(void)
 	yoke_model_free(m);
 	test_adapters(write_model("llama"));
 	test_fault_backend(write_model("llama"));
+	snprintf(command, sizeof command, "YOKE_POOL=0 '%s' starved", argv[0]);
+	if (getenv("YOKE_TEST_MODULES"))
+		ok(tap_run(command), "a run that lacks memory in one step, for each step");
 	return done();
 }

@@ -120,6 +120,7 @@ yoke_engine *yoke_engine_new(yoke_model *m, const struct yoke_engine_options *op
 	e->net = m->is.net;
 	e->model = m;
 	e->options = o;
+	e->limit = o.step;
 	e->context = yoke_context_of(yk_network_base(e->net)->var[0]);
 	e->max_tokens = o.pages * YK_PAGE < e->net->shape.context ? o.pages * YK_PAGE : e->net->shape.context;
 	e->last_event = &e->event;

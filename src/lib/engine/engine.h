@@ -30,6 +30,7 @@ struct yk_sequence {
 	int64_t full;           // first pages that are in `chain`
 	struct yk_page_chain chain;
 	int slot;               // row of the table; -1: waits
+	int failures;           // of evaluations with it, since its last token
 	struct yk_sequence *next; // among those that wait, by arrival
 	// of the step
 	int64_t news;           // tokens computed in it, from `computed` on
@@ -66,7 +67,6 @@ struct yoke_engine {
 	const int32_t *eos;                 // ids that end a text; the model's tokenizer owns them
 	int eos_count;
 	bool was_by_row;
-	bool dead;                          // the cache is lost, and could not be created again
 
 	struct yk_parameters cache;         // keys and values of each layer
 	struct yk_pages *pages;
@@ -76,6 +76,11 @@ struct yoke_engine {
 	struct yk_sequence *waiting;        // by arrival
 	struct yk_engine_adapters *adapters;
 	struct yk_sampler *sampler;
+	// After failures:
+	int64_t limit;                      // max tokens of a step, options.step or fewer
+	int64_t calm;                       // good steps since the last failure
+	bool lost;                          // the cache has to be created again
+	int lost_steps;                     // attempts in a row
 	// Host copies of a step's operands: ids, rows, positions, slots, adapters of `step` tokens; the table.
 	int32_t *operand, *table;
 	float *logits;                      // [slots rounded up, vocabulary]

@@ -2,6 +2,10 @@
 // A step: sequences get slots in order of arrival; one token of each running sequence and chunks of prompts
 // are packed, the older sequences first; then the network computes them, and the next tokens are sampled.
 // A sequence that finds no page takes those of the youngest one, which is computed again later.
+//
+// A failed evaluation leaves the contents of all pages unknown, so all running sequences are computed again from
+// their tokens.  After a lack of memory in smaller steps; otherwise together once more, then each of them alone
+// until its next token, so that only a sequence that fails alone ends with the error.
 #include "config.h"
 
 #include <stdio.h>
@@ -10,6 +14,12 @@
 
 #include "base/error.h"
 #include "engine/engine.h"
+
+enum {
+	ALONE = 2,       // failures in a row after which a sequence is computed alone
+	FAILURES = 3,    // after which it ends with the error, or all that wait if the cache cannot be created
+	CALM = 32,       // good steps after which a step may have twice as many tokens again
+};
 
 static int64_t pages_for(int64_t tokens)
 {
@@ -66,11 +76,16 @@ static void end(struct yoke_engine *e, struct yk_sequence *s, int reason, int32_
 	yk_engine_end(e, s, reason, token, error, message);
 }
 
-// Puts a running sequence back.
-static void preempt(struct yoke_engine *e, struct yk_sequence *s)
+static void put_back(struct yoke_engine *e, struct yk_sequence *s)
 {
 	stop(e, s);
 	enqueue(e, s);
+}
+
+// Puts a running sequence back for lack of pages.
+static void preempt(struct yoke_engine *e, struct yk_sequence *s)
+{
+	put_back(e, s);
 	pthread_mutex_lock(&e->shared.lock);
 	e->shared.stats.preempted++;
 	pthread_mutex_unlock(&e->shared.lock);
@@ -119,10 +134,32 @@ static void start(struct yoke_engine *e, struct yk_sequence *s)
 	pthread_mutex_unlock(&e->shared.lock);
 }
 
+// Is a sequence running alone, or made to, because it has failed with others?
+static bool runs_alone(struct yoke_engine *e)
+{
+	struct yk_sequence **at = &e->waiting, *s;
+	if (e->count && e->running[0]->failures >= ALONE)
+		return true;
+	while (*at && (*at)->failures < ALONE)
+		at = &(*at)->next;
+	if (!*at)
+		return false;
+	s = *at;
+	*at = s->next;
+	while (e->count)
+		put_back(e, e->running[e->count - 1]);
+	find_pages(e, s);
+	start(e, s);
+	return true;
+}
+
 // Gives slots to those that wait, as long as there seem to be pages for their tokens.
 static void start_waiting(struct yoke_engine *e)
 {
-	for (struct yk_sequence **at = &e->waiting, *s; (s = *at) && e->count < e->options.slots;) {
+	const int64_t max = e->options.slots < e->limit ? e->options.slots : e->limit;
+	if (runs_alone(e))
+		return;
+	for (struct yk_sequence **at = &e->waiting, *s; (s = *at) && e->count < max;) {
 		if (waits_for_first(e, s)) {
 			at = &s->next;
 			continue;
@@ -154,7 +191,7 @@ static int64_t reserve(struct yoke_engine *e, struct yk_sequence *s, int64_t tok
 // Chooses the tokens that each running sequence computes in this step; returns their number.
 static int64_t pack(struct yoke_engine *e)
 {
-	const int64_t max = e->options.step;
+	const int64_t max = e->limit;
 	int64_t t = 0;
 	int singles = 0; // sequences that compute their last token only, and have room in the step
 	for (int i = 0; i < e->count; i++)
@@ -217,21 +254,60 @@ static void take_requests(struct yoke_engine *e)
 	}
 }
 
-static void fail_running(struct yoke_engine *e, int error, const char *message)
-{
-	while (e->count)
-		end(e, e->running[e->count - 1], YOKE_ENGINE_ERROR, -1, error, message);
-}
+// ---- failures ----
 
-// After a failed evaluation the contents of all pages are unknown.
-static int restore(struct yoke_engine *e)
+// Creates the cache again.
+static void restore(struct yoke_engine *e)
 {
 	const int dtype = e->cache.dtype;
 	yk_parameters_fini(&e->cache);
 	e->cache.dtype = dtype;
 	e->net->model->pages(&e->net->shape, e->options.pages, &e->cache);
 	yk_pages_reset(e->pages);
-	return e->cache.error;
+	e->lost = e->cache.error < 0;
+	e->lost_steps = e->lost ? e->lost_steps + 1 : 0;
+	if (e->lost_steps == FAILURES) {
+		char message[160];
+		snprintf(message, sizeof message, "%s", yoke_error());
+		while (e->waiting)
+			end(e, e->waiting, YOKE_ENGINE_ERROR, -1, e->cache.error, message);
+		e->lost_steps = 0;
+	}
+	yoke_error_clear();
+}
+
+static void recover(struct yoke_engine *e, int error, int64_t tokens)
+{
+	const bool smaller = error == YOKE_ENOMEM && tokens > 1;
+	char message[160];
+	snprintf(message, sizeof message, "%s", yoke_error());
+	yoke_error_clear();
+	e->calm = 0;
+	if (smaller)
+		e->limit = tokens / 2;
+	while (e->count) {
+		struct yk_sequence *s = e->running[e->count - 1];
+		s->failures += s->news > 0 && !smaller;
+		if (s->failures < FAILURES)
+			put_back(e, s);
+		else
+			end(e, s, YOKE_ENGINE_ERROR, -1, error, message);
+	}
+	pthread_mutex_lock(&e->shared.lock);
+	e->shared.stats.failed_steps++;
+	pthread_mutex_unlock(&e->shared.lock);
+	restore(e);
+}
+
+static void count_good_step(struct yoke_engine *e, int64_t tokens)
+{
+	if (e->limit < e->options.step && ++e->calm % CALM == 0)
+		e->limit = 2 * e->limit < e->options.step ? 2 * e->limit : e->options.step;
+	pthread_mutex_lock(&e->shared.lock);
+	e->shared.stats.steps++;
+	e->shared.stats.computed_tokens += tokens;
+	e->shared.stats.last_step_tokens = tokens;
+	pthread_mutex_unlock(&e->shared.lock);
 }
 
 // ---- results ----
@@ -261,6 +337,7 @@ static void next_token(struct yoke_engine *e, struct yk_sequence *s, float *logi
 	}
 	s->ids[s->n++] = v.is.token;
 	s->generated++;
+	s->failures = 0;
 	yk_engine_emit(e, s, &v);
 	pthread_mutex_lock(&e->shared.lock);
 	e->shared.stats.generated_tokens++;
@@ -307,33 +384,25 @@ static int left_of(struct yoke_engine *e)
 int yk_engine_step(struct yoke_engine *e)
 {
 	int rows = 0;
-	if (e->dead)
-		return yk_fail(YOKE_EFAILED, "engine_step: the cache was lost by an earlier failure");
 	take_requests(e);
+	if (e->lost)
+		restore(e);
+	if (e->lost)
+		return left_of(e);
 	start_waiting(e);
 	const int64_t t = pack(e);
 	for (int i = 0; i < e->count; i++) {
 		struct yk_sequence *s = e->running[i];
 		s->logits = s->news && s->computed + s->news == s->n ? rows++ : -1;
 	}
-	int error = t ? yk_engine_compute(e, t, rows) : 0;
+	const int error = t ? yk_engine_compute(e, t, rows) : 0;
 	if (error == YOKE_EBUSY)
 		return error;
 	if (error < 0) {
-		char message[160];
-		snprintf(message, sizeof message, "%s", yoke_error());
-		yoke_error_clear();
-		fail_running(e, error, message);
-		error = restore(e);
-		e->dead = error < 0;
+		recover(e, error, t);
 	} else if (t) {
-		pthread_mutex_lock(&e->shared.lock);
-		e->shared.stats.steps++;
-		e->shared.stats.computed_tokens += t;
-		e->shared.stats.last_step_tokens = t;
-		pthread_mutex_unlock(&e->shared.lock);
+		count_good_step(e, t);
 		finish(e);
 	}
-	const int left = left_of(e);
-	return error < 0 ? error : left;
+	return left_of(e);
 }
