@@ -30,6 +30,7 @@ yoke chat SmolLM2-135M-Instruct|needs a pretrained model; tests/chat.t
 yoke serve|serves until it is ended; tests/serve.sh
 yoke batch model|needs a file of requests; tests/serve.sh
 curl http://127.0.0.1:8080|needs a server; tests/serve.sh
+yoke bench serve http|needs a server; tests/bench_serve.sh
 yoke train init=SmolLM2-135M-Instruct|needs a pretrained model; tests/adapters.t
 ./yoke train init=SmolLM2-135M-Instruct|the same
 yoke data prepare chats.jsonl|needs a pretrained model; tests/chats_train.t

@@ -212,6 +212,7 @@ test_scripts = \
 	tests/arrows.sh \
 	tests/bk.sh \
 	tests/bench.sh \
+	tests/bench_serve.sh \
 	tests/bundle.sh \
 	tests/align.sh \
 	tests/cache.sh \

@@ -48,6 +48,8 @@ int yk_bench_page(const char *path, const json_t *devices, const json_t *ratios,
 int yk_bench_ranks(int argc, char **argv);
 // The command `bench fit` (bench_fit.c).
 int yk_bench_fit(int argc, char **argv);
+// The command `bench serve` (bench_serve.c).
+int yk_bench_serve(int argc, char **argv);
 
 struct yk_timing {
 	double median, spread; // seconds; half the distance between the quartiles

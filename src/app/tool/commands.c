@@ -116,6 +116,15 @@ static const struct yk_command bench_subjects[] = {
 	  "measure an all_reduce, 8 bytes to 256 MiB, by algorithm", yk_bench_ranks, 0,
 	  "Runs it among threads, or with spawn= among processes.\n"
 	  JSON, NULL },
+	{ "bench serve", "URL|MODEL [clients=N] [requests=N] [prompt=N] [tokens=N] [key=value ..] [--json]",
+	  "load a server with requests and measure its rates and latencies", yk_bench_serve, 0,
+	  "The server is one with OpenAI's API that runs at URL, or `yoke serve` of MODEL with the keys that are not here.\n"
+	  "  clients=8, requests=64, warm=    clients at once; requests that are measured, and before (as many as clients)\n"
+	  "  prompt=128, tokens=128           tokens of prompts and generated ones: a number, or MIN-MAX, drawn with seed=1\n"
+	  "  endpoint=completions             or chat or embeddings; the latter with inputs=1 texts in a request\n"
+	  "  stream=1, shared=0               streams; first tokens that all prompts have in common\n"
+	  "  model=, timeout=600, key_file=   the name to request; seconds without a byte; a file with the API key\n"
+	  JSON, NULL },
 	{ 0 },
 };
 
@@ -269,7 +278,7 @@ const struct yk_command yk_commands[] = {
 	  "its expected effect; with two runs also whether results differ that should be equal. Fails if there is a\n"
 	  "problem.\n"
 	  JSON, NULL },
-	{ "bench", "[ablate|fit|ranks] [suite ..] [devices=LIST] [--quick] [--json] [--html FILE]",
+	{ "bench", "[ablate|fit|ranks|serve] [suite ..] [devices=LIST] [--quick] [--json] [--html FILE]",
 	  "measure the performance of this machine", yk_cmd_bench, 0,
 	  "Suites, all of them by default: contract, map, rows, attention, resolvent, train, memory, launches, scaling, batch.\n"
 	  "Prints medians with the spread (half of the interquartile range), beside limits measured in the same run:\n"

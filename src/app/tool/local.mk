@@ -8,9 +8,12 @@ yoke_SOURCES = \
 	src/app/tool/bench_fit.c \
 	src/app/tool/bench_launches.c \
 	src/app/tool/bench_limits.c \
+	src/app/tool/bench_load.c \
+	src/app/tool/bench_load.h \
 	src/app/tool/bench_memory.c \
 	src/app/tool/bench_page.c \
 	src/app/tool/bench_ranks.c \
+	src/app/tool/bench_serve.c \
 	src/app/tool/bench_suites.c \
 	src/app/tool/check_device.c \
 	src/app/tool/check_model.c \

@@ -3,6 +3,8 @@
 libyokecore_la_SOURCES += \
 	src/lib/http/arrays.c \
 	src/lib/http/arrays.h \
+	src/lib/http/client.c \
+	src/lib/http/client.h \
 	src/lib/http/exchange.c \
 	src/lib/http/exchange.h \
 	src/lib/http/function.c \
