@@ -169,7 +169,7 @@ YOKE_API yoke_module *yoke_nn_group_norm(int64_t groups, int64_t channels, doubl
 // `momentum` for the batch, the variance with Bessel's correction, which needs at least two
 // elements per channel (ESHAPE).  Evaluation uses the running statistics.
 YOKE_API yoke_module *yoke_nn_batch_norm(int64_t channels, double eps, double momentum);
-// x [B,in,S..] -> [B,out,Q..] with 1 or 2 spatial axes, as yoke_conv: weight [out,in/groups,K..],
+// x [B,in,S..] -> [B,out,Q..] with 1 to 3 spatial axes, as yoke_conv: weight [out,in/groups,K..],
 // bias [out], both U(-1/sqrt(n), 1/sqrt(n)), n = in/groups times the kernel's elements.  kernel:
 // its size along each axis.  The options may be NULL.
 YOKE_API yoke_module *yoke_nn_conv(int axes, int64_t in, int64_t out, const int64_t *kernel,

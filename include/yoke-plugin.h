@@ -321,7 +321,7 @@ struct yoke_map {
 	/* -> y [..,n,..]: y[s] = sum of g[..,q,..,k] over q and k with q stride + k dilation = */ \
 	/* s, in order of k, in acc; attr: i axis, i size, i stride, i dilation, i n */ \
 	X(WINDOW_ADD, 64) \
-	/* x [B,C,S..], w [O,C/groups,K..], 1 or 2 spatial axes -> y [B,O,Q..] = sum of */ \
+	/* x [B,C,S..], w [O,C/groups,K..], 1 to 3 spatial axes -> y [B,O,Q..] = sum of */ \
 	/* w[o,c,k] x[b,c',s], c' the c-th channel of o's group, s = q stride + k dilation - */ \
 	/* lo, x is 0 outside; sums in acc.  attr: i groups, for each axis i stride | dilation
 	   << 16 | lo << 32 | hi << 48; hi is implied by Q */ \
@@ -335,7 +335,7 @@ struct yoke_map {
 	/* above all; rest is a with 0 at these indices and may be x or e.  Outputs may be
 	   none; n < 2^31; attr: i k */ \
 	X(LARGEST, 70) \
-	/* x [B,C,S..], 1 or 2 spatial axes -> y [B,C,Q..]: the maximum of each window K.. of */ \
+	/* x [B,C,S..], 1 to 3 spatial axes -> y [B,C,Q..]: the maximum of each window K.. of */ \
 	/* x, with -inf outside of S, NaN if an element is NaN; attr: i K of each axis, then
 	   for each as in CONV */ \
 	X(POOL_MAX, 71) \

@@ -580,32 +580,39 @@ YOKE_API yoke_tensor *yoke_window(yoke_tensor *x, int axis, int64_t size, int64_
 struct yoke_conv_options {
 	size_t size;                    // sizeof, set by the caller
 	int64_t groups;                 // 0: 1
-	int64_t stride[2], dilation[2]; // of each spatial axis, 0: 1
-	int64_t lo[2], hi[2];           // zero padding before and after each axis
-	int64_t more[2];                // conv_transposed: additional elements of each axis, below
+	int64_t stride[3], dilation[3]; // of each spatial axis, 0: 1
+	int64_t lo[3], hi[3];           // zero padding before and after each axis
+	int64_t more[3];                // conv_transposed: additional elements of each axis, below
 					// its stride
 };
-// x [B,C,S] or [B,C,S,S], w [O,C/groups,K..] -> [B,O,Q..]: cross-correlation, as in PyTorch.  Q is
-// the number of positions of a window of K along lo + S + hi.  Each option is at most 65535.  NULL:
-// all 0.  Does not materialize all windows (no im2col copy).  Sums in f32, or in f64 for f64.
+// x [B,C,S..] with 1 to 3 spatial axes, w [O,C/groups,K..] -> [B,O,Q..]: cross-correlation, as in
+// PyTorch.  Q is the number of positions of a window of K along lo + S + hi.  Each option is at most
+// 65535.  NULL: all 0.  x [C,S..], one axis less than w, has no batch, nor has the result.  Does not
+// materialize all windows (no im2col copy).  Sums in f32, or in f64 for f64.
 YOKE_API yoke_tensor *yoke_conv(yoke_tensor *x, yoke_tensor *w, const struct yoke_conv_options *);
-// x [B,C,Q..], w [C,O/groups,K..] -> [B,O,S..]: the gradient of such a convolution by its input,
-// with S = (Q - 1) stride + dilation (K - 1) + 1 - lo - hi + more elements.
+// x [B,C,Q..] or [C,Q..], w [C,O/groups,K..] -> [B,O,S..]: the gradient of such a convolution by its
+// input, with S = (Q - 1) stride + dilation (K - 1) + 1 - lo - hi + more elements.
 YOKE_API yoke_tensor *yoke_conv_transposed(yoke_tensor *x, yoke_tensor *w, const struct yoke_conv_options *);
 
 struct yoke_pool_options {
 	size_t size;                    // sizeof, set by the caller
-	int64_t window[2], stride[2];   // of each spatial axis; stride 0: as the window
-	int64_t dilation[2];            // 0: 1
-	int64_t lo[2], hi[2];           // padding before and after each axis, not counted in
-					// results
+	int64_t window[3], stride[3];   // of each spatial axis; stride 0: as the window
+	int64_t dilation[3];            // 0: 1
+	int64_t lo[3], hi[3];           // padding before and after each axis
+	int axes;                       // number of spatial axes; 0: all after [B,C]; with a
+					// number, x may be [C,S..]
+	int ceil_mode;                  // nonzero: the last window may reach beyond the padding, if
+					// it begins before the padding after the axis
+	int count_include_pad;          // mean_pool: nonzero: lo and hi count as zeros; ceil_mode's
+					// elements do not
 };
-// x [B,C,S..] -> [B,C,Q..]: the maximum or the mean of each window.  Equal maxima share the
-// gradient.  A window that contains only padding gives -inf for the maximum and NaN for the mean.
+// x [B,C,S..] with 1 to 3 spatial axes -> [B,C,Q..]: the maximum or the mean of each window.  Equal
+// maxima share the gradient.  A window that contains only padding gives -inf for the maximum and NaN
+// for the mean.
 YOKE_API yoke_tensor *yoke_max_pool(yoke_tensor *x, const struct yoke_pool_options *);
 YOKE_API yoke_tensor *yoke_mean_pool(yoke_tensor *x, const struct yoke_pool_options *);
-// Pooling with to[0] windows along the first spatial axis and to[1] along the second: window i of n
-// elements covers floor(i n / to) to ceil((i + 1) n / to) - 1.
+// Pooling of x [B,C,S..] with to[i] windows along spatial axis i: window k of n elements covers
+// floor(k n / to) to ceil((k + 1) n / to) - 1.
 YOKE_API yoke_tensor *yoke_adaptive_max_pool(yoke_tensor *x, const int64_t *to);
 YOKE_API yoke_tensor *yoke_adaptive_mean_pool(yoke_tensor *x, const int64_t *to);
 // x [B,C,S..] -> [B,C,to..].  smooth 0: output i is element floor(i S / to).  smooth 1: linear

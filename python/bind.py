@@ -120,7 +120,7 @@ SAID = {
 }
 # Integers that are yes or no.
 YES_NO = set("reverse descending largest causal bias diagonal on training smooth tensorboard plain nesterov partial exact "
-             "skip_first_wait resume overwrite".split())
+             "skip_first_wait resume overwrite ceil_mode count_include_pad".split())
 # Members of structs whose default is not 0.
 MEMBERS = {
     "resolvent": {"half": "yoke_f16", "sweeps": "YOKE_SWEEPS", "tolerance": "1e-4", "blend": "0.5", "adaptive": "1e-2"},
@@ -421,7 +421,7 @@ class Writer:
                 self.call.append("a_axes")
             elif kind == "const int64_t*" and name in ("to", "kernel") and self.f.name.startswith("nn_"):
                 self.arg("Shape", name)
-                self.pre += [f"int64_t v_{name}[2] = {{ 1, 1 }};", f'fill(a_{name}.o, v_{name}, 2, "{self.f.name}");']
+                self.pre += [f"int64_t v_{name}[3] = {{ 1, 1, 1 }};", f'fill(a_{name}.o, v_{name}, 3, "{self.f.name}");']
                 self.call.append(f"v_{name}")
             elif kind == "const int64_t*" and name in ("lo", "hi", "starts", "to", "sizes"):
                 x = params[0][1]

@@ -11,7 +11,7 @@
 struct shape {
 	int axes;
 	int64_t batch, groups, channels, outputs; // per group: channels, outputs
-	int64_t in[2], taps[2], out[2];
+	int64_t in[3], taps[3], out[3];
 	struct yoke_conv_options o;
 };
 
@@ -91,57 +91,62 @@ static bool normwise(yoke_tensor *t, const double *want, int rank, const int64_t
 
 static void dims_of(const struct shape *s, char which, int64_t *dims)
 {
-	const int64_t *behind = which == 'x' ? s->in : which == 'w' ? s->taps : s->out;
+	const int64_t *spatial = which == 'w' ? s->taps : s->out;
+	if (which == 'x')
+		spatial = s->in;
 	dims[0] = which == 'w' ? s->groups * s->outputs : s->batch;
 	dims[1] = which == 'w' ? s->channels : s->groups * (which == 'x' ? s->channels : s->outputs);
 	for (int i = 0; i < s->axes; i++)
-		dims[2 + i] = behind[i];
+		dims[2 + i] = spatial[i];
 }
 
 // Adds to the summed operand the terms that the definition computes from the other two: y from x
 // and w, and so on.
 static void reference(const struct shape *s, double *x, double *w, double *y, char which)
 {
-	const int two = s->axes == 2;
-	const int64_t in1 = two ? s->in[1] : 1, taps1 = two ? s->taps[1] : 1, out1 = two ? s->out[1] : 1;
-	const int64_t st1 = two ? s->o.stride[1] : 1, di1 = two ? s->o.dilation[1] : 1, lo1 = two ? s->o.lo[1] : 0;
-	for (int64_t b = 0; b < s->batch; b++)
-		for (int64_t o = 0; o < s->groups * s->outputs; o++)
-			for (int64_t c = 0; c < s->channels; c++)
-				for (int64_t p = 0; p < s->out[0] * out1; p++)
-					for (int64_t k = 0; k < s->taps[0] * taps1; k++) {
-						const int64_t i = p / out1 * s->o.stride[0] + k / taps1 * s->o.dilation[0] - s->o.lo[0];
-						const int64_t j = p % out1 * st1 + k % taps1 * di1 - lo1;
-						if (i < 0 || i >= s->in[0] || j < 0 || j >= in1)
-							continue;
-						const int64_t channel = o / s->outputs * s->channels + c;
-						double *xp = x + ((b * s->groups * s->channels + channel) * s->in[0] + i) * in1 + j;
-						double *wp = w + (o * s->channels + c) * s->taps[0] * taps1 + k;
-						double *yp = y + (b * s->groups * s->outputs + o) * s->out[0] * out1 + p;
-						if (which == 'y')
-							*yp += *xp * *wp;
-						else if (which == 'x')
-							*xp += *yp * *wp;
-						else
-							*wp += *xp * *yp;
-					}
+	const int64_t taps = product(s->axes, s->taps), out = product(s->axes, s->out);
+	for (int64_t n = 0; n < s->batch * s->groups * s->outputs * out; n++)
+		for (int64_t k = 0; k < s->channels * taps; k++) {
+			const int64_t b = n / out / s->outputs / s->groups, o = n / out % (s->groups * s->outputs);
+			int64_t p = n % out, tap = k % taps, at = 0, stride = 1;
+			bool inside = true;
+			for (int d = s->axes - 1; d >= 0; d--) {
+				const int64_t i = p % s->out[d] * s->o.stride[d] + tap % s->taps[d] * s->o.dilation[d] - s->o.lo[d];
+				inside &= i >= 0 && i < s->in[d];
+				at += i * stride;
+				stride *= s->in[d];
+				p /= s->out[d];
+				tap /= s->taps[d];
+			}
+			if (!inside)
+				continue;
+			const int64_t channel = (b * s->groups + o / s->outputs) * s->channels + k / taps;
+			double *xp = x + channel * stride + at, *wp = w + o * s->channels * taps + k;
+			if (which == 'y')
+				y[n] += *xp * *wp;
+			else if (which == 'x')
+				*xp += y[n] * *wp;
+			else
+				*wp += *xp * y[n];
+		}
 }
 
 // norm: errors are compared with the size of the result as a whole.
 static bool one(const struct shape *s, int dtype, bool norm)
 {
-	int64_t dx[4], dw[4], dy[4];
+	int64_t dx[5], dw[5], dy[5];
 	char what[200];
 	const int rank = 2 + s->axes;
 	dims_of(s, 'x', dx);
 	dims_of(s, 'w', dw);
 	dims_of(s, 'y', dy);
-	snprintf(what, sizeof what, "%s, %d axes, B %lld, C %lld, O %lld, groups %lld, %lldx%lld by %lldx%lld, stride %lld,%lld, "
-		 "dilation %lld,%lld, lo %lld,%lld, hi %lld,%lld", yoke_dtype_name(dtype), s->axes, (long long)s->batch,
-		 (long long)s->channels, (long long)s->outputs, (long long)s->groups, (long long)s->in[0], (long long)s->in[1],
-		 (long long)s->taps[0], (long long)s->taps[1], (long long)s->o.stride[0], (long long)s->o.stride[1],
-		 (long long)s->o.dilation[0], (long long)s->o.dilation[1], (long long)s->o.lo[0], (long long)s->o.lo[1],
-		 (long long)s->o.hi[0], (long long)s->o.hi[1]);
+	int at = snprintf(what, sizeof what, "%s, B %lld, C %lld, O %lld, groups %lld, axes of elements:taps,stride,dilation,lo,hi",
+			  yoke_dtype_name(dtype), (long long)s->batch, (long long)s->channels, (long long)s->outputs,
+			  (long long)s->groups);
+	for (int i = 0; i < s->axes && at < (int)sizeof what; i++)
+		at += snprintf(what + at, sizeof what - (size_t)at, " %lld:%lld,%lld,%lld,%lld,%lld", (long long)s->in[i],
+			       (long long)s->taps[i], (long long)s->o.stride[i], (long long)s->o.dilation[i],
+			       (long long)s->o.lo[i], (long long)s->o.hi[i]);
 	const int64_t nx = product(rank, dx), nw = product(rank, dw), ny = product(rank, dy);
 	double *x = random_values(nx), *w = random_values(nw), *g = random_values(ny);
 	double *y = calloc((size_t)ny + 1, sizeof *y), *gx = calloc((size_t)nx + 1, sizeof *gx), *gw = calloc((size_t)nw + 1, sizeof *gw);
@@ -170,8 +175,9 @@ static bool one(const struct shape *s, int dtype, bool norm)
 static struct shape shape_of(int axes, const int64_t *stride, const int64_t *dilation, int64_t groups, const int64_t *lo,
 			     const int64_t *hi, const int64_t *taps)
 {
+	static const int longest[] = { 0, 40, 12, 5 };
 	struct shape s = { .axes = axes, .batch = rnd_int(1, 3), .groups = groups, .channels = rnd_int(1, 4),
-			   .outputs = rnd_int(1, 7), .in = { 1, 1 }, .taps = { 1, 1 }, .out = { 1, 1 },
+			   .outputs = rnd_int(1, 7), .in = { 1, 1, 1 }, .taps = { 1, 1, 1 }, .out = { 1, 1, 1 },
 			   .o = { .size = sizeof s.o, .groups = groups } };
 	for (int i = 0; i < axes; i++) {
 		s.taps[i] = taps[i];
@@ -180,7 +186,7 @@ static struct shape shape_of(int axes, const int64_t *stride, const int64_t *dil
 		s.o.lo[i] = lo[i];
 		s.o.hi[i] = hi[i];
 		const int64_t span = (taps[i] - 1) * dilation[i] + 1, min = span - lo[i] - hi[i];
-		s.in[i] = (min < 1 ? 1 : min) + rnd_int(0, axes == 1 ? 40 : 12);
+		s.in[i] = (min < 1 ? 1 : min) + rnd_int(0, longest[axes]);
 		s.out[i] = (s.in[i] + lo[i] + hi[i] - span) / stride[i] + 1;
 	}
 	return s;
@@ -188,13 +194,15 @@ static struct shape shape_of(int axes, const int64_t *stride, const int64_t *dil
 
 static void test_combinations(void)
 {
-	static const int64_t strides[][2] = { { 1, 1 }, { 2, 2 }, { 3, 1 }, { 1, 4 } }, dilations[][2] = { { 1, 1 }, { 2, 2 }, { 1, 3 } };
-	static const int64_t los[][2] = { { 0, 0 }, { 1, 1 }, { 2, 0 } }, taps[][2] = { { 1, 1 }, { 3, 3 }, { 2, 5 } };
+	static const int64_t strides[][3] = { { 1, 1, 1 }, { 2, 2, 2 }, { 3, 1, 2 }, { 1, 4, 1 } };
+	static const int64_t dilations[][3] = { { 1, 1, 1 }, { 2, 2, 1 }, { 1, 3, 2 } };
+	static const int64_t los[][3] = { { 0, 0, 0 }, { 1, 1, 1 }, { 2, 0, 1 } };
+	static const int64_t taps[][3] = { { 1, 1, 1 }, { 3, 3, 2 }, { 2, 5, 3 } };
 	static const int64_t groups[] = { 1, 2, 3 };
 	const bool all = getenv("YOKE_TEST_LONG") != NULL;
 	const int dtypes[] = { yoke_f32, yoke_f64 };
 	for (int d = 0; d < 2; d++)
-		for (int axes = 1; axes <= 2; axes++) {
+		for (int axes = 1; axes <= 3; axes++) {
 			bool good = true;
 			int count = 0;
 			for (int i = 0; i < 4 * 3 * 3 * 3 * 3 * 3; i++) {
@@ -232,6 +240,54 @@ static void test_large(void)
 		t.out[i] = (t.in[i] + 6 - 7) / 2 + 1;
 	}
 	ok(one(&t, yoke_f32, false), "a large window with few channels");
+	for (int stride = 1; stride <= 2; stride++) {
+		const int64_t step[] = { stride, stride, stride }, unit[] = { 1, 1, 1 }, three[] = { 3, 3, 3 };
+		struct shape v = shape_of(3, step, unit, 1, unit, unit, three);
+		v.channels = 19;
+		v.outputs = 33;
+		for (int i = 0; i < 3; i++) {
+			v.in[i] = 7 + 4 * i;
+			v.out[i] = (v.in[i] - 1) / stride + 1;
+		}
+		ok(one(&v, yoke_f32, false), "volumes, stride %d", stride);
+	}
+}
+
+// Without a batch: the bits of a batch of one.
+static void test_single(void)
+{
+	const int64_t dx[] = { 1, 3, 6, 7, 5 }, dw[] = { 3, 3, 2, 3, 2 };
+	struct yoke_conv_options o = { .size = sizeof o, .stride = { 1, 2, 1 }, .lo = { 1, 1, 1 } };
+	struct yoke_pool_options p = { .size = sizeof p, .window = { 2, 3, 2 }, .ceil_mode = 1 };
+	bool good = true;
+	for (int axes = 1; axes <= 3; axes++) {
+		yoke_scope *s = yoke_scope_begin("single");
+		double *vx = random_values(product(2 + axes, dx)), *vw = random_values(product(2 + axes, dw)), *v[2];
+		yoke_tensor *x = tensor(yoke_f32, 2 + axes, dx, vx), *one_x = yoke_reshape(x, 1 + axes, dx + 1);
+		yoke_tensor *w = tensor(yoke_f32, 2 + axes, dw, vw);
+		p.axes = axes;
+		yoke_tensor *y[][2] = { { yoke_conv(x, w, &o), yoke_conv(one_x, w, &o) },
+					{ yoke_conv_transposed(x, w, &o), yoke_conv_transposed(one_x, w, &o) },
+					{ yoke_max_pool(x, &p), yoke_max_pool(one_x, &p) },
+					{ yoke_mean_pool(x, &p), yoke_mean_pool(one_x, &p) } };
+		for (int i = 0; i < 4; i++) {
+			const int64_t n = yoke_count(y[i][0]);
+			good = good && yoke_rank(y[i][1]) == 1 + axes && yoke_count(y[i][1]) == n;
+			for (int k = 0; k < 2 && good; k++) {
+				v[k] = malloc((size_t)n * sizeof(double));
+				good = yoke_read(yoke_cast(y[i][k], yoke_f64), v[k], (size_t)n * sizeof(double)) == 0;
+			}
+			if (!good) {
+				diag("%d axes, op %d: %s", axes, i, yoke_error());
+				break;
+			}
+			good = memcmp(v[0], v[1], (size_t)n * sizeof(double)) == 0;
+			free(v[0]), free(v[1]);
+		}
+		yoke_scope_end(s);
+		free(vx), free(vw);
+	}
+	ok(good, "operands without a batch");
 }
 
 // 3x3 taps without stride and many channels: on the CPU computed by Winograd's algorithm, in tiles of
@@ -325,53 +381,79 @@ static void test_window(void)
 	yoke_scope_end(s);
 }
 
-// Window i of n elements along an axis: its begin and end.
+// Windows along an axis of n elements; to: adaptive, number of outputs; counted: the elements of the
+// axis and its padding that the mean counts, 0: those of the axis.
 struct cut {
-	int64_t out, lo, size, stride, dilation, to; // to: adaptive, number of outputs
+	int64_t n, out, lo, size, stride, dilation, to, counted;
 };
 
-static int64_t element(const struct cut *c, int64_t n, int64_t i, int64_t k) // -1: none
+// Element k of window i; -1: outside the axis.
+static int64_t element(const struct cut *c, int64_t i, int64_t k)
 {
 	if (c->to) {
-		const int64_t start = i * n / c->to, end = ((i + 1) * n + c->to - 1) / c->to;
+		const int64_t start = i * c->n / c->to, end = ((i + 1) * c->n + c->to - 1) / c->to;
 		return start + k < end ? start + k : -1;
 	}
 	const int64_t at = i * c->stride + k * c->dilation - c->lo;
-	return k < c->size && at >= 0 && at < n ? at : -1;
+	return k < c->size && at >= 0 && at < c->n ? at : -1;
 }
 
-static bool pool(yoke_tensor *(*fn)(yoke_tensor *, const void *), const void *arg, const struct cut *cut, int64_t h, int64_t w,
+// Number of elements of window i that the mean counts.
+static double counted(const struct cut *c, int64_t i)
+{
+	int64_t n = 0;
+	for (int64_t k = 0; k < c->n || k < c->size; k++)
+		n += c->counted ? k < c->size && i * c->stride + k * c->dilation < c->counted : element(c, i, k) >= 0;
+	return (double)n;
+}
+
+static bool pool(yoke_tensor *(*fn)(yoke_tensor *, const void *), const void *arg, const struct cut *cut, int axes,
 		 bool mean, const char *what)
 {
-	const int64_t dims[] = { 2, 3, h, w }, to[] = { 2, 3, cut[0].out, cut[1].out };
-	const int64_t n = product(4, dims), m = product(4, to);
+	int64_t dims[5] = { 2, 3 }, to[5] = { 2, 3 }, span[3];
+	for (int d = 0; d < axes; d++) {
+		dims[2 + d] = cut[d].n;
+		to[2 + d] = cut[d].out;
+		span[d] = cut[d].to ? cut[d].n : cut[d].size;
+	}
+	const int64_t n = product(2 + axes, dims), m = product(2 + axes, to), plane = product(axes, dims + 2);
+	const int64_t taps = product(axes, span), outs = product(axes, to + 2);
 	double *x = random_values(n), *cot = random_values(m), *y = calloc((size_t)m, sizeof *y), *back = calloc((size_t)n, sizeof *back);
 	for (int64_t i = 0; i < m; i++) {
-		const int64_t plane = i / to[3] / to[2] * h * w;
-		double sum = 0, max = -INFINITY, count = 0, ties = 0;
+		double sum = 0, max = -INFINITY, count = 1, ties = 0;
 		for (int pass = 0; pass < 2; pass++)
-			for (int64_t a = 0; a < h; a++)
-				for (int64_t b = 0; b < w; b++) {
-					const int64_t r = element(&cut[0], h, i / to[3] % to[2], a), c = element(&cut[1], w, i % to[3], b);
-					if (r < 0 || c < 0)
-						continue;
-					const int64_t at = plane + r * w + c;
-					if (pass) {
-						back[at] += mean ? cot[i] / count : x[at] == max ? cot[i] / ties : 0;
-						continue;
-					}
-					sum += x[at];
-					count++;
-					ties = x[at] > max ? 1 : ties + (x[at] == max);
-					max = fmax(max, x[at]);
+			for (int64_t k = 0; k < taps; k++) {
+				int64_t p = i % outs, tap = k, at = 0, stride = 1;
+				bool inside = true;
+				for (int d = axes - 1; d >= 0; d--) {
+					const int64_t e = element(&cut[d], p % to[2 + d], tap % span[d]);
+					inside &= e >= 0;
+					count *= pass || k ? 1 : counted(&cut[d], p % to[2 + d]);
+					at += e * stride;
+					stride *= dims[2 + d];
+					p /= to[2 + d];
+					tap /= span[d];
 				}
+				if (!inside)
+					continue;
+				at += i / outs * plane;
+				if (pass && mean)
+					back[at] += cot[i] / count;
+				else if (pass)
+					back[at] += x[at] == max ? cot[i] / ties : 0;
+				if (pass)
+					continue;
+				sum += x[at];
+				ties = x[at] > max ? 1 : ties + (x[at] == max);
+				max = fmax(max, x[at]);
+			}
 		y[i] = mean ? sum / count : max;
 	}
 	yoke_scope *s = yoke_scope_begin("pool");
-	yoke_tensor *t = tensor(yoke_f64, 4, dims, x), *g, *out = fn(t, arg);
-	bool good = alike(out, y, 4, to, 1e-13, what);
-	yoke_grad(yoke_sum(yoke_mul(out, tensor(yoke_f64, 4, to, cot)), YOKE_ALL), 1, &t, &g);
-	good = alike(g, back, 4, dims, 1e-13, what) && good;
+	yoke_tensor *t = tensor(yoke_f64, 2 + axes, dims, x), *g, *out = fn(t, arg);
+	bool good = alike(out, y, 2 + axes, to, 1e-13, what);
+	yoke_grad(yoke_sum(yoke_mul(out, tensor(yoke_f64, 2 + axes, to, cot)), YOKE_ALL), 1, &t, &g);
+	good = alike(g, back, 2 + axes, dims, 1e-13, what) && good;
 	yoke_scope_end(s);
 	free(x), free(cot), free(y), free(back);
 	return good;
@@ -385,29 +467,36 @@ static yoke_tensor *adaptive_mean(yoke_tensor *x, const void *to) { return yoke_
 static void test_pools(void)
 {
 	bool good = true;
-	for (int i = 0; i < 6; i++) {
-		struct yoke_pool_options o = { .size = sizeof o };
-		const int64_t n[] = { rnd_int(7, 12), rnd_int(7, 12) };
-		struct cut c[2];
-		for (int k = 0; k < 2; k++) {
+	for (int i = 0; i < 12; i++) {
+		struct yoke_pool_options o = { .size = sizeof o, .ceil_mode = i % 4 == 1, .count_include_pad = i % 4 == 2 };
+		const int axes = 1 + i % 3;
+		struct cut c[3];
+		for (int k = 0; k < axes; k++) {
+			const int64_t n = axes == 3 ? rnd_int(5, 8) : rnd_int(7, 12);
 			o.window[k] = rnd_int(2, 3);
 			o.stride[k] = rnd_int(0, 3);
-			o.dilation[k] = i > 3 ? 2 : 0;
+			o.dilation[k] = i > 8 ? 2 : 0;
 			o.lo[k] = rnd_int(0, 1);
 			o.hi[k] = rnd_int(0, 1);
-			c[k] = (struct cut){ 0, o.lo[k], o.window[k], o.stride[k] ? o.stride[k] : o.window[k], o.dilation[k] ? 2 : 1, 0 };
-			c[k].out = (n[k] + o.lo[k] + o.hi[k] - (c[k].size - 1) * c[k].dilation - 1) / c[k].stride + 1;
+			c[k] = (struct cut){ n, 0, o.lo[k], o.window[k], o.stride[k] ? o.stride[k] : o.window[k], o.dilation[k] ? 2 : 1, 0,
+					     o.count_include_pad ? n + o.lo[k] + o.hi[k] : 0 };
+			const int64_t all = n + o.lo[k] + o.hi[k] - (c[k].size - 1) * c[k].dilation - 1;
+			c[k].out = all / c[k].stride + 1;
+			if (o.ceil_mode && all % c[k].stride && c[k].out * c[k].stride < n + o.lo[k])
+				c[k].out++;
 		}
-		good = pool(max_pool, &o, c, n[0], n[1], false, "max pool") && pool(mean_pool, &o, c, n[0], n[1], true, "mean pool") && good;
+		good = pool(max_pool, &o, c, axes, false, "max pool") && pool(mean_pool, &o, c, axes, true, "mean pool") && good;
 	}
 	ok(good, "pools and their gradients");
 	good = true;
-	static const int64_t sizes[][4] = { { 8, 6, 4, 3 }, { 7, 9, 3, 4 }, { 5, 10, 7, 1 }, { 6, 11, 3, 5 } };
-	for (int i = 0; i < 4; i++) {
-		const int64_t *z = sizes[i];
-		const struct cut c[2] = { { .out = z[2], .to = z[2] }, { .out = z[3], .to = z[3] } };
-		good = pool(adaptive_max, z + 2, c, z[0], z[1], false, "adaptive max pool") &&
-		       pool(adaptive_mean, z + 2, c, z[0], z[1], true, "adaptive mean pool") && good;
+	static const int64_t sizes[][6] = { { 8, 6, 4, 4, 3, 2 }, { 7, 9, 3, 3, 4, 2 }, { 5, 10, 4, 7, 1, 3 }, { 6, 11, 7, 3, 5, 4 } };
+	for (int i = 0; i < 12; i++) {
+		const int64_t *z = sizes[i / 3];
+		struct cut c[3];
+		for (int k = 0; k < 3; k++)
+			c[k] = (struct cut){ .n = z[k], .out = z[3 + k], .to = z[3 + k] };
+		good = pool(adaptive_max, z + 3, c, 1 + i % 3, false, "adaptive max pool") &&
+		       pool(adaptive_mean, z + 3, c, 1 + i % 3, true, "adaptive mean pool") && good;
 	}
 	ok(good, "adaptive pools and their gradients");
 	double x[] = { 1, 3, 3, 2, 3, 0 }, want[6] = { 0, 0.5, 0.5, 0, 1, 0 };
@@ -495,7 +584,7 @@ static void test_refusals(void)
 	o.dilation[0] = 0, o.more[1] = 1;
 	refused(YOKE_ERANGE, yoke_conv_transposed(x, yoke_full(yoke_f32, 4, (int64_t[]){ 4, 3, 3, 3 }, 1), &o), "more 1");
 	refused(YOKE_EDTYPE, yoke_conv(x, yoke_cast(w, yoke_f64), NULL), "f64");
-	refused(YOKE_ESHAPE, yoke_conv(yoke_reshape(x, 2, (int64_t[]){ 8, 25 }), w, NULL), "takes [B,C,S]");
+	refused(YOKE_ESHAPE, yoke_conv(yoke_reshape(x, 2, (int64_t[]){ 8, 25 }), w, NULL), "takes [B,C,S..]");
 	refused(YOKE_ERANGE, yoke_max_pool(x, &p), "window 0");
 	p.window[0] = 2, p.window[1] = 6;
 	refused(YOKE_ERANGE, yoke_mean_pool(x, &p), "windows of 6");
@@ -536,6 +625,7 @@ int main(void)
 	test_tiles();
 	test_threads();
 	test_pools();
+	test_single();
 	test_resize();
 	test_empty();
 	test_refusals();

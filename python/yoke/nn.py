@@ -28,11 +28,13 @@ Tensor = _core.Tensor
 Shape = int | Sequence[int]
 
 __all__ = [
-    "Activation", "AdaptiveAvgPool2d", "AdaptiveMaxPool", "AdaptiveMaxPool2d", "AdaptiveMeanPool", "Attention", "BatchNorm",
-    "BatchNorm1d", "BatchNorm2d", "Block", "Buffer", "Conv1d", "Conv2d", "ConvTranspose1d", "ConvTranspose2d",
-    "ConvTransposed1d", "ConvTransposed2d", "Dropout", "Embedding", "Flatten", "GELU", "GroupNorm", "Identity", "LayerNorm",
-    "Linear", "LoRA", "MLP", "MaxPool", "MaxPool1d", "MaxPool2d", "MeanPool", "Module", "ModuleDict", "ModuleList", "Parameter", "RMSNorm", "ReLU",
-    "Residual", "Resize", "Sequential", "SiLU", "Sigmoid", "Tanh",
+    "Activation", "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AdaptiveMaxPool",
+    "AdaptiveMaxPool1d", "AdaptiveMaxPool2d", "AdaptiveMaxPool3d", "AdaptiveMeanPool", "Attention", "AvgPool1d",
+    "AvgPool2d", "AvgPool3d", "BatchNorm", "BatchNorm1d", "BatchNorm2d", "Block", "Buffer", "Conv1d", "Conv2d",
+    "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "ConvTransposed1d", "ConvTransposed2d",
+    "ConvTransposed3d", "Dropout", "Embedding", "Flatten", "GELU", "GroupNorm", "Identity", "LayerNorm", "Linear",
+    "LoRA", "MLP", "MaxPool", "MaxPool1d", "MaxPool2d", "MaxPool3d", "MeanPool", "Module", "ModuleDict",
+    "ModuleList", "Parameter", "RMSNorm", "ReLU", "Residual", "Resize", "Sequential", "SiLU", "Sigmoid", "Tanh",
 ]
 
 
@@ -626,18 +628,69 @@ class ConvTransposed2d(_ConvTransposed):
     """x [B,in,Q,Q] -> [B,out,S,S]: what the gradient of a convolution by its operand is."""
 
 
-class MaxPool(_Layer):
-    """The maximum of each window, along the axes behind the channels."""
+class Conv3d(_Conv):
+    """x [B,in,S,S,S] -> [B,out,Q,Q,Q]."""
 
-    def __init__(self, kernel_size: Shape, stride: Shape = 0, padding: Shape = 0, dilation: Shape = 1) -> None:
-        self._is(_core.nn_max_pool(window=kernel_size, stride=stride, lo=padding, hi=padding, dilation=dilation))
+    axes = 3
+
+
+class ConvTransposed3d(_ConvTransposed):
+    """x [B,in,Q,Q,Q] -> [B,out,S,S,S]: what the gradient of a convolution by its operand is."""
+
+    axes = 3
+
+
+class MaxPool(_Layer):
+    """The maximum of each window, along the axes behind the channels.  MaxPool1d, MaxPool2d and MaxPool3d know how many
+    these are, and take operands without a batch."""
+
+    axes = 0
+
+    def __init__(self, kernel_size: Shape, stride: Shape = 0, padding: Shape = 0, dilation: Shape = 1,
+                 ceil_mode: bool = False) -> None:
+        self._is(_core.nn_max_pool(window=kernel_size, stride=stride or 0, lo=padding, hi=padding, dilation=dilation, axes=self.axes,
+                                   ceil_mode=ceil_mode))
 
 
 class MeanPool(_Layer):
-    """The mean of each window."""
+    """The mean of each window, of its elements alone."""
 
-    def __init__(self, kernel_size: Shape, stride: Shape = 0, padding: Shape = 0) -> None:
-        self._is(_core.nn_mean_pool(window=kernel_size, stride=stride, lo=padding, hi=padding))
+    axes = 0
+
+    def __init__(self, kernel_size: Shape, stride: Shape = 0, padding: Shape = 0, ceil_mode: bool = False,
+                 count_include_pad: bool = False) -> None:
+        self._is(_core.nn_mean_pool(window=kernel_size, stride=stride or 0, lo=padding, hi=padding, axes=self.axes,
+                                    ceil_mode=ceil_mode, count_include_pad=count_include_pad))
+
+
+class MaxPool1d(MaxPool):
+    axes = 1
+
+
+class MaxPool2d(MaxPool):
+    axes = 2
+
+
+class MaxPool3d(MaxPool):
+    axes = 3
+
+
+class AvgPool1d(MeanPool):
+    """The mean of each window; padding counts as zeros, unless count_include_pad is False."""
+
+    axes = 1
+
+    def __init__(self, kernel_size: Shape, stride: Shape = 0, padding: Shape = 0, ceil_mode: bool = False,
+                 count_include_pad: bool = True) -> None:
+        super().__init__(kernel_size, stride, padding, ceil_mode, count_include_pad)
+
+
+class AvgPool2d(AvgPool1d):
+    axes = 2
+
+
+class AvgPool3d(AvgPool1d):
+    axes = 3
 
 
 def _axes(to: Shape) -> int:
@@ -647,15 +700,43 @@ def _axes(to: Shape) -> int:
 class AdaptiveMaxPool(_Layer):
     """The maximum of so many windows along each axis behind the channels."""
 
+    axes = 0
+
     def __init__(self, output_size: Shape) -> None:
-        self._is(_core.nn_adaptive_max_pool(_axes(output_size), output_size))
+        self._is(_core.nn_adaptive_max_pool(self.axes or _axes(output_size), output_size))
 
 
 class AdaptiveMeanPool(_Layer):
     """The mean of so many windows along each axis behind the channels."""
 
+    axes = 0
+
     def __init__(self, output_size: Shape) -> None:
-        self._is(_core.nn_adaptive_mean_pool(_axes(output_size), output_size))
+        self._is(_core.nn_adaptive_mean_pool(self.axes or _axes(output_size), output_size))
+
+
+class AdaptiveMaxPool1d(AdaptiveMaxPool):
+    axes = 1
+
+
+class AdaptiveMaxPool2d(AdaptiveMaxPool):
+    axes = 2
+
+
+class AdaptiveMaxPool3d(AdaptiveMaxPool):
+    axes = 3
+
+
+class AdaptiveAvgPool1d(AdaptiveMeanPool):
+    axes = 1
+
+
+class AdaptiveAvgPool2d(AdaptiveMeanPool):
+    axes = 2
+
+
+class AdaptiveAvgPool3d(AdaptiveMeanPool):
+    axes = 3
 
 
 class Resize(_Layer):
@@ -752,9 +833,7 @@ class Sequential(_Layer):
 
 # The names of PyTorch's layers that are one here for any number of axes.
 BatchNorm1d = BatchNorm2d = BatchNorm
-MaxPool1d = MaxPool2d = MaxPool
-AdaptiveMaxPool2d, AdaptiveAvgPool2d = AdaptiveMaxPool, AdaptiveMeanPool
-ConvTranspose1d, ConvTranspose2d = ConvTransposed1d, ConvTransposed2d
+ConvTranspose1d, ConvTranspose2d, ConvTranspose3d = ConvTransposed1d, ConvTransposed2d, ConvTransposed3d
 
 
 class Residual(_Layer):

@@ -4,14 +4,15 @@
 // or the next row of the panel, and the padded image allows the reads. Included after
 // kern_contract_pack.h.
 
-// A position of the output: an image, a row of it, and x within the row.
+// A position of the output: an image, a plane of it, a row of the plane, and x within the row.
 struct position {
-	int64_t image, row, x;
+	int64_t image, plane, row, x;
 };
 
 static struct position position_of(const struct yk_windows *w, int64_t p)
 {
-	return (struct position){ p / w->width / w->height, p / w->width % w->height, p % w->width };
+	const int64_t row = p / w->width, plane = row / w->height;
+	return (struct position){ plane / w->depth, plane % w->depth, row % w->height, p % w->width };
 }
 
 static void position_after(const struct yk_windows *w, struct position *p, int64_t n)
@@ -20,15 +21,18 @@ static void position_after(const struct yk_windows *w, struct position *p, int64
 	if (p->x < w->width)
 		return;
 	p->x = 0;
-	if (++p->row == w->height) {
-		p->row = 0;
+	if (++p->row < w->height)
+		return;
+	p->row = 0;
+	if (++p->plane == w->depth) {
+		p->plane = 0;
 		p->image++;
 	}
 }
 
 static int64_t place_in_b(const struct yk_windows *w, const struct position *p)
 {
-	return p->image * w->image_step + p->row * w->row_step + p->x;
+	return p->image * w->image_step + p->plane * w->plane_step + p->row * w->row_step + p->x;
 }
 
 FLAT void copy_run(T *to, const T *from, int64_t n)
@@ -148,7 +152,8 @@ static void put_windows(const struct yk_gemm *g, const T *sums, int64_t ld, int6
 	struct position p = position_of(w, j);
 
 	for (int64_t q = 0, many; q < n; q += many) {
-		const int64_t left = w->width - p.x, to = c + p.image * w->c_image + p.row * w->c_row + p.x * w->c_x;
+		const int64_t left = w->width - p.x;
+		const int64_t to = c + p.image * w->c_image + p.plane * w->c_plane + p.row * w->c_row + p.x * w->c_x;
 		many = left < n - q ? left : n - q;
 		if (g->csize == sizeof(T)) {
 			for (int64_t i = 0; i < m; i++) {

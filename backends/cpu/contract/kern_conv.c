@@ -13,7 +13,7 @@
 #include "kern_conv.h"
 
 enum {
-	AXES = 2,
+	AXES = YK_CONV_AXES,
 	PARTS = 4096,
 	PER_ITEM = 1 << 14,
 	SLACK = 64,
@@ -43,7 +43,7 @@ struct source {
 	int64_t min[AXES], extent[AXES];   // the copy holds elements min .. min + extent - 1
 	// along the last axis: the stride, and the number of elements per remainder
 	int64_t step, plane;
-	int64_t row, channel, image;         // strides of the copy
+	int64_t row, layer, channel, image;  // strides of the copy; layer: a plane of an image
 	int64_t stride[2 + AXES];            // strides of the operand after thinning
 	uint64_t read[AXES]; // bit mask of remainders modulo `step` that some tap reads
 	int dtype;
@@ -100,7 +100,7 @@ static int64_t parts_along(const struct yoke_op *op, const struct yk_conv_operan
 
 static uint64_t can(const struct yoke_op *op)
 {
-	if (op->nin != 2 || op->nout != 1 || op->map || op->in[0].rank < 3 || op->in[0].rank > 4)
+	if (op->nin != 2 || op->nout != 1 || op->map || op->in[0].rank < 3 || op->in[0].rank > 2 + AXES)
 		return 0;
 	const struct yk_conv_operands o = yk_conv_operands_of(op);
 	const int rank = o.x->rank, dtype = o.x->dtype;
@@ -109,13 +109,14 @@ static uint64_t can(const struct yoke_op *op)
 		return 0;
 	if (op->attr[0].i < 1 || (op->code == YOKE_OP_CONV_W && !yk_dense(o.w)))
 		return 0;
-	double copied = (double)o.x->dims[0] * (double)(op->code == YOKE_OP_CONV_X ? o.y : o.x)->dims[1];
+	double parts = 1, copied = (double)o.x->dims[0] * (double)(op->code == YOKE_OP_CONV_X ? o.y : o.x)->dims[1];
 	// bound: the copy is no longer than the padded operand, or than the result and w
 	for (int i = 0; i < AXES; i++) {
 		const struct yk_conv_axis a = yk_conv_axis_of(op, rank, i);
 		copied *= (double)yk_conv_dim(o.x, i) + (double)yk_conv_dim(o.y, i) * (double)a.stride + (double)yk_conv_dim(o.w, i) * (double)a.dilation;
+		parts *= (double)parts_along(op, &o, i);
 	}
-	if (copied > 1e12 || parts_along(op, &o, 0) * parts_along(op, &o, 1) > PARTS)
+	if (copied > 1e12 || parts > PARTS)
 		return 0;
 	if (dtype != yoke_f32 && dtype != yoke_f64 && dtype != yoke_f16 && dtype != yoke_bf16)
 		return 0;
@@ -134,7 +135,18 @@ static int64_t highest(const struct line *l)
 
 static bool is_empty(const struct part *p)
 {
-	return !p->line[0].taps || !p->line[1].taps || !p->line[0].count || !p->line[1].count;
+	for (int i = 0; i < AXES; i++)
+		if (!p->line[i].taps || !p->line[i].count)
+			return true;
+	return false;
+}
+
+static int64_t product_of(const int64_t *n)
+{
+	int64_t all = 1;
+	for (int i = 0; i < AXES; i++)
+		all *= n[i];
+	return all;
 }
 
 // True if windows are single elements of a dense image that is large enough: reads that run over
@@ -142,10 +154,14 @@ static bool is_empty(const struct part *p)
 static bool reads_source_in_place(const struct conv *c, const struct yoke_view *v)
 {
 	const struct source *s = &c->src;
+	int64_t dense = 1;
 
-	return v->dtype == (c->wide ? yoke_f64 : yoke_f32) && c->parts == 1 && c->taps[0] * c->taps[1] == 1 && s->step == 1 &&
-	       !s->min[0] && !s->min[1] && s->extent[0] == s->n[0] && s->extent[1] == s->n[1] && s->stride[3] == 1 &&
-	       s->stride[2] == s->n[1] && s->stride[1] == s->n[0] * s->n[1] && s->stride[1] >= SLACK;
+	if (v->dtype != (c->wide ? yoke_f64 : yoke_f32) || c->parts != 1 || product_of(c->taps) != 1 || s->step != 1)
+		return false;
+	for (int i = AXES - 1; i >= 0; dense *= s->n[i--])
+		if (s->min[i] || s->extent[i] != s->n[i] || (s->n[i] > 1 && s->stride[2 + i] != dense))
+			return false;
+	return s->stride[1] == dense && dense >= SLACK;
 }
 
 // thin: only every thin[i]-th element of an axis is used.
@@ -178,14 +194,16 @@ static void take_source(struct conv *c, const struct yoke_view *v, int64_t step,
 	}
 	c->copies = !reads_source_in_place(c, v);
 	if (!c->copies) {
-		s->plane = s->row = s->stride[2];
+		s->plane = s->row = s->n[AXES - 1];
+		s->layer = s->row * s->n[AXES - 2];
 		s->channel = s->stride[1];
 		s->image = s->stride[0];
 		return;
 	}
-	s->plane = (s->extent[1] + step - 1) / step;
+	s->plane = (s->extent[AXES - 1] + step - 1) / step;
 	s->row = s->plane * step;
-	s->channel = s->row * s->extent[0];
+	s->layer = s->row * s->extent[AXES - 2];
+	s->channel = s->layer * s->extent[0];
 	s->image = s->channel * s->channels;
 	c->copy = ((uint64_t)(s->image * s->batch) + SLACK) * (c->wide ? sizeof(double) : sizeof(float));
 }
@@ -195,13 +213,16 @@ static void take_source(struct conv *c, const struct yoke_view *v, int64_t step,
 static int64_t *tabulate(const struct conv *c, const struct part *p, int64_t channels, int64_t *at)
 {
 	const struct source *s = &c->src;
+	const struct line *l = p->line;
 	for (int64_t k = 0; k < channels; k++)
-		for (int64_t i = 0; i < p->line[0].taps; i++)
-			for (int64_t j = 0; j < p->line[1].taps; j++) {
-				const int64_t row = p->line[0].off - s->min[0] + i * p->line[0].by;
-				const int64_t x = p->line[1].off - s->min[1] + j * p->line[1].by;
-				*at++ = k * s->channel + row * s->row + x % s->step * s->plane + x / s->step;
-			}
+		for (int64_t h = 0; h < l[0].taps; h++)
+			for (int64_t i = 0; i < l[1].taps; i++)
+				for (int64_t j = 0; j < l[2].taps; j++) {
+					const int64_t layer = l[0].off - s->min[0] + h * l[0].by;
+					const int64_t row = l[1].off - s->min[1] + i * l[1].by;
+					const int64_t x = l[2].off - s->min[2] + j * l[2].by;
+					*at++ = k * s->channel + layer * s->layer + row * s->row + x % s->step * s->plane + x / s->step;
+				}
 	return at;
 }
 
@@ -210,10 +231,13 @@ static int64_t *tabulate_w(const struct conv *c, const struct part *p, int64_t *
 {
 	const struct line *l = p->line;
 	for (int64_t k = 0; k < c->outputs; k++)
-		for (int64_t i = 0; i < l[0].taps; i++)
-			for (int64_t j = 0; j < l[1].taps; j++)
-				*at++ = (k * c->taps[0] * c->taps[1] + (l[0].tap + i * l[0].tap_step) * c->taps[1] + l[1].tap +
-					 j * l[1].tap_step) * c->channels;
+		for (int64_t h = 0; h < l[0].taps; h++)
+			for (int64_t i = 0; i < l[1].taps; i++)
+				for (int64_t j = 0; j < l[2].taps; j++) {
+					const int64_t layer = k * c->taps[0] + l[0].tap + h * l[0].tap_step;
+					const int64_t row = layer * c->taps[1] + l[1].tap + i * l[1].tap_step;
+					*at++ = (row * c->taps[2] + l[2].tap + j * l[2].tap_step) * c->channels;
+				}
 	return at;
 }
 
@@ -241,8 +265,9 @@ static void take_product(struct conv *c, struct part *p, const struct yoke_op *o
 {
 	struct yk_gemm *g = &p->g;
 	const struct yoke_view *r = &op->out[0];
-	const int64_t taps = p->line[0].taps * p->line[1].taps;
-	const int64_t positions = c->src.batch * p->line[0].count * p->line[1].count;
+	const struct line *l = p->line;
+	const int64_t taps = l[0].taps * l[1].taps * l[2].taps, image = l[0].count * l[1].count * l[2].count;
+	const int64_t positions = c->src.batch * image;
 	const bool along = op->code == YOKE_OP_CONV_W;
 
 	*g = (struct yk_gemm){ .batches = c->groups, .rank = 1, .dims = { c->groups },
@@ -260,29 +285,45 @@ static void take_product(struct conv *c, struct part *p, const struct yoke_op *o
 	if (op->code == YOKE_OP_CONV_X) { // w, transposed: (outputs, taps, channels)
 		g->am = 1;
 		g->ak = 0;
-		g->sa[0] = c->outputs * c->taps[0] * c->taps[1] * c->channels;
+		g->sa[0] = c->outputs * product_of(c->taps) * c->channels;
 	}
 	p->win.along = along;
-	p->win.width = p->line[1].count;
-	p->win.height = p->line[0].count;
-	p->win.row_step = p->line[0].step * c->src.row;
+	p->win.width = l[2].count;
+	p->win.height = l[1].count;
+	p->win.depth = l[0].count;
+	p->win.row_step = l[1].step * c->src.row;
+	p->win.plane_step = l[0].step * c->src.layer;
 	p->win.image_step = c->src.image;
 	p->win.c_image = r->strides[0];
-	p->win.c_row = yk_conv_stride(r, 0) * p->line[0].out_step;
-	p->win.c_x = yk_conv_stride(r, 1) * p->line[1].out_step;
-	// treat the image as one row
-	if (p->win.row_step == p->win.width && (along || p->win.c_row == p->win.width * p->win.c_x)) {
+	p->win.c_plane = yk_conv_stride(r, 0) * l[0].out_step;
+	p->win.c_row = yk_conv_stride(r, 1) * l[1].out_step;
+	p->win.c_x = yk_conv_stride(r, 2) * l[2].out_step;
+	// treat a plane as one row, and then the image
+	if (p->win.height == 1 || (p->win.row_step == p->win.width && (along || p->win.c_row == p->win.width * p->win.c_x))) {
 		p->win.width *= p->win.height;
 		p->win.height = 1;
+		if (p->win.plane_step == p->win.width && (along || p->win.c_plane == p->win.width * p->win.c_x)) {
+			p->win.width *= p->win.depth;
+			p->win.depth = 1;
+		}
 	}
 	if (along && !c->copies_a) {
 		g->am = o->y->strides[1];
 		g->sa[0] = g->m * g->am;
-		p->win.a_run = o->y->dims[0] > 1 ? p->line[0].count * p->line[1].count : 0;
+		p->win.a_run = o->y->dims[0] > 1 ? image : 0;
 		p->win.a_image = o->y->strides[0];
 	}
 	const uint64_t bytes = c->wide ? ISA(yk_gemm_f64_block)(g) : ISA(yk_gemm_f32_block)(g);
 	c->max = bytes > c->max ? bytes : c->max;
+}
+
+// Number of elements per image and channel.
+static int64_t spatial(const struct yoke_view *v)
+{
+	int64_t n = 1;
+	for (int i = 0; i < AXES; i++)
+		n *= yk_conv_dim(v, i);
+	return n;
 }
 
 // True if the matrix can be read in place.
@@ -291,22 +332,26 @@ static bool reads_a_in_place(const struct conv *c, const struct yoke_op *op, con
 	const int own = c->wide ? yoke_f64 : yoke_f32;
 	if (o->x->dtype != own)
 		return false;
-	if (op->code == YOKE_OP_CONV_X && c->taps[0] * c->taps[1] > 1)
+	if (op->code == YOKE_OP_CONV_X && product_of(c->taps) > 1)
 		return false;
 	return op->code != YOKE_OP_CONV_W ? yk_dense(o->w) :
-	       yk_dense(o->y) && (o->y->dims[0] == 1 || yk_conv_dim(o->y, 0) * yk_conv_dim(o->y, 1) >= RUN);
+	       yk_dense(o->y) && (o->y->dims[0] == 1 || spatial(o->y) >= RUN);
 }
 
 static struct conv *build(const struct yoke_op *op)
 {
 	const struct yk_conv_operands o = yk_conv_operands_of(op);
-	const int64_t along[AXES] = { parts_along(op, &o, 0), parts_along(op, &o, 1) };
-	const int64_t groups = op->attr[0].i, parts = along[0] * along[1];
-	struct yk_conv_axis axis[AXES] = { yk_conv_axis_of(op, o.x->rank, 0), yk_conv_axis_of(op, o.x->rank, 1) };
-	int64_t thin[AXES] = { 1, 1 };
+	int64_t along[AXES], thin[AXES];
+	struct yk_conv_axis axis[AXES];
+	for (int i = 0; i < AXES; i++) {
+		along[i] = parts_along(op, &o, i);
+		axis[i] = yk_conv_axis_of(op, o.x->rank, i);
+		thin[i] = 1;
+	}
+	const int64_t groups = op->attr[0].i, parts = product_of(along);
 	const int64_t channels = o.w->dims[1], outputs = o.w->dims[0] / groups;
 	const bool x = op->code == YOKE_OP_CONV_X;
-	const int64_t taps = yk_conv_dim(o.w, 0) * yk_conv_dim(o.w, 1), entries = (x ? outputs : channels) * taps;
+	const int64_t taps = spatial(o.w), entries = (x ? outputs : channels) * taps;
 	struct conv *c = calloc(1, sizeof *c + (size_t)parts * sizeof *c->part + (size_t)(x ? 2 * entries : entries) * sizeof *c->at);
 
 	if (!c)
@@ -315,8 +360,8 @@ static struct conv *build(const struct yoke_op *op)
 	c->groups = groups;
 	c->outputs = outputs;
 	c->channels = channels;
-	c->taps[0] = yk_conv_dim(o.w, 0);
-	c->taps[1] = yk_conv_dim(o.w, 1);
+	for (int i = 0; i < AXES; i++)
+		c->taps[i] = yk_conv_dim(o.w, i);
 	c->parts = (int)parts;
 	c->at = (int64_t *)(c->part + parts);
 	c->copies_a = !reads_a_in_place(c, op, &o);
@@ -326,12 +371,13 @@ static struct conv *build(const struct yoke_op *op)
 			thin[i] = axis[i].stride;
 			axis[i].stride = 1;
 		}
-	for (int64_t k = 0; k < parts; k++)
-		for (int i = 0; i < AXES; i++)
-			c->part[k].line[i] =
-				x ? remainder_of(&axis[i], c->taps[i], yk_conv_dim(o.x, i), i ? k % along[1] : k / along[1]) :
-				    line_without_stride(&axis[i], c->taps[i], yk_conv_dim(o.y, i));
-	take_source(c, x ? o.y : o.x, x ? 1 : axis[1].stride, thin);
+	for (int64_t k = 0; k < parts; k++) {
+		int64_t rest = k;
+		for (int i = AXES - 1; i >= 0; rest /= along[i--])
+			c->part[k].line[i] = x ? remainder_of(&axis[i], c->taps[i], yk_conv_dim(o.x, i), rest % along[i]) :
+						 line_without_stride(&axis[i], c->taps[i], yk_conv_dim(o.y, i));
+	}
+	take_source(c, x ? o.y : o.x, x ? 1 : axis[AXES - 1].stride, thin);
 	for (int i = 0; i < AXES; i++)
 		c->src.read[i] = remainders_read(c, i);
 	int64_t *at = c->at;
@@ -440,27 +486,28 @@ static void copy_channel(const struct job *job, int64_t channel)
 	const int64_t size = (int64_t)yk_esize(s->dtype), base = channel * s->channel;
 	const char *from = job->from + (channel / s->channels * s->stride[0] + channel % s->channels * s->stride[1]) * size;
 
-	for (int64_t y = 0; y < s->extent[0]; y++) {
-		const int64_t line = y + s->min[0], to = base + y * s->row;
-		if (!(s->read[0] >> y % c->part[0].line[0].step % 64 & 1))
+	for (int64_t i = 0; i < s->extent[0] * s->extent[1]; i++) {
+		const int64_t z = i / s->extent[1], y = i % s->extent[1];
+		const int64_t layer = z + s->min[0], line = y + s->min[1], to = base + i * s->row;
+		if (!(s->read[0] >> z % c->part[0].line[0].step % 64 & 1) || !(s->read[1] >> y % c->part[0].line[1].step % 64 & 1))
 			continue;
-		if (line < 0 || line >= s->n[0]) {
+		if (layer < 0 || layer >= s->n[0] || line < 0 || line >= s->n[1]) {
 			zero(c, job->to, to, s->row);
 			continue;
 		}
 		// element t of this remainder is element t * step + q + min of the line
 		for (int64_t q = 0; q < s->step; q++) {
-			const int64_t off = q + s->min[1], at = to + q * s->plane;
-			if (!(s->read[1] >> q % 64 & 1))
+			const int64_t off = q + s->min[2], at = to + q * s->plane;
+			if (!(s->read[2] >> q % 64 & 1))
 				continue;
 			int64_t first = off < 0 ? (-off + s->step - 1) / s->step : 0;
-			int64_t end = off < s->n[1] ? (s->n[1] - 1 - off) / s->step + 1 : 0;
+			int64_t end = off < s->n[2] ? (s->n[2] - 1 - off) / s->step + 1 : 0;
 			first = first < s->plane ? first : s->plane;
 			end = end < first ? first : end < s->plane ? end : s->plane;
 			zero(c, job->to, at, first);
 			take(c, job->to, at + first, s->dtype,
-			     from + (line * s->stride[2] + (off + first * s->step) * s->stride[3]) * size,
-			     s->step * s->stride[3], end - first);
+			     from + (layer * s->stride[2] + line * s->stride[3] + (off + first * s->step) * s->stride[4]) * size,
+			     s->step * s->stride[4], end - first);
 			zero(c, job->to, at + end, s->plane - end);
 		}
 	}
@@ -479,15 +526,17 @@ static void copy_item(void *arg, int64_t item)
 static void copy_output(const struct job *job, int64_t i)
 {
 	const struct yoke_view *v = yk_conv_operands_of(job->op).y;
-	const int64_t size = (int64_t)yk_esize(v->dtype), rows = yk_conv_stride(v, 0), cols = yk_conv_stride(v, 1);
-	const bool whole = rows == yk_conv_dim(v, 1) * cols;
-	const int64_t lines = whole ? 1 : yk_conv_dim(v, 0), length = whole ? yk_conv_dim(v, 0) * yk_conv_dim(v, 1) : yk_conv_dim(v, 1);
-	int64_t at = i * v->dims[0] * yk_conv_dim(v, 0) * yk_conv_dim(v, 1);
+	const int64_t size = (int64_t)yk_esize(v->dtype), all = spatial(v), cols = yk_conv_stride(v, 2);
+	const int64_t layers = yk_conv_stride(v, 0), rows = yk_conv_stride(v, 1), height = yk_conv_dim(v, 1);
+	const bool whole = rows == yk_conv_dim(v, 2) * cols && (yk_conv_dim(v, 0) == 1 || layers == height * rows);
+	const int64_t length = whole ? all : yk_conv_dim(v, 2), lines = length ? all / length : 0;
+	int64_t at = i * v->dims[0] * all;
 
 	for (int64_t b = 0; b < job->c->src.batch; b++)
 		for (int64_t y = 0; y < lines; y++, at += length)
 			take(job->c, job->to, at, v->dtype,
-			     job->from + (b * v->strides[0] + i * v->strides[1] + y * rows) * size, cols, length);
+			     job->from + (b * v->strides[0] + i * v->strides[1] + y / height * layers + y % height * rows) * size, cols,
+			     length);
 }
 
 // to[tap][channel] = from[channel][tap]
@@ -506,9 +555,9 @@ static void copy_taps(const struct job *job, int64_t i)
 {
 	const struct conv *c = job->c;
 	const struct yoke_view *v = yk_conv_operands_of(job->op).w;
-	const int64_t size = (int64_t)yk_esize(v->dtype), rows = yk_conv_stride(v, 0), cols = yk_conv_stride(v, 1);
+	const int64_t size = (int64_t)yk_esize(v->dtype);
 	const bool whole = yk_dense(v), turned = job->op->code == YOKE_OP_CONV_X;
-	const int64_t taps = c->taps[0] * c->taps[1], each = c->channels * taps;
+	const int64_t taps = product_of(c->taps), each = c->channels * taps;
 
 	if (turned && whole && v->dtype == yoke_f32) {
 		transpose_taps((float *)job->to + i * each, (const float *)job->from + i * each, c->channels, taps);
@@ -520,9 +569,10 @@ static void copy_taps(const struct job *job, int64_t i)
 	}
 	for (int64_t k = 0; k < each; k++) {
 		const int64_t tap = k % taps, to = i * each + (turned ? tap * c->channels + k / taps : k);
-		take(c, job->to, to, v->dtype,
-		     job->from + (i * v->strides[0] + k / taps * v->strides[1] + tap / c->taps[1] * rows + tap % c->taps[1] * cols) * size,
-		     1, 1);
+		int64_t from = i * v->strides[0] + k / taps * v->strides[1], rest = tap;
+		for (int d = AXES - 1; d >= 0; rest /= c->taps[d--])
+			from += rest % c->taps[d] * yk_conv_stride(v, d);
+		take(c, job->to, to, v->dtype, job->from + from * size, 1, 1);
 	}
 }
 
@@ -580,7 +630,7 @@ static int run_implicit(struct conv *c, const struct yoke_op *op)
 		clear(op);
 	if (!yk_elements(&op->in[0]) || !yk_elements(&op->in[1]))
 		return 0;
-	char *memory = yk_ptr(&op->workspace), *a = memory + round_up(c->copy);
+	char *memory = op->workspace.kind == YOKE_VIEW_NONE ? NULL : yk_ptr(&op->workspace), *a = memory + round_up(c->copy);
 	const struct yoke_view *from = op->code == YOKE_OP_CONV_X ? o.y : o.x;
 	const struct yoke_view *of_a = op->code == YOKE_OP_CONV_W ? o.y : o.w;
 	struct job job = { .c = c, .op = op, .from = yk_ptr(from), .to = memory };
@@ -600,10 +650,10 @@ static int run_implicit(struct conv *c, const struct yoke_op *op)
 			continue;
 		g->a = c->copies_a ? a : yk_ptr(of_a);
 		g->b = c->copies ? memory : yk_ptr(from);
-		g->c = (char *)yk_ptr(&op->out[0]) +
-		       (op->code == YOKE_OP_CONV_X ? (c->part[k].line[0].out * yk_conv_stride(&op->out[0], 0) +
-						      c->part[k].line[1].out * yk_conv_stride(&op->out[0], 1)) *
-							     (int64_t)g->csize : 0);
+		int64_t first = 0;
+		for (int i = 0; i < AXES && op->code == YOKE_OP_CONV_X; i++)
+			first += c->part[k].line[i].out * yk_conv_stride(&op->out[0], i);
+		g->c = (char *)yk_ptr(&op->out[0]) + first * (int64_t)g->csize;
 		g->workspace = a + round_up(c->a);
 		err = c->wide ? ISA(yk_gemm_f64)(g) : ISA(yk_gemm_f32)(g);
 	}

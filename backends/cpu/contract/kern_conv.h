@@ -6,25 +6,27 @@
 
 #include "kern_contract.h"
 
-// Axis 0 or 1 stands for the last two axes; the first may be missing.
+enum { YK_CONV_AXES = 3 };
+
+// Axes 0 to 2 stand for the last three axes; the first ones may be missing.
 static inline int64_t yk_conv_dim(const struct yoke_view *v, int axis)
 {
-	return axis + v->rank - 2 < 2 ? 1 : v->dims[axis + v->rank - 2];
+	return axis + v->rank - YK_CONV_AXES < 2 ? 1 : v->dims[axis + v->rank - YK_CONV_AXES];
 }
 
 static inline int64_t yk_conv_stride(const struct yoke_view *v, int axis)
 {
-	return axis + v->rank - 2 < 2 ? 0 : v->strides[axis + v->rank - 2];
+	return axis + v->rank - YK_CONV_AXES < 2 ? 0 : v->strides[axis + v->rank - YK_CONV_AXES];
 }
 
-// The attributes of spatial axis 0 or 1; the first may be missing.
+// The attributes of spatial axis 0 to 2; the first ones may be missing.
 struct yk_conv_axis {
 	int64_t stride, dilation, lo;
 };
 
 static inline struct yk_conv_axis yk_conv_axis_of(const struct yoke_op *op, int rank, int axis)
 {
-	const int at = axis + rank - 3;
+	const int at = axis + rank - 1 - YK_CONV_AXES;
 	if (at < 1)
 		return (struct yk_conv_axis){ 1, 1, 0 };
 	const uint64_t p = (uint64_t)op->attr[at].i;

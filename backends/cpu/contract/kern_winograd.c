@@ -72,7 +72,7 @@ bool ISA(yk_winograd_can)(const struct yoke_op *op)
 	    o.w->dims[0] < MIN_CHANNELS || o.w->dims[1] < MIN_CHANNELS || !o.x->dims[0])
 		return false;
 	for (int i = 0; i < 2; i++) {
-		const struct yk_conv_axis a = yk_conv_axis_of(op, 4, i);
+		const struct yk_conv_axis a = yk_conv_axis_of(op, 4, 1 + i);
 		// each output and each tap has products, and so no result is an empty sum
 		const int64_t hi = o.y->dims[2 + i] + TAPS - 1 - o.x->dims[2 + i] - a.lo;
 		if (o.w->dims[2 + i] != TAPS || a.stride != 1 || a.dilation != 1 || a.lo >= TAPS ||
@@ -111,7 +111,7 @@ static int64_t blocks_of_w(const struct yk_winograd *w)
 struct yk_winograd *ISA(yk_winograd_new)(const struct yoke_op *op)
 {
 	const struct yk_conv_operands o = yk_conv_operands_of(op);
-	const int64_t lo[] = { yk_conv_axis_of(op, 4, 0).lo, yk_conv_axis_of(op, 4, 1).lo };
+	const int64_t lo[] = { yk_conv_axis_of(op, 4, 1).lo, yk_conv_axis_of(op, 4, 2).lo };
 	const struct yoke_view *tiled = op->code == YOKE_OP_CONV_X ? o.x : o.y;
 	struct yk_winograd *w = calloc(1, sizeof *w);
 

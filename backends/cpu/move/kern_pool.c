@@ -11,6 +11,7 @@
 #include "walk.h"
 
 enum {
+	AXES = 3,
 	PER_ITEM = 1 << 14, // elements per work item
 	LIMIT = 1 << 22   // max elements of a plane's copy, which is in thread scratch
 };
@@ -21,7 +22,8 @@ struct axis {
 
 struct job {
 	const struct yoke_view *x, *g, *to; // to: y, or x's gradient
-	struct axis axis[2];                // the first may be missing
+	struct axis axis[AXES];             // the first ones may be missing
+	int64_t lines;    // of a plane
 	int64_t run, row; // elements of a copied line: per stride remainder; in all
 	int64_t planes, each;
 	atomic_bool no_memory;
@@ -29,7 +31,7 @@ struct job {
 
 static struct axis axis_of(const struct yoke_op *op, const struct yoke_view *x, const struct yoke_view *y, int k)
 {
-	const int axes = x->rank - 2, at = k - 2 + axes;
+	const int axes = x->rank - 2, at = k - AXES + axes;
 	if (at < 0)
 		return (struct axis){ 1, 1, 1, 0, 1, 1 };
 	const uint64_t p = (uint64_t)op->attr[axes + at].i;
@@ -39,13 +41,14 @@ static struct axis axis_of(const struct yoke_op *op, const struct yoke_view *x, 
 static void job_init(struct job *j, const struct yoke_op *op)
 {
 	*j = (struct job){ .x = &op->in[0], .g = op->nin > 1 ? &op->in[1] : NULL, .to = &op->out[0] };
-	for (int k = 0; k < 2; k++)
+	for (int k = 0; k < AXES; k++)
 		j->axis[k] = axis_of(op, j->x, j->g ? j->g : j->to, k);
-	const struct axis *a = &j->axis[1];
+	const struct axis *a = &j->axis[2];
+	j->lines = j->axis[0].n * j->axis[1].n;
 	j->run = ((a->out - 1) * a->stride + (a->window - 1) * a->dilation) / a->stride + 1;
 	j->row = j->run * a->stride;
 	j->planes = j->x->dims[0] * j->x->dims[1];
-	const int64_t plane = j->axis[0].n * j->row;
+	const int64_t plane = j->lines * j->row;
 	j->each = plane < PER_ITEM ? PER_ITEM / plane : 1;
 }
 
@@ -55,7 +58,7 @@ static uint64_t can(const struct yoke_op *op)
 	if (op->nin != (back ? 2 : 1) || op->nout != 1)
 		return 0;
 	const struct yoke_view *x = &op->in[0], *y = back ? &op->in[1] : &op->out[0];
-	if (x->rank < 3 || x->rank > 4 || y->rank != x->rank || op->nattr < 2 * (x->rank - 2) || x->dtype < yoke_f32 ||
+	if (x->rank < 3 || x->rank > 2 + AXES || y->rank != x->rank || op->nattr < 2 * (x->rank - 2) || x->dtype < yoke_f32 ||
 	    x->dtype > yoke_bf16)
 		return 0;
 	for (uint32_t k = 0; k < 2 + (uint32_t)back; k++) {
@@ -68,7 +71,7 @@ static uint64_t can(const struct yoke_op *op)
 			return 0;
 	struct job j;
 	job_init(&j, op);
-	return (double)j.row * (double)(2 * j.axis[0].n + 1) <= LIMIT;
+	return (double)j.row * (2 * (double)j.axis[0].n * (double)j.axis[1].n + 1) <= LIMIT;
 }
 
 #define LINES(T, name) \
@@ -159,16 +162,18 @@ static const struct kind {
 static char *line_of(const struct yoke_view *v, int64_t plane, int64_t line, int64_t *stride)
 {
 	const int64_t size = (int64_t)yk_esize(v->dtype);
+	int64_t at = plane / v->dims[1] * v->strides[0] + plane % v->dims[1] * v->strides[1];
+	for (int d = v->rank - 2; d >= 2; line /= v->dims[d--])
+		at += line % v->dims[d] * v->strides[d];
 	*stride = v->strides[v->rank - 1];
-	return (char *)yk_ptr(v) + (plane / v->dims[1] * v->strides[0] + plane % v->dims[1] * v->strides[1] +
-				    (v->rank > 3 ? line * v->strides[2] : 0)) * size;
+	return (char *)yk_ptr(v) + at * size;
 }
 
 // For remainder q of the stride: *first: first element of the line, *place: its index in the run.
 // Returns the number of elements.
 static int64_t remainder_elements(const struct job *j, int64_t q, int64_t *place, int64_t *first)
 {
-	const struct axis *a = &j->axis[1];
+	const struct axis *a = &j->axis[2];
 	const int64_t skip = a->lo > q ? (a->lo - q + a->stride - 1) / a->stride : 0;
 	*place = skip;
 	*first = skip * a->stride + q - a->lo;
@@ -178,9 +183,9 @@ static int64_t remainder_elements(const struct job *j, int64_t q, int64_t *place
 
 static void copy_in(const struct job *j, const struct kind *k, char *copy, int64_t plane)
 {
-	const int64_t size = (int64_t)yk_esize(j->x->dtype), step = j->axis[1].stride;
-	k->fill(copy, -INFINITY, (j->axis[0].n + 1) * j->row);
-	for (int64_t y = 0; y < j->axis[0].n; y++) {
+	const int64_t size = (int64_t)yk_esize(j->x->dtype), step = j->axis[2].stride;
+	k->fill(copy, -INFINITY, (j->lines + 1) * j->row);
+	for (int64_t y = 0; y < j->lines; y++) {
 		int64_t stride, place, first;
 		const char *from = line_of(j->x, plane, y, &stride);
 		for (int64_t q = 0; q < step; q++) {
@@ -194,8 +199,8 @@ static void copy_in(const struct job *j, const struct kind *k, char *copy, int64
 
 static void copy_out(const struct job *j, const struct kind *k, const char *sums, int64_t plane)
 {
-	const int64_t size = (int64_t)yk_esize(j->x->dtype), step = j->axis[1].stride;
-	for (int64_t y = 0; y < j->axis[0].n; y++) {
+	const int64_t size = (int64_t)yk_esize(j->x->dtype), step = j->axis[2].stride;
+	for (int64_t y = 0; y < j->lines; y++) {
 		int64_t stride, place, first, end = 0;
 		char *to = line_of(j->to, plane, y, &stride);
 		for (int64_t q = 0; q < step; q++) {
@@ -205,24 +210,28 @@ static void copy_out(const struct job *j, const struct kind *k, const char *sums
 			k->put(to + first * stride * size, stride * step, sums + (size_t)((y * step + q) * j->run + place) * k->size, n);
 			end = first + (n - 1) * step + 1 > end ? first + (n - 1) * step + 1 : end;
 		}
-		for (; end < j->axis[1].n; end++) // not reached by any window
+		for (; end < j->axis[2].n; end++) // not reached by any window
 			memset(to + end * stride * size, 0, (size_t)size);
 	}
 }
 
-// Offset in the copy of tap (t, u) for the positions of line y; -1: outside the plane.
-static int64_t tap_of(const struct job *j, int64_t y, int64_t t, int64_t u)
+// Offset in the copy of tap t for the positions of line y of the results; -1: outside the plane.
+static int64_t tap_of(const struct job *j, int64_t y, int64_t t)
 {
-	const struct axis *a = &j->axis[0], *b = &j->axis[1];
-	const int64_t line = y * a->stride + t * a->dilation - a->lo, off = u * b->dilation;
-	return line < 0 || line >= a->n ? -1 : line * j->row + off % b->stride * j->run + off / b->stride;
+	const struct axis *a = &j->axis[0], *b = &j->axis[1], *c = &j->axis[2];
+	const int64_t tb = t / c->window, off = t % c->window * c->dilation;
+	const int64_t la = y / b->out * a->stride + tb / b->window * a->dilation - a->lo;
+	const int64_t lb = y % b->out * b->stride + tb % b->window * b->dilation - b->lo;
+	if (la < 0 || la >= a->n || lb < 0 || lb >= b->n)
+		return -1;
+	return (la * b->n + lb) * j->row + off % c->stride * j->run + off / c->stride;
 }
 
 static void plane_of(const struct job *j, const struct kind *k, char *memory, int64_t plane)
 {
-	const struct axis *a = &j->axis[0], *b = &j->axis[1];
+	const struct axis *a = j->axis;
 	// none: a line of -inf
-	const int64_t none = a->n * j->row, taps = a->window * b->window, n = b->out;
+	const int64_t none = j->lines * j->row, taps = a[0].window * a[1].window * a[2].window, n = a[2].out;
 	char *copy = memory, *sums = copy + (size_t)(none + j->row) * k->size, *max = sums + (j->g ? (size_t)none * k->size : 0);
 	char *ties = max + (size_t)n * k->size, *share = ties + (size_t)n * k->size;
 	int64_t stride;
@@ -230,10 +239,10 @@ static void plane_of(const struct job *j, const struct kind *k, char *memory, in
 	copy_in(j, k, copy, plane);
 	if (j->g)
 		k->fill(sums, 0, none);
-	for (int64_t y = 0; y < a->out; y++) {
+	for (int64_t y = 0; y < a[0].out * a[1].out; y++) {
 		k->fill(max, -INFINITY, n);
 		for (int64_t t = 0; t < taps; t++) {
-			const int64_t at = tap_of(j, y, t / b->window, t % b->window);
+			const int64_t at = tap_of(j, y, t);
 			if (at >= 0)
 				k->max(max, copy + (size_t)at * k->size, n);
 		}
@@ -246,12 +255,12 @@ static void plane_of(const struct job *j, const struct kind *k, char *memory, in
 		k->take(share, g, stride, n);
 		k->fill(ties, 0, n);
 		for (int64_t t = 0; t < taps; t++) {
-			const int64_t at = tap_of(j, y, t / b->window, t % b->window);
+			const int64_t at = tap_of(j, y, t);
 			k->ties(ties, max, copy + (size_t)(at >= 0 ? at : none) * k->size, n);
 		}
 		k->divide(share, ties, n);
 		for (int64_t t = 0; t < taps; t++) {
-			const int64_t at = tap_of(j, y, t / b->window, t % b->window);
+			const int64_t at = tap_of(j, y, t);
 			if (at >= 0)
 				k->give(sums + (size_t)at * k->size, share, max, copy + (size_t)at * k->size, n);
 		}
@@ -265,7 +274,7 @@ static void item(void *arg, int64_t index)
 	struct job *j = arg;
 	const struct kind *k = &kinds[j->x->dtype];
 	const int64_t end = (index + 1) * j->each < j->planes ? (index + 1) * j->each : j->planes;
-	char *memory = yk_team_scratch((size_t)(j->row * (2 * j->axis[0].n + 1) + 3 * j->axis[1].out) * k->size);
+	char *memory = yk_team_scratch((size_t)(j->row * (2 * j->lines + 1) + 3 * j->axis[2].out) * k->size);
 
 	if (!memory) {
 		j->no_memory = true;

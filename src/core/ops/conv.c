@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions over one or two axes, with stride, dilation, padding and groups; and transposed
+// Convolutions over one to three axes, with stride, dilation, padding and groups; and transposed
 // convolutions.  The two gradients are ops: conv_x is the gradient by x, conv_w by the weights.
 #include "config.h"
 
@@ -9,8 +9,6 @@
 #include "graph/record.h"
 #include "ops/conv.h"
 #include "ops/rules.h"
-
-// ---- windows ----
 
 // ---- convolutions ----
 
@@ -29,7 +27,7 @@ static int want_conv(struct yk_graph *g, const struct yk_call *c, const struct y
 	    x->dims[1] % groups || w->dims[0] % groups || w->dims[1] != x->dims[1] / groups || y->dims[1] != w->dims[0] ||
 	    y->dims[0] != x->dims[0])
 		return yk_op_fail(g, c->op, YOKE_ESHAPE,
-				  "expects [B,C,S..] and [O,C/groups,K..] with 1 or 2 spatial axes, C and O multiples of %lld groups",
+				  "expects [B,C,S..] and [O,C/groups,K..] with 1 to 3 spatial axes, C and O multiples of %lld groups",
 				  (long long)groups);
 	for (int i = 0; i < spatial; i++) {
 		const struct yk_conv_axis a = yk_conv_axis(c->attr[1 + i].i);
@@ -50,7 +48,7 @@ static int shape_conv(struct yk_graph *g, const struct yk_call *c, struct yk_val
 {
 	const struct yk_value *x = IN(0), *w = IN(1);
 	if (x->rank < 3 || x->rank > 2 + YK_CONV_AXES || w->rank != x->rank)
-		return fail_two(g, c, YOKE_ESHAPE, "expects [B,C,S..] and [O,C/groups,K..] with 1 or 2 spatial axes, got", x, w);
+		return fail_two(g, c, YOKE_ESHAPE, "expects [B,C,S..] and [O,C/groups,K..] with 1 to 3 spatial axes, got", x, w);
 	struct yk_value y = *x;
 	y.dims[1] = w->dims[0];
 	for (int i = 2; i < x->rank; i++) {
@@ -67,7 +65,7 @@ static int shape_conv_x(struct yk_graph *g, const struct yk_call *c, struct yk_v
 {
 	const struct yk_value *y = IN(0), *w = IN(1);
 	if (y->rank < 3 || y->rank > 2 + YK_CONV_AXES || w->rank != y->rank)
-		return fail_two(g, c, YOKE_ESHAPE, "expects [B,O,Q..] and [O,C/groups,K..] with 1 or 2 spatial axes, got", y, w);
+		return fail_two(g, c, YOKE_ESHAPE, "expects [B,O,Q..] and [O,C/groups,K..] with 1 to 3 spatial axes, got", y, w);
 	struct yk_value x = *y;
 	if (__builtin_mul_overflow(w->dims[1], c->attr[0].i, &x.dims[1]))
 		return fail_one(g, c, YOKE_ESHAPE, "too many elements:", w);
@@ -83,7 +81,7 @@ static int shape_conv_w(struct yk_graph *g, const struct yk_call *c, struct yk_v
 {
 	const struct yk_value *x = IN(0), *y = IN(1);
 	if (x->rank < 3 || x->rank > 2 + YK_CONV_AXES || y->rank != x->rank || c->attr[0].i < 1)
-		return fail_two(g, c, YOKE_ESHAPE, "expects [B,C,S..] and [B,O,Q..] with 1 or 2 spatial axes, got", x, y);
+		return fail_two(g, c, YOKE_ESHAPE, "expects [B,C,S..] and [B,O,Q..] with 1 to 3 spatial axes, got", x, y);
 	struct yk_value w = *x;
 	w.dims[0] = y->dims[1];
 	w.dims[1] = x->dims[1] / c->attr[0].i;
@@ -256,15 +254,24 @@ static bool conv_options(struct yk_rec *r, const struct yoke_conv_options *given
 	return good;
 }
 
+// Operand 0 with a batch: w has as many axes.
+static yk_id batched(struct yk_rec *r, bool *single)
+{
+	return yk_conv_batched(r, r->in[1] == YK_BAD ? 0 : r->g->value[r->in[1]].rank - 2, single);
+}
+
 yoke_tensor *yoke_conv(yoke_tensor *x, yoke_tensor *w, const struct yoke_conv_options *options)
 {
 	struct yk_rec r = yk_rec_begin_op(YK_CONV, 2, (yoke_tensor *[]){ x, w });
 	struct yoke_conv_options o;
 	union yoke_attr attr[1 + YK_CONV_AXES];
+	bool single;
+	r.in[0] = batched(&r, &single);
 	const int axes = yk_conv_axes_of(&r, r.in[0]);
 	if (!conv_options(&r, options, axes, &o, attr))
 		return yk_rec_end(&r, YK_BAD);
-	return yk_rec_end(&r, yk_record(r.g, YK_CONV, 2, r.in, 1u + (uint32_t)axes, attr));
+	const yk_id y = yk_record(r.g, YK_CONV, 2, r.in, 1u + (uint32_t)axes, attr);
+	return yk_rec_end(&r, single ? yk_conv_single(&r, y) : y);
 }
 
 yoke_tensor *yoke_conv_transposed(yoke_tensor *x, yoke_tensor *w, const struct yoke_conv_options *options)
@@ -272,6 +279,8 @@ yoke_tensor *yoke_conv_transposed(yoke_tensor *x, yoke_tensor *w, const struct y
 	struct yk_rec r = yk_rec_begin_op(YK_CONV_X, 2, (yoke_tensor *[]){ x, w });
 	struct yoke_conv_options o;
 	union yoke_attr attr[1 + 2 * YK_CONV_AXES];
+	bool single;
+	r.in[0] = batched(&r, &single);
 	const int axes = yk_conv_axes_of(&r, r.in[0]);
 	bool good = conv_options(&r, options, axes, &o, attr) && r.in[1] != YK_BAD;
 	if (good && r.g->value[r.in[1]].rank != axes + 2) {
@@ -295,5 +304,6 @@ yoke_tensor *yoke_conv_transposed(yoke_tensor *x, yoke_tensor *w, const struct y
 			attr[1 + axes + i].i = n;
 		}
 	}
-	return yk_rec_end(&r, good ? yk_record(r.g, YK_CONV_X, 2, r.in, 1u + 2u * (uint32_t)axes, attr) : YK_BAD);
+	const yk_id y = good ? yk_record(r.g, YK_CONV_X, 2, r.in, 1u + 2u * (uint32_t)axes, attr) : YK_BAD;
+	return yk_rec_end(&r, single ? yk_conv_single(&r, y) : y);
 }

@@ -6,7 +6,7 @@
 #include "graph/record.h"
 
 // MAX: limit of each size, stride, dilation and padding
-enum { YK_CONV_AXES = 2, YK_CONV_MAX = UINT16_MAX };
+enum { YK_CONV_AXES = 3, YK_CONV_MAX = UINT16_MAX };
 
 struct yk_conv_axis {
 	int64_t stride, dilation, lo, hi; // lo, hi: zeros before and after
@@ -35,6 +35,11 @@ unsigned yk_axes_in_front(const struct yk_graph *, yk_id windows, int axes);
 int64_t yk_window_count(int64_t n, int64_t size, int64_t stride, int64_t dilation);
 // Number of axes after [B,C] in the operand; 0 with an error.
 int yk_conv_axes_of(struct yk_rec *, yk_id x);
+// Operand 0 with a batch: [C,S..] of `axes` spatial axes becomes [1,C,S..], and *single is set;
+// others are unchanged.
+yk_id yk_conv_batched(struct yk_rec *, int axes, bool *single);
+// The result for an operand that had no batch.
+yk_id yk_conv_single(struct yk_rec *, yk_id y);
 // An option: `given`, or the default `unset` if it is 0. False, with an error, if it is not in min
 // .. YK_CONV_MAX.
 bool yk_conv_number(struct yk_rec *, const char *what, int64_t given, int64_t min, int64_t unset, int64_t *to);

@@ -42,7 +42,7 @@ static int shape_pool_max(struct yk_graph *g, const struct yk_call *c, struct yk
 	if (want_float(g, c, x) < 0)
 		return YOKE_EDTYPE;
 	if (axes < 1 || axes > YK_CONV_AXES || c->nattr != 2u * (unsigned)axes)
-		return fail_one(g, c, YOKE_ESHAPE, "takes [B,C,S] or [B,C,S,S], got", x);
+		return fail_one(g, c, YOKE_ESHAPE, "takes [B,C,S..] with 1 to 3 spatial axes, got", x);
 	*out = *x;
 	for (int i = 0; i < axes; i++) {
 		const struct yk_conv_axis a = yk_conv_axis(c->attr[axes + i].i);
@@ -144,47 +144,104 @@ YK_OP(POOL_MAX_BACKWARD) = { .name = "pool_max_backward", .code = YOKE_OP_POOL_M
 	.max_in = 2, .nout = 1, .shape = shape_pool_max_backward, .grad = grad_pool_max_backward,
 	.decompose = decompose_pool_max_backward };
 
-// attr: window sizes, then each axis as for convolutions.
-static bool pool_options(struct yk_rec *r, const struct yoke_pool_options *given, int axes, union yoke_attr *attr)
+// A call: its spatial axes, its attributes, and the elements at the end that only ceil_mode adds.
+struct pool {
+	int axes;
+	bool single; // x has no batch
+	struct yoke_pool_options o;
+	union yoke_attr attr[2 * YK_CONV_AXES]; // window sizes, then each axis as for convolutions
+	int64_t excess[YK_CONV_AXES];
+};
+
+// Adds padding at the end so that the last window may be incomplete, if it begins before the
+// padding's end: PyTorch's ceil_mode.
+static int64_t excess_of(const struct yk_conv_axis *a, int64_t n, int64_t window)
 {
-	struct yoke_pool_options o = { 0 };
-	bool good = axes > 0 && !yk_sized_take(&o, sizeof o, given, r->g->call, "yoke_pool_options");
-	for (int i = 0; i < axes && good; i++) {
-		struct yk_conv_axis a;
-		good = yk_conv_number(r, "window", o.window[i], 1, 0, &attr[i].i) &&
-		       yk_conv_number(r, "stride", o.stride[i], 1, attr[i].i, &a.stride) &&
-		       yk_conv_number(r, "dilation", o.dilation[i], 1, 1, &a.dilation) && yk_conv_number(r, "lo", o.lo[i], 0, 0, &a.lo) &&
-		       yk_conv_number(r, "hi", o.hi[i], 0, 0, &a.hi);
-		attr[axes + i].i = good ? yk_conv_pack(&a) : 0;
+	const int64_t rest = n + a->lo + a->hi - (window - 1) * a->dilation - 1;
+	const int64_t next = (rest < 0 ? 0 : rest / a->stride + 1) * a->stride;
+	return (rest >= 0 && rest % a->stride == 0) || next >= n + a->lo ? 0 : next - rest;
+}
+
+// The operand with a batch; YK_BAD with an error.
+static yk_id pool_begin(struct yk_rec *r, const struct yoke_pool_options *given, struct pool *p)
+{
+	*p = (struct pool){ 0 };
+	struct yoke_pool_options *o = &p->o;
+	bool good = r->in[0] != YK_BAD && !yk_sized_take(o, sizeof *o, given, r->g->call, "yoke_pool_options");
+	const yk_id x = good ? yk_conv_batched(r, o->axes, &p->single) : YK_BAD;
+	p->axes = yk_conv_axes_of(r, x);
+	good = p->axes > 0;
+	if (good && o->axes && o->axes != p->axes) {
+		char text[160];
+		yk_rec_fail(r, YOKE_ESHAPE, "axes %d: x is [B,C,S..] or [C,S..] with as many spatial axes, got %s", o->axes,
+			    yk_describe(&r->g->value[r->in[0]], text));
+		good = false;
 	}
-	return good;
+	for (int i = 0; i < p->axes && good; i++) {
+		struct yk_conv_axis a;
+		const int64_t n = r->g->value[x].dims[2 + i];
+		good = yk_conv_number(r, "window", o->window[i], 1, 0, &p->attr[i].i) &&
+		       yk_conv_number(r, "stride", o->stride[i], 1, p->attr[i].i, &a.stride) &&
+		       yk_conv_number(r, "dilation", o->dilation[i], 1, 1, &a.dilation) &&
+		       yk_conv_number(r, "lo", o->lo[i], 0, 0, &a.lo) && yk_conv_number(r, "hi", o->hi[i], 0, 0, &a.hi);
+		if (!good)
+			break;
+		p->excess[i] = o->ceil_mode ? excess_of(&a, n, p->attr[i].i) : 0;
+		good = yk_conv_number(r, "padding", a.hi + p->excess[i], 0, 0, &a.hi);
+		p->attr[p->axes + i].i = yk_conv_pack(&a);
+	}
+	return good ? x : YK_BAD;
+}
+
+static yoke_tensor *pool_end(struct yk_rec *r, const struct pool *p, yk_id y)
+{
+	return yk_rec_end(r, p->single ? yk_conv_single(r, y) : y);
 }
 
 yoke_tensor *yoke_max_pool(yoke_tensor *x, const struct yoke_pool_options *options)
 {
 	struct yk_rec r = yk_rec_begin(1, &x);
+	struct pool p;
+	const yk_id v = pool_begin(&r, options, &p);
+	return pool_end(&r, &p, v == YK_BAD ? v : yk_record(r.g, YK_POOL_MAX, 1, &v, 2 * (uint32_t)p.axes, p.attr));
+}
+
+// The number of elements that each window counts, as a literal where all count the same.
+static yk_id counted(struct yk_graph *g, const struct pool *p, const int64_t *n, int dtype)
+{
 	union yoke_attr attr[2 * YK_CONV_AXES];
-	const int axes = yk_conv_axes_of(&r, r.in[0]);
-	if (!pool_options(&r, options, axes, attr))
-		return yk_rec_end(&r, YK_BAD);
-	return yk_rec_end(&r, yk_record(r.g, YK_POOL_MAX, 1, r.in, 2 * (uint32_t)axes, attr));
+	int64_t ones[YK_CONV_AXES], all = 1;
+	bool same = true;
+	memcpy(attr, p->attr, sizeof attr);
+	for (int i = 0; i < p->axes; i++) {
+		struct yk_conv_axis a = yk_conv_axis(attr[p->axes + i].i);
+		ones[i] = n[i];
+		if (p->o.count_include_pad) {
+			ones[i] += a.lo + a.hi - p->excess[i];
+			a.lo = 0;
+			a.hi = p->excess[i];
+		}
+		same &= !a.lo && !a.hi;
+		all *= attr[i].i;
+		attr[p->axes + i].i = yk_conv_pack(&a);
+	}
+	if (same)
+		return yk_lit(g, dtype, (double)all);
+	const yk_id v = yk_windows_in_front(g, yk_broadcast(g, yk_lit(g, dtype, 1), p->axes, ones), p->axes, attr, 0);
+	return yk_reduce(g, YK_SUM, v, yk_axes_in_front(g, v, p->axes), false);
 }
 
 yoke_tensor *yoke_mean_pool(yoke_tensor *x, const struct yoke_pool_options *options)
 {
 	struct yk_rec r = yk_rec_begin(1, &x);
-	union yoke_attr attr[2 * YK_CONV_AXES];
-	const int axes = yk_conv_axes_of(&r, r.in[0]);
-	if (!pool_options(&r, options, axes, attr))
-		return yk_rec_end(&r, YK_BAD);
-	const struct yk_value was = r.g->value[r.in[0]];
-	yk_id v = yk_windows_in_front(r.g, yk_up(r.g, r.in[0]), axes, attr, 0);
-	v = yk_reduce(r.g, YK_SUM, v, yk_axes_in_front(r.g, v, axes), false);
+	struct pool p;
+	yk_id v = pool_begin(&r, options, &p);
 	if (v == YK_BAD)
 		return yk_rec_end(&r, v);
-	// number of elements in each window
-	yk_id n = yk_broadcast(r.g, yk_lit(r.g, r.g->value[v].dtype, 1), axes, was.dims + 2);
-	n = yk_windows_in_front(r.g, n, axes, attr, 0);
-	n = yk_reduce(r.g, YK_SUM, n, yk_axes_in_front(r.g, n, axes), false);
-	return yk_rec_end(&r, yk_down(r.g, yk_bin(r.g, YK_DIV, v, n), r.in[0]));
+	const struct yk_value was = r.g->value[v];
+	v = yk_windows_in_front(r.g, yk_up(r.g, v), p.axes, p.attr, 0);
+	v = yk_reduce(r.g, YK_SUM, v, yk_axes_in_front(r.g, v, p.axes), false);
+	if (v != YK_BAD)
+		v = yk_bin(r.g, YK_DIV, v, counted(r.g, &p, was.dims + 2, r.g->value[v].dtype));
+	return pool_end(&r, &p, v == YK_BAD ? v : yk_down(r.g, v, r.in[0]));
 }

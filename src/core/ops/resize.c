@@ -50,8 +50,7 @@ static yk_id uneven(struct yk_graph *g, yk_id x, int axes, const int64_t *to, do
 		const yk_id at = yk_bin(g, YK_ADD, yk_reshape(g, start, 2, (int64_t[]){ to[i], 1 }), yk_counting(g, max));
 		yk_id in = yk_bin(g, YK_LT, at, yk_reshape(g, end, 2, (int64_t[]){ to[i], 1 }));
 		x = picked(g, x, yk_bin(g, YK_MIN, at, whole(g, (double)(n - 1))), axis);
-		if (i + 1 < axes)
-			in = yk_reshape(g, in, 4, (int64_t[]){ to[i], max, 1, 1 });
+		in = yk_reshape(g, in, 2 * (axes - i), (int64_t[]){ to[i], max, 1, 1, 1, 1 });
 		*there = *there == YK_NIL ? in : yk_bin(g, YK_AND, *there, in);
 	}
 	return x == YK_BAD ? x : yk_tri(g, YK_SELECT, *there, x, yk_lit(g, g->value[x].dtype, fill));

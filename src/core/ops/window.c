@@ -171,8 +171,27 @@ int yk_conv_axes_of(struct yk_rec *r, yk_id x)
 	if (v->rank >= 3 && v->rank <= 2 + YK_CONV_AXES && yk_is_float(v->dtype))
 		return v->rank - 2;
 	yk_rec_fail(r, yk_is_float(v->dtype) ? YOKE_ESHAPE : YOKE_EDTYPE,
-		    "takes [B,C,S] or [B,C,S,S] of floating point, got %s", yk_describe(v, text));
+		    "takes [B,C,S..] of floating point with 1 to 3 spatial axes, got %s", yk_describe(v, text));
 	return 0;
+}
+
+yk_id yk_conv_batched(struct yk_rec *r, int axes, bool *single)
+{
+	*single = r->in[0] != YK_BAD && axes > 0 && r->g->value[r->in[0]].rank == axes + 1;
+	if (!*single)
+		return r->in[0];
+	const struct yk_value v = r->g->value[r->in[0]];
+	int64_t dims[YOKE_MAX_RANK] = { 1 };
+	memcpy(dims + 1, v.dims, (size_t)v.rank * sizeof *dims);
+	return yk_reshape(r->g, r->in[0], v.rank + 1, dims);
+}
+
+yk_id yk_conv_single(struct yk_rec *r, yk_id y)
+{
+	if (y == YK_BAD)
+		return y;
+	const struct yk_value v = r->g->value[y];
+	return yk_reshape(r->g, y, v.rank - 1, v.dims + 1);
 }
 
 bool yk_conv_number(struct yk_rec *r, const char *what, int64_t given, int64_t min, int64_t unset, int64_t *to)

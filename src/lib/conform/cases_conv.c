@@ -44,24 +44,27 @@ bool yk_make_window_add(struct yk_case *c, int dtype)
 
 // ---- convolutions ----
 
+enum { AXES = 3 }; // the first ones may be missing
+
 struct shape {
 	int axes;
 	int64_t batch, groups, channels, outputs; // channels, outputs: per group
-	int64_t in[2], taps[2], out[2], stride[2], dilation[2], lo[2], hi[2];
+	int64_t in[AXES], taps[AXES], out[AXES], stride[AXES], dilation[AXES], lo[AXES], hi[AXES];
 	int layout; // of the operands
 };
 
 static struct shape draw(struct yk_case *c)
 {
-	struct shape s = { .axes = (int)yk_draw_int(c, 1, 2), .in = { 1, 1 }, .taps = { 1, 1 }, .out = { 1, 1 },
-			   .stride = { 1, 1 }, .dilation = { 1, 1 }, .layout = YK_ANY };
+	static const int64_t longest[] = { 0, 60, 19, 6 };
+	struct shape s = { .axes = (int)yk_draw_int(c, 1, AXES), .in = { 1, 1, 1 }, .taps = { 1, 1, 1 }, .out = { 1, 1, 1 },
+			   .stride = { 1, 1, 1 }, .dilation = { 1, 1, 1 }, .layout = YK_ANY };
 	if (yk_case_large(c) && yk_draw_one_in(c, 2)) { // many channels: other algorithms
 		s.batch = s.groups = 1;
 		s.layout = YK_DENSE;
 		s.axes = 2;
 		s.channels = yk_draw_int(c, 48, 52);
 		s.outputs = yk_draw_int(c, 48, 52);
-		for (int i = 0; i < 2; i++) {
+		for (int i = 1; i < AXES; i++) {
 			s.taps[i] = 3;
 			s.lo[i] = yk_draw_int(c, 0, 2);
 			s.hi[i] = yk_draw_int(c, 0, 2);
@@ -74,13 +77,13 @@ static struct shape draw(struct yk_case *c)
 	s.groups = yk_draw_one_in(c, 3) ? yk_draw_int(c, 2, 3) : 1;
 	s.channels = yk_draw_size(c, yk_case_large(c) ? 20 : 5);
 	s.outputs = yk_draw_size(c, yk_case_large(c) ? 40 : 9);
-	for (int i = 2 - s.axes; i < 2; i++) {
-		s.taps[i] = yk_draw_int(c, 1, 4);
+	for (int i = AXES - s.axes; i < AXES; i++) {
+		s.taps[i] = yk_draw_int(c, 1, s.axes == 3 ? 3 : 4);
 		s.stride[i] = yk_draw_one_in(c, 2) ? 1 : yk_draw_int(c, 2, 4);
 		s.dilation[i] = yk_draw_one_in(c, 2) ? 1 : yk_draw_int(c, 2, 3);
 		s.lo[i] = yk_draw_int(c, 0, 3);
 		s.hi[i] = yk_draw_int(c, 0, 3);
-		const int64_t span = s.dilation[i] * (s.taps[i] - 1) + 1, max = yk_draw_size(c, s.axes == 1 ? 60 : 19);
+		const int64_t span = s.dilation[i] * (s.taps[i] - 1) + 1, max = yk_draw_size(c, longest[s.axes]);
 		s.in[i] = span - s.lo[i] - s.hi[i] + max;
 		s.in[i] = s.in[i] < 1 ? 1 : s.in[i];
 		s.out[i] = (s.in[i] + s.lo[i] + s.hi[i] - span) / s.stride[i] + 1;
@@ -88,14 +91,14 @@ static struct shape draw(struct yk_case *c)
 	return s;
 }
 
-// x, w or y of the shape, with 1 or 2 spatial axes.
+// x, w or y of the shape, with its spatial axes.
 static uint32_t operand(struct yk_case *c, const struct shape *s, int dtype, char which, bool out, int layout)
 {
 	const int64_t *after = which == 'x' ? s->in : which == 'w' ? s->taps : s->out;
-	int64_t dims[4] = { which == 'w' ? s->groups * s->outputs : s->batch,
+	int64_t dims[2 + AXES] = { which == 'w' ? s->groups * s->outputs : s->batch,
 			    which == 'w' ? s->channels : s->groups * (which == 'x' ? s->channels : s->outputs) };
 	for (int i = 0; i < s->axes; i++)
-		dims[2 + i] = after[2 - s->axes + i];
+		dims[2 + i] = after[AXES - s->axes + i];
 	return out ? yk_case_out(c, dtype, 2 + s->axes, dims, layout) :
 		     yk_case_in(c, dtype, 2 + s->axes, dims, layout, -1, 1);
 }
@@ -103,25 +106,38 @@ static uint32_t operand(struct yk_case *c, const struct shape *s, int dtype, cha
 static void attributes(struct yk_case *c, const struct shape *s, const int64_t *sizes)
 {
 	c->op.attr[c->op.nattr++].i = s->groups;
-	for (int i = 2 - s->axes; i < 2; i++)
+	for (int i = AXES - s->axes; i < AXES; i++)
 		c->op.attr[c->op.nattr++].i = (int64_t)((uint64_t)s->stride[i] | (uint64_t)s->dilation[i] << 16 |
 							 (uint64_t)s->lo[i] << 32 | (uint64_t)s->hi[i] << 48);
-	for (int i = 2 - s->axes; i < 2 && sizes; i++)
+	for (int i = AXES - s->axes; i < AXES && sizes; i++)
 		c->op.attr[c->op.nattr++].i = sizes[i];
+}
+
+static int64_t all_of(const int64_t *n)
+{
+	return n[0] * n[1] * n[2];
+}
+
+// The spatial indices of element i, row-major.
+static void indices(int64_t i, const int64_t *n, int64_t *at)
+{
+	for (int d = AXES - 1; d >= 0; i /= n[d--])
+		at[d] = i % n[d];
 }
 
 // Calls fn for each product of the definition with the indices in x, w and y.
 static void each(const struct shape *s, void (*fn)(void *, int64_t x, int64_t w, int64_t y), void *arg)
 {
-	const int64_t outputs = s->groups * s->outputs, positions = s->out[0] * s->out[1], taps = s->taps[0] * s->taps[1];
+	const int64_t outputs = s->groups * s->outputs, positions = all_of(s->out), taps = all_of(s->taps);
 	for (int64_t i = 0; i < s->batch * outputs * positions; i++)
 		for (int64_t k = 0; k < s->channels * taps; k++) {
 			const int64_t b = i / positions / outputs, o = i / positions % outputs, c = k / taps;
-			const int64_t at[2] = { i / s->out[1] % s->out[0], i % s->out[1] };
-			const int64_t tap[2] = { k / s->taps[1] % s->taps[0], k % s->taps[1] };
+			int64_t at[AXES], tap[AXES];
+			indices(i, s->out, at);
+			indices(k, s->taps, tap);
 			int64_t x = b * s->groups * s->channels + o / s->outputs * s->channels + c;
 			bool inside = true;
-			for (int d = 0; d < 2; d++) {
+			for (int d = 0; d < AXES; d++) {
 				const int64_t p = at[d] * s->stride[d] + tap[d] * s->dilation[d] - s->lo[d];
 				inside &= p >= 0 && p < s->in[d];
 				x = x * s->in[d] + p;
@@ -165,7 +181,7 @@ bool yk_make_conv(struct yk_case *c, int dtype)
 	const uint32_t x = operand(c, &s, dtype, 'x', false, s.layout), w = operand(c, &s, dtype, 'w', false, s.layout);
 	attributes(c, &s, NULL);
 	conclude(c, &s, y, dtype, &(struct sums){ .x = c->array[x].num, .w = c->array[w].num,
-						  .max = s.channels * s.taps[0] * s.taps[1] });
+						  .max = s.channels * all_of(s.taps) });
 	return true;
 }
 
@@ -177,7 +193,7 @@ bool yk_make_conv_x(struct yk_case *c, int dtype)
 	const uint32_t y = operand(c, &s, dtype, 'y', false, s.layout), w = operand(c, &s, dtype, 'w', false, s.layout);
 	attributes(c, &s, s.in);
 	conclude(c, &s, x, dtype, &(struct sums){ .y = c->array[y].num, .w = c->array[w].num,
-						  .max = s.outputs * s.taps[0] * s.taps[1] });
+						  .max = s.outputs * all_of(s.taps) });
 	return true;
 }
 
@@ -189,7 +205,7 @@ bool yk_make_conv_w(struct yk_case *c, int dtype)
 	const uint32_t x = operand(c, &s, dtype, 'x', false, s.layout), y = operand(c, &s, dtype, 'y', false, s.layout);
 	attributes(c, &s, s.taps);
 	conclude(c, &s, w, dtype, &(struct sums){ .x = c->array[x].num, .y = c->array[y].num,
-						  .max = s.batch * s.out[0] * s.out[1] });
+						  .max = s.batch * all_of(s.out) });
 	return true;
 }
 
@@ -205,9 +221,10 @@ static struct yk_num draw_few(struct yk_case *c, int dtype, int64_t index)
 // Index in x of a window's element for output i of y; -1: outside.
 static int64_t place_of(const struct shape *s, int64_t i, int64_t tap)
 {
-	const int64_t at[2] = { i / s->out[1] % s->out[0], i % s->out[1] }, of[2] = { tap / s->taps[1], tap % s->taps[1] };
-	int64_t x = i / s->out[1] / s->out[0];
-	for (int d = 0; d < 2; d++) {
+	int64_t at[AXES], of[AXES], x = i / all_of(s->out);
+	indices(i, s->out, at);
+	indices(tap, s->taps, of);
+	for (int d = 0; d < AXES; d++) {
 		const int64_t p = at[d] * s->stride[d] + of[d] * s->dilation[d] - s->lo[d];
 		if (p < 0 || p >= s->in[d])
 			return -1;
@@ -220,7 +237,7 @@ static double largest_of(const struct shape *s, const struct yk_num *x, int64_t 
 {
 	double max = -INFINITY;
 	*ties = 0;
-	for (int64_t t = 0; t < s->taps[0] * s->taps[1]; t++) {
+	for (int64_t t = 0; t < all_of(s->taps); t++) {
 		const int64_t at = place_of(s, i, t);
 		const double v = at < 0 ? -INFINITY : x[at].f;
 		*ties = v > max ? 1 : *ties + (v == max);
@@ -234,10 +251,10 @@ static bool make_pool(struct yk_case *c, int dtype, bool back)
 	struct shape s = draw(c);
 	s.groups = 1;
 	const int axes = s.axes;
-	int64_t dims[2][4] = { { s.batch, s.channels }, { s.batch, s.channels } }, ties;
+	int64_t dims[2][2 + AXES] = { { s.batch, s.channels }, { s.batch, s.channels } }, ties;
 	for (int i = 0; i < axes; i++) {
-		dims[0][2 + i] = s.in[2 - axes + i];
-		dims[1][2 + i] = s.out[2 - axes + i];
+		dims[0][2 + i] = s.in[AXES - axes + i];
+		dims[1][2 + i] = s.out[AXES - axes + i];
 	}
 	yk_case_op(c, back ? YOKE_OP_POOL_MAX_BACKWARD : YOKE_OP_POOL_MAX);
 	const uint32_t to = yk_case_out(c, dtype, 2 + axes, dims[back ? 0 : 1], YK_ANY);
@@ -245,11 +262,11 @@ static bool make_pool(struct yk_case *c, int dtype, bool back)
 						  yk_case_in(c, dtype, 2 + axes, dims[0], YK_ANY, -1, 1);
 	const uint32_t g = back ? yk_case_in(c, dtype, 2 + axes, dims[1], YK_ANY, -1, 1) : 0;
 	for (int i = 0; i < axes; i++)
-		c->op.attr[c->op.nattr++].i = s.taps[2 - axes + i];
-	for (int i = 2 - axes; i < 2; i++)
+		c->op.attr[c->op.nattr++].i = s.taps[AXES - axes + i];
+	for (int i = AXES - axes; i < AXES; i++)
 		c->op.attr[c->op.nattr++].i = (int64_t)((uint64_t)s.stride[i] | (uint64_t)s.dilation[i] << 16 |
 							(uint64_t)s.lo[i] << 32 | (uint64_t)s.hi[i] << 48);
-	const int64_t outputs = yk_count_of(2 + axes, dims[1]), n = c->array[to].n, taps = s.taps[0] * s.taps[1];
+	const int64_t outputs = yk_count_of(2 + axes, dims[1]), n = c->array[to].n, taps = all_of(s.taps);
 	const struct yk_num *nx = c->array[x].num;
 	if (!back) {
 		for (int64_t i = 0; i < outputs; i++)

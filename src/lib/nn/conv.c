@@ -10,6 +10,8 @@
 #include "base/sized.h"
 #include "nn/layer.h"
 
+enum { MAX_AXES = 3 };
+
 // ---- convolutions ----
 
 struct conv {
@@ -25,7 +27,7 @@ static int conv_forward(yoke_module *m, void *state, int n, yoke_tensor *const *
 	yoke_tensor *w = m->own[0].tensor;
 	out[0] = m->class == &yk_conv_class ? yoke_conv(in[0], w, &c->how) : yoke_conv_transposed(in[0], w, &c->how);
 	if (m->n > 1)
-		out[0] = yoke_add(out[0], yk_by_channel(in[0], m->own[1].tensor));
+		out[0] = yoke_add(out[0], yk_by_channel(w, m->own[1].tensor)); // as w, but for a missing batch
 	return 0;
 }
 
@@ -54,16 +56,16 @@ static yoke_module *conv_new(const struct yoke_module_class *class, int axes, in
 	const bool transposed = class == &yk_conv_transposed_class;
 	bool good = yk_layer_size(class->name, "in", in) && yk_layer_size(class->name, "out", out) &&
 		    yk_layer_size(class->name, "groups", groups) && !yk_given_as(kernel, class->name, "kernel");
-	for (int i = 0; i < axes && i < 2; i++)
+	for (int i = 0; i < axes && i < MAX_AXES; i++)
 		good = good && yk_layer_size(class->name, "kernel", kernel[i]);
 	if (!good)
 		return NULL;
-	if (axes < 1 || axes > 2 || in % groups || out % groups) {
-		yk_fail(YOKE_EINVAL, "%s: 1 or 2 axes, not %d, and groups that divide in %lld and out %lld, not %lld",
+	if (axes < 1 || axes > MAX_AXES || in % groups || out % groups) {
+		yk_fail(YOKE_EINVAL, "%s: 1 to 3 axes, not %d, and groups that divide in %lld and out %lld, not %lld",
 			class->name, axes, (long long)in, (long long)out, (long long)groups);
 		return NULL;
 	}
-	int64_t dims[4] = { transposed ? in : out, (transposed ? out : in) / groups };
+	int64_t dims[2 + MAX_AXES] = { transposed ? in : out, (transposed ? out : in) / groups };
 	double fan = (double)dims[1];
 	for (int i = 0; i < axes; i++)
 		fan *= (double)(dims[2 + i] = kernel[i]);
@@ -127,7 +129,7 @@ yoke_module *yoke_nn_mean_pool(const struct yoke_pool_options *options)
 // The output size of a layer along each axis.
 struct sized {
 	int axes;
-	int64_t to[2];
+	int64_t to[MAX_AXES];
 	yoke_tensor *(*fn)(yoke_tensor *, const int64_t *to);
 };
 
@@ -135,12 +137,21 @@ static int sized_forward(yoke_module *m, void *state, int n, yoke_tensor *const 
 {
 	const struct sized *s = state;
 	int err = yk_layer_one(m, n, k);
-	if (!err && yoke_rank(in[0]) != 2 + s->axes)
-		err = yk_fail(YOKE_ESHAPE, "%s: x has %d axes after [B,C], not %d", m->class->name, yoke_rank(in[0]) - 2,
-			      s->axes);
-	if (!err)
-		out[0] = s->fn(in[0], s->to);
-	return err;
+	const int rank = yoke_rank(in[0]);
+	if (!err && rank != 2 + s->axes && rank != 1 + s->axes)
+		err = yk_fail(YOKE_ESHAPE, "%s: x has %d axes, not [B,C] or [C] and %d more", m->class->name, rank, s->axes);
+	if (err)
+		return err;
+	const bool single = rank == 1 + s->axes; // no batch
+	int64_t dims[YOKE_MAX_RANK] = { 1 };
+	for (int i = 0; i < rank; i++)
+		dims[i + single] = yoke_dim(in[0], i);
+	out[0] = s->fn(single ? yoke_reshape(in[0], rank + 1, dims) : in[0], s->to);
+	for (int i = 0; i < s->axes; i++)
+		dims[2 + i] = s->to[i];
+	if (single)
+		out[0] = yoke_reshape(out[0], rank, dims + 1);
+	return 0;
 }
 
 static yoke_module *sized_new(int axes, const int64_t *to, yoke_tensor *(*fn)(yoke_tensor *, const int64_t *))
@@ -149,8 +160,8 @@ static yoke_module *sized_new(int axes, const int64_t *to, yoke_tensor *(*fn)(yo
 		.size = sizeof class, .name = "to_size", .forward = sized_forward, .release = free,
 	};
 	struct sized s = { .axes = axes, .fn = fn };
-	if (axes < 1 || axes > 2) {
-		yk_fail(YOKE_EINVAL, "to_size: 1 or 2 axes, not %d", axes);
+	if (axes < 1 || axes > MAX_AXES) {
+		yk_fail(YOKE_EINVAL, "to_size: 1 to 3 axes, not %d", axes);
 		return NULL;
 	}
 	if (yk_given_as(to, class.name, "list of sizes"))
