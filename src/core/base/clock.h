@@ -4,6 +4,7 @@
 #ifndef YK_CLOCK_H
 #define YK_CLOCK_H
 
+#include <pthread.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -25,6 +26,28 @@ static inline uint64_t yk_nanoseconds_about(void)
 static inline double yk_seconds(void)
 {
 	return 1e-9 * (double)yk_nanoseconds();
+}
+
+// The time of the monotonic clock in so many seconds, for pthread_cond_timedwait on conditions of yk_cond_init.
+static inline struct timespec yk_deadline(double seconds)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	t.tv_sec += (time_t)seconds;
+	t.tv_nsec += (long)(1e9 * (seconds - (double)(time_t)seconds));
+	t.tv_sec += t.tv_nsec / 1000000000;
+	t.tv_nsec %= 1000000000;
+	return t;
+}
+
+// A condition whose timed waits use the monotonic clock.
+static inline void yk_cond_init(pthread_cond_t *c)
+{
+	pthread_condattr_t clock;
+	pthread_condattr_init(&clock);
+	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+	pthread_cond_init(c, &clock);
+	pthread_condattr_destroy(&clock);
 }
 
 // Wall clock: seconds since 1970, UTC.

@@ -355,13 +355,9 @@ static void set_position(struct yoke_loader *l, const struct yk_cursor *c, const
 
 static void init_locks(struct yoke_loader *l)
 {
-	pthread_condattr_t clock;
-	pthread_condattr_init(&clock);
-	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
 	pthread_mutex_init(&l->lock, NULL);
 	pthread_cond_init(&l->work, NULL);
-	pthread_cond_init(&l->done, &clock);
-	pthread_condattr_destroy(&clock);
+	yk_cond_init(&l->done);
 }
 
 yoke_loader *yoke_loader_new(yoke_dataset *set, const char *settings)

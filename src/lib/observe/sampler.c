@@ -72,7 +72,6 @@ static json_t *line_json(yoke_recorder *s)
 {
 	struct yoke_host_sample h;
 	struct yoke_sample d;
-	struct timespec now;
 	json_t *devices = json_array(), *device;
 	yk_host_sample(&s->host, &h);
 	device = yk_telemetry_sample(s->device, &d) ? yk_telemetry_json(&d) : json_object();
@@ -80,13 +79,13 @@ static json_t *line_json(yoke_recorder *s)
 	json_array_append_new(devices, device);
 	// read before the time, so that it never appears newer than the sample
 	json_t *collective = collective_json(s->options.group);
-	clock_gettime(CLOCK_REALTIME, &now);
+	const double now = yk_unix_seconds();
 	pthread_mutex_lock(&s->lock);
 	const int64_t step = s->step;
 	const double waited = s->data_wait;
 	pthread_mutex_unlock(&s->lock);
 	return json_pack("{s:f, s:s?, s:i, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "time",
-			 (double)now.tv_sec + 1e-9 * (double)now.tv_nsec, "run", s->run, "rank", s->options.rank, "step",
+			 now, "run", s->run, "rank", s->options.rank, "step",
 			 (json_int_t)step, "rss", integer(h.rss), "cpu", real(h.cpu), "process_cpu", real(h.process_cpu),
 			 "throttled", real(h.throttled_s), "data_wait_s", real(waited), "devices", devices, "host",
 			 yk_host_json(&h), "collective", collective);
@@ -160,7 +159,6 @@ yoke_recorder *yoke_recorder_new(const struct yoke_recorder_options *from)
 {
 	struct yoke_recorder_options o = { 0 };
 	struct yoke_context *ctx = yk_current();
-	pthread_condattr_t clock;
 	if (!ctx || yk_sized_take(&o, sizeof o, from, "sampler_new", "yoke_recorder_options") < 0)
 		return NULL;
 	o.seconds = o.seconds == 0 ? 1 : o.seconds;
@@ -174,10 +172,7 @@ yoke_recorder *yoke_recorder_new(const struct yoke_recorder_options *from)
 		return NULL;
 	}
 	pthread_mutex_init(&s->lock, NULL);
-	pthread_condattr_init(&clock);
-	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-	pthread_cond_init(&s->wake, &clock);
-	pthread_condattr_destroy(&clock);
+	yk_cond_init(&s->wake);
 	s->options = o;
 	s->day = (double)yk_param_int(&day_setting);
 	s->device = ctx->device;

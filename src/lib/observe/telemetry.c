@@ -72,18 +72,13 @@ enum outcome { KNOWN, UNKNOWN, BLOCKED };
 static enum outcome query(const struct yoke_telemetry *ext, uint32_t device, struct yoke_sample *to)
 {
 	struct question *q = calloc(1, sizeof *q);
-	pthread_condattr_t clock;
 	pthread_attr_t detached;
 	pthread_t thread;
-	struct timespec until;
 	if (!q)
 		return UNKNOWN;
 	*q = (struct question){ .ext = ext, .device = device, .users = 2 };
 	pthread_mutex_init(&q->lock, NULL);
-	pthread_condattr_init(&clock);
-	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-	pthread_cond_init(&q->done, &clock);
-	pthread_condattr_destroy(&clock);
+	yk_cond_init(&q->done);
 	pthread_attr_init(&detached);
 	pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
 	const bool begun = pthread_create(&thread, &detached, answer, q) == 0;
@@ -91,8 +86,7 @@ static enum outcome query(const struct yoke_telemetry *ext, uint32_t device, str
 	pthread_mutex_lock(&q->lock);
 	if (!begun)
 		q->users--;
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += PATIENCE;
+	const struct timespec until = yk_deadline(PATIENCE);
 	while (begun && !q->answered && pthread_cond_timedwait(&q->done, &q->lock, &until) == 0)
 		;
 	const enum outcome how = !begun ? UNKNOWN : !q->answered ? BLOCKED : q->code < 0 ? UNKNOWN : KNOWN;
