@@ -170,6 +170,7 @@ struct yoke_engine_stats {
 	int64_t preempted;        // choices that were put back because pages ran out
 	int64_t last_step_tokens; // of the last step
 	int64_t failed_steps;     // computations that failed; their choices are computed again
+	int64_t waiting;          // now: requests in the queue, no choice of which has had a slot
 };
 // Reads the counters.
 YOKE_API int yoke_engine_stats(yoke_engine *, struct yoke_engine_stats *);

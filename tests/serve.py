@@ -355,6 +355,78 @@ def test_connections():
     got = exchange(b'nonsense\r\n\r\n')
     verdict('what is not HTTP ends its connection only', None if ask('/health')[0] == 200 else got)
 
+# A server that waits a second for headers and bodies.
+def test_slow():
+    wrong = []
+    for data in (b'POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{"pro',
+                 b'POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n10\r\n{"prompt":',
+                 b'GET /health HTTP/1.1\r\nHo', b'GET /hea'):
+        got = exchange(data)
+        head, _, body = got.partition(b'\r\n\r\n')
+        try:
+            e = json.loads(body)
+        except ValueError:
+            e = {}
+        if not head.startswith(b'HTTP/1.1 408 ') or not message(e) or e['error']['code'] != 'timeout' or b'Connection: close' not in head:
+            wrong.append((data, got))
+    verdict('half a body, half of a chunk, half a header and half a line get 408, and the connection is closed', wrong)
+    got = exchange(b'')
+    verdict('an idle connection is closed without a reply', got)
+    until = time.time() + 600
+    while ask('/health')[0] != 200 and time.time() < until:
+        pass
+    status, o, _ = ask('/metrics')
+    verdict('late requests are counted', None if status == 200 and
+            b'yoke_requests_total{endpoint="/v1/completions",code="408"} 2' in o else (status, o))
+
+# The computing thread never returns from a step: slots=1 queue=2 timeout=1.
+def test_stuck():
+    c = http.client.HTTPConnection(host, port, timeout=600)
+    c.request('POST', '/v1/completions', json.dumps({'prompt': 'line', 'max_tokens': 200, 'ignore_eos': True, 'stream': True}))
+    lines = c.getresponse().read().decode().split('\n\n')
+    last = json.loads(lines[-2].removeprefix('data: '))
+    verdict('a stream whose time is over ends with an error', None if message(last) and last['error']['code'] == 'timeout' else lines[-3:])
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        got = list(pool.map(lambda i: ask('/v1/completions', {'prompt': 'line %d' % i, 'max_tokens': 2}), range(4)))
+    codes = sorted(g[0] for g in got)
+    verdict('during a step that does not end two requests wait and get 504, others 429 with Retry-After', None if
+            codes == [429, 429, 504, 504] and all(message(g[1]) for g in got) and
+            all(g[2]['Retry-After'] for g in got if g[0] == 429) else got)
+    verdict('health and metrics are served meanwhile', None if ask('/health')[0] == ask('/metrics')[0] == 200 else ask('/health'))
+
+def test_draining():
+    until = time.time() + 600
+    while ask('/v1/models')[0] != 503 and time.time() < until:
+        pass
+    status, o, h = ask('/v1/completions', {'prompt': 'line', 'max_tokens': 2})
+    verdict('after SIGTERM requests get 503 during a step that does not end', None if status == 503 and message(o) and h['Retry-After']
+            else (status, o))
+
+# Requests of several clients; their replies are those in the file, or become it.
+def test_replies(file):
+    bodies = [{'prompt': 'line %d of' % i, 'max_tokens': 12 + i, 'seed': i, 'temperature': i % 3 / 2, 'logprobs': 2, 'n': 1 + i % 2}
+              for i in range(10)]
+    with concurrent.futures.ThreadPoolExecutor(5) as pool:
+        got = list(pool.map(lambda b: ask('/v1/completions', b), bodies))
+    bad = [g[:2] for g in got if g[0] != 200]
+    replies = [whole(g[1], False) for g in got] if not bad else bad
+    if not os.path.exists(file):
+        json.dump(replies, open(file, 'w'))
+    want = json.load(open(file))
+    s = samples()
+    verdict('replies have the bits of a device without faults, and no page is used', None if replies == want and
+            s['yoke_pages{state="used"}'] == 0 else [(a, b) for a, b in zip(replies, want) if a != b][:1] or s)
+
+def test_broken():
+    with concurrent.futures.ThreadPoolExecutor(5) as pool:
+        got = list(pool.map(lambda i: ask('/v1/completions', {'prompt': 'line %d' % i, 'max_tokens': 200, 'ignore_eos': True}), range(20)))
+    good = [g for g in got if g[0] == 200]
+    failed = [g for g in got if g[0] == 500 and message(g[1])]
+    s = samples()
+    verdict('on a device whose launches all fail from some time on requests get error objects, and no page is used',
+            None if failed and len(good) + len(failed) == 20 and s['yoke_pages{state="used"}'] == 0 and
+            ask('/health')[0] == 200 else (got[-1], s))
+
 # A client that reads the first event, or nothing, and hangs up.
 def hang_up(body, reads):
     s = socket.create_connection((host, port), timeout=600)
@@ -476,3 +548,13 @@ elif part == 'queue':
     test_queue()
 elif part == 'drain':
     test_drain(int(sys.argv[3]), 4)
+elif part == 'slow':
+    test_slow()
+elif part == 'stuck':
+    test_stuck()
+elif part == 'draining':
+    test_draining()
+elif part == 'replies':
+    test_replies(sys.argv[3])
+elif part == 'broken':
+    test_broken()

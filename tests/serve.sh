@@ -36,7 +36,11 @@ serve()
 {
 	name=$1
 	shift
-	"$yoke" serve "$@" port=0 threads=1 >"$name.out" 2>"$name.err" &
+	case $* in
+	*port=*) ;;
+	*) set -- "$@" port=0 ;;
+	esac
+	"$yoke" serve "$@" threads=1 >"$name.out" 2>"$name.err" &
 	pid=$!
 	pids="$pids $pid"
 	await written_or_ended "$name.out" "$pid"
@@ -106,6 +110,64 @@ serve drain model
 requests drain "$pid"
 wait "$pid"
 verdict "SIGTERM ends a server with requests in progress with status 0" "$(code=$?; [ $code -eq 0 ] || { echo "status $code"; cat drain.err; })"
+
+export YOKE_HTTP_IDLE=1000
+serve slow model timeout=1
+unset YOKE_HTTP_IDLE
+requests slow
+stopped "a server with slow clients"
+
+# left: files that are there, with those of other folders whose name has the server's number
+left()
+{
+	find . "$HOME" "$XDG_CACHE_HOME" ! -name 'killed.*' ! -name left.before ! -name left.after
+	find /tmp /dev/shm /run -maxdepth 1 -name "*$pid*" 2>/dev/null
+}
+serve killed model
+left >left.before
+requests replies killed.json
+kill -9 "$pid"
+wait "$pid" 2>/dev/null
+left >left.after
+verdict "kill -9 of the server leaves no file" "$(diff left.before left.after)"
+serve again model port="${url##*:}"
+requests replies killed.json
+stopped "and its port can be bound at once"
+
+# ---- faults ----
+
+# ends: sends SIGTERM until the server ends; the first second counts as one signal
+ends()
+{
+	while kill "$pid" 2>/dev/null; do sleep 0.05; done
+	wait "$pid"
+}
+
+if [ -n "${YOKE_TEST_MODULES:-}" ]; then
+	faults="700 1500 2500"
+	[ "${YOKE_TEST_LONG:-0}" = 0 ] || faults=$(seq 150 37 4000)
+	export YOKE_PLUGIN_PATH="$YOKE_TEST_MODULES" YOKE_BACKEND=fault
+	for k in 0 $faults; do
+		YOKE_FAULT_RUN=$k serve "fault$k" model
+		requests replies replies.json
+		kill "$pid"
+		wait "$pid"
+		verdict "launch $k fails" "$(code=$?; [ $code -eq 0 ] || { echo "status $code"; cat "$name.err"; })"
+	done
+	YOKE_FAULT_RUN=1500 YOKE_FAULT_STICKY=1 serve broken model
+	requests broken
+	kill "$pid"
+	wait "$pid"
+	verdict "all launches fail" "$(code=$?; [ $code -eq 0 ] || { echo "status $code"; cat "$name.err"; })"
+	YOKE_FAULT_STUCK=1500 serve stuck model slots=1 queue=2 timeout=1
+	requests stuck
+	kill "$pid"
+	requests draining
+	ends
+	verdict "a second SIGTERM ends the server at once" "$(code=$?; [ $code -eq 143 ] || { echo "status $code"; cat "$name.err"; })"
+	unset YOKE_BACKEND
+	export YOKE_PLUGIN_PATH=
+fi
 
 # ---- wrong arguments ----
 

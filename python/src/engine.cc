@@ -216,7 +216,7 @@ void engine_setup(nb::module_ &m)
 		nb::object to = record();
 #define X(name) to.attr(#name) = s.name;
 		X(running) X(queued) X(pages) X(pages_used) X(pages_kept) X(submitted) X(ended) X(cancelled) X(failed) X(prompt_tokens)
-		X(cached_tokens) X(generated_tokens) X(computed_tokens) X(steps) X(preempted) X(last_step_tokens) X(failed_steps)
+		X(cached_tokens) X(generated_tokens) X(computed_tokens) X(steps) X(preempted) X(last_step_tokens) X(failed_steps) X(waiting)
 #undef X
 		return { to };
 	}, "engine"_a, "Counters of an engine; safe to call from any thread.");

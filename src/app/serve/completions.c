@@ -203,9 +203,7 @@ static void refuse(struct yk_exchange *x, int64_t e)
 {
 	if (e == YOKE_EBUSY) {
 		yoke_error_clear();
-		yk_exchange_set(x, "Retry-After", "1");
-		yk_exchange_error(x, 429, NULL, "queue_full",
-				  "too many requests are waiting; try again later");
+		yk_serve_refuse(x);
 	} else {
 		yk_exchange_failed(x, NULL);
 	}
@@ -294,7 +292,9 @@ void yk_call_completions(struct yk_serve *s, struct yk_exchange *x, bool chat)
 		yk_exchange_error(x, 500, NULL, NULL, "no memory for a request");
 		return;
 	}
-	c->call = (struct yk_call){ .serve = s, .x = x, .kind = &completions_kind };
+	c->call = (struct yk_call){
+		.serve = s, .x = x, .kind = &completions_kind, .prompts = ask.prompts
+	};
 	c->ask = ask;
 	c->reply.ask = &c->ask;
 	c->reply.created = (int64_t)yk_unix_seconds();
@@ -312,5 +312,6 @@ void yk_call_completions(struct yk_serve *s, struct yk_exchange *x, bool chat)
 	}
 	for (int i = 0; i < ask.prompts; i++)
 		c->submission[i] = (struct submission){ .of = c, .first = i * ask.choices };
-	yk_serve_arrive(s, &c->call);
+	if (!yk_serve_arrive(s, &c->call))
+		release(&c->call);
 }

@@ -243,10 +243,8 @@ void yk_call_embeddings(struct yk_serve *s, struct yk_exchange *x)
 		e->vector = calloc((size_t)e->inputs * (size_t)s->embed_width, sizeof *e->vector);
 		good = e->vector != NULL;
 	}
-	if (good) {
-		yk_serve_arrive(s, &e->call);
+	if (good && yk_serve_arrive(s, &e->call))
 		return;
-	}
 	yk_exchange_error(x, 500, NULL, NULL, "no memory for the vectors");
 	release(&e->call);
 }

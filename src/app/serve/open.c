@@ -26,7 +26,7 @@ struct yk_serve *yk_serve_new(const struct yk_serve_options *options)
 	s->last = &s->arrived;
 	s->created = yk_unix_seconds();
 	pthread_mutex_init(&s->mutex, NULL);
-	pthread_cond_init(&s->changed, NULL);
+	yk_cond_init(&s->changed);
 	yk_metrics_init(&s->metrics);
 	return s;
 }

@@ -23,13 +23,16 @@ struct server {
 	char key[YK_TOKEN_BYTES];
 };
 
-// Runs on the thread that waits for signals.
+// Runs on the thread that waits for signals.  Requests are refused from then on, however long the step takes.
 static void stop_requested(void *arg, int signal, bool again)
 {
 	struct server *v = arg;
 	(void)signal;
-	if (!again && v->s)
-		yk_serve_wake(v->s);
+	if (again || !v->s)
+		return;
+	if (atomic_load(&v->s->phase) != YK_LOADING)
+		yk_http_drain(v->s->http);
+	yk_serve_wake(v->s);
 }
 
 // The log has numbers and times, and never a text.

@@ -46,6 +46,7 @@ struct yk_serve {
 	pthread_mutex_t mutex; // protects the members below
 	pthread_cond_t changed;
 	struct yk_call *arrived, **last;
+	int64_t arrived_prompts;
 	bool woken;
 
 	// Used by the computing thread only.
@@ -53,7 +54,10 @@ struct yk_serve {
 	struct yk_call *running;
 };
 
-// Passes a call to the computing thread, and wakes that.
-void yk_serve_arrive(struct yk_serve *, struct yk_call *);
+// Passes a call to the computing thread, and wakes that.  false: the queue is full, and the reply says so; the call
+// remains the caller's.
+bool yk_serve_arrive(struct yk_serve *, struct yk_call *);
+// Replies that the queue is full.
+void yk_serve_refuse(struct yk_exchange *);
 
 #endif

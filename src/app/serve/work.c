@@ -3,9 +3,6 @@
 // block of embeddings and a step of the engine.
 #include "config.h"
 
-#include <errno.h>
-#include <time.h>
-
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -22,29 +19,42 @@ void yk_serve_wake(struct yk_serve *s)
 		yoke_engine_wake(s->engine);
 }
 
-void yk_serve_arrive(struct yk_serve *s, struct yk_call *c)
+void yk_serve_refuse(struct yk_exchange *x)
 {
-	yk_exchange_keep(c->x);
+	yk_exchange_set(x, "Retry-After", "1");
+	yk_exchange_error(x, 429, NULL, "queue_full",
+			  "too many requests are waiting; try again later");
+}
+
+bool yk_serve_arrive(struct yk_serve *s, struct yk_call *c)
+{
+	struct yoke_engine_stats stats = { .size = sizeof stats };
+	if (c->prompts)
+		yoke_engine_stats(s->engine, &stats);
 	pthread_mutex_lock(&s->mutex);
-	c->next = NULL;
-	*s->last = c;
-	s->last = &c->next;
+	const bool full = c->prompts && stats.waiting + s->arrived_prompts + c->prompts > s->is.queue;
+	if (!full) {
+		yk_exchange_keep(c->x);
+		c->next = NULL;
+		*s->last = c;
+		s->last = &c->next;
+		s->arrived_prompts += c->prompts;
+	}
 	pthread_mutex_unlock(&s->mutex);
-	yk_serve_wake(s);
+	if (full)
+		yk_serve_refuse(c->x);
+	else
+		yk_serve_wake(s);
+	return !full;
 }
 
 void yk_serve_wait(struct yk_serve *s, int64_t milliseconds)
 {
-	struct timespec end;
+	const struct timespec end = yk_deadline(1e-3 * (double)milliseconds);
 	if (s->engine) {
 		yoke_engine_wait(s->engine, milliseconds);
 		return;
 	}
-	clock_gettime(CLOCK_REALTIME, &end);
-	end.tv_sec += (time_t)(milliseconds / 1000);
-	end.tv_nsec += (long)(milliseconds % 1000) * 1000000;
-	end.tv_sec += end.tv_nsec / 1000000000;
-	end.tv_nsec %= 1000000000;
 	pthread_mutex_lock(&s->mutex);
 	while (!s->woken && pthread_cond_timedwait(&s->changed, &s->mutex, &end) == 0)
 		;
@@ -60,13 +70,14 @@ static void take_arrived(struct yk_serve *s)
 	struct yk_call *c = s->arrived;
 	s->arrived = NULL;
 	s->last = &s->arrived;
+	s->arrived_prompts = 0;
 	s->woken = false;
 	pthread_mutex_unlock(&s->mutex);
 	while (c) {
 		struct yk_call *next = c->next;
 		c->next = s->running;
 		s->running = c;
-		if (yk_exchange_is_gone(c->x))
+		if (yk_exchange_is_gone(c->x) || yk_exchange_is_done(c->x))
 			c->done = c->cancelled = true;
 		else
 			c->kind->start(c);
@@ -82,16 +93,13 @@ static void cancel(struct yk_call *c)
 	c->kind->cancel(c);
 }
 
-static void check(struct yk_call *c, double now)
+// Ends a call whose client is gone, or has the reply that its time is over.
+static void check(struct yk_call *c)
 {
-	if (yk_exchange_is_gone(c->x)) {
-		cancel(c);
-		yk_exchange_error(c->x, 499, NULL, NULL, "the client closed the connection");
-	} else if (now - yk_exchange_began(c->x) > c->serve->is.timeout && !c->cancelled) {
-		yk_exchange_error(c->x, 504, NULL, "timeout",
-				  "the request took more than %g seconds", c->serve->is.timeout);
-		cancel(c);
-	}
+	if (!yk_exchange_is_gone(c->x) && !yk_exchange_is_done(c->x))
+		return;
+	cancel(c);
+	yk_exchange_error(c->x, 499, NULL, NULL, "the client closed the connection");
 }
 
 static void remove_done(struct yk_serve *s)
@@ -137,13 +145,12 @@ static int step(struct yk_serve *s)
 
 int yk_serve_work(struct yk_serve *s)
 {
-	const double now = yk_seconds();
 	int n = 0;
 	take_arrived(s);
 	if (s->http)
 		yk_http_watch(s->http);
 	for (struct yk_call *c = s->running; c; c = c->next)
-		check(c, now);
+		check(c);
 	const bool worked = work_once(s);
 	if (s->engine)
 		n = step(s);

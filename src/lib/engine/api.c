@@ -7,8 +7,8 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/sized.h"
 #include "engine/engine.h"
@@ -100,7 +100,6 @@ static int check_device(const struct yoke_engine *e)
 
 yoke_engine *yoke_engine_new(yoke_model *m, const struct yoke_engine_options *options)
 {
-	pthread_condattr_t clock;
 	struct yoke_engine_options o;
 	if (!m) {
 		yk_fail(YOKE_EINVAL, "engine_new: the model is NULL");
@@ -129,10 +128,7 @@ yoke_engine *yoke_engine_new(yoke_model *m, const struct yoke_engine_options *op
 	e->was_by_row = e->net->by_row;
 	e->net->by_row = o.alike == 1;
 	pthread_mutex_init(&e->shared.lock, NULL);
-	pthread_condattr_init(&clock);
-	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-	pthread_cond_init(&e->shared.changed, &clock);
-	pthread_condattr_destroy(&clock);
+	yk_cond_init(&e->shared.changed);
 	yoke_context *was = yoke_use(e->context);
 	int error = begin(e);
 	if (!error && o.alike == 1)
@@ -378,25 +374,12 @@ int yoke_engine_next(yoke_engine *e, struct yoke_engine_event *to)
 	return 1;
 }
 
-static struct timespec after(int64_t milliseconds)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	t.tv_sec += (time_t)(milliseconds / 1000);
-	t.tv_nsec += (long)(milliseconds % 1000) * 1000000;
-	if (t.tv_nsec >= 1000000000) {
-		t.tv_nsec -= 1000000000;
-		t.tv_sec++;
-	}
-	return t;
-}
-
 int yoke_engine_wait(yoke_engine *e, int64_t milliseconds)
 {
 	if (!e)
 		return yk_fail(YOKE_EINVAL, "engine_wait: the engine is NULL");
 	struct yk_engine_shared *x = &e->shared;
-	const struct timespec until = after(milliseconds > 0 ? milliseconds : 0);
+	const struct timespec until = yk_deadline(milliseconds > 0 ? 1e-3 * (double)milliseconds : 0);
 	int over = 0;
 	pthread_mutex_lock(&x->lock);
 	while (!x->newest && !x->woken && !over)
@@ -423,7 +406,8 @@ int yoke_engine_stats(yoke_engine *e, struct yoke_engine_stats *to)
 	if (!e || !to)
 		return yk_fail(YOKE_EINVAL, "engine_stats: an argument is NULL");
 	pthread_mutex_lock(&e->shared.lock);
-	const struct yoke_engine_stats s = e->shared.stats;
+	struct yoke_engine_stats s = e->shared.stats;
+	s.waiting = queued(&e->shared);
 	pthread_mutex_unlock(&e->shared.lock);
 	return yk_sized_give(to, sizeof s, &s, "engine_stats", "yoke_engine_stats");
 }

@@ -165,6 +165,7 @@ static const char *error_type(int status)
 	case 401: return "authentication_error";
 	case 403: return "permission_error";
 	case 404: return "not_found_error";
+	case 408: return "timeout_error";
 	case 429: return "rate_limit_error";
 	case 504: return "timeout_error";
 	default: return status < 500 ? "invalid_request_error" : "server_error";

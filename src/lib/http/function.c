@@ -6,15 +6,13 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/sized.h"
 #include "http/arrays.h"
 #include "http/http.h"
 
-enum { FUNCTIONS = 64, WATCH_MS = 250 };
+enum { FUNCTIONS = 64 };
 
 struct function {
 	yoke_server *server;
@@ -211,19 +209,16 @@ static void compute(struct job *batch, int64_t samples)
 	free(out.data);
 }
 
-// Drops requests whose client is gone, or whose time is over.
-static struct job *without_late(const yoke_server *s, struct job *batch, int64_t *samples)
+// Drops requests whose client is gone, or has the reply that its time is over.
+static struct job *without_late(struct job *batch, int64_t *samples)
 {
-	const double now = yk_seconds();
 	for (struct job **at = &batch; *at;) {
 		struct job *j = *at;
-		const bool gone = yk_exchange_is_gone(j->x);
-		if (!gone && now - yk_exchange_began(j->x) < (double)s->is.timeout) {
+		if (!yk_exchange_is_gone(j->x) && !yk_exchange_is_done(j->x)) {
 			at = &j->next;
 			continue;
 		}
-		yk_exchange_error(j->x, gone ? 499 : 504, NULL, gone ? NULL : "timeout",
-				  "the request waited too long");
+		yk_exchange_error(j->x, 499, NULL, NULL, "the client closed the connection");
 		*samples -= j->in.dims[0];
 		*at = j->next;
 		job_free(j);
@@ -233,15 +228,9 @@ static struct job *without_late(const yoke_server *s, struct job *batch, int64_t
 
 static struct job *await_batch(yoke_server *s, int64_t *samples)
 {
-	struct timespec end;
-	clock_gettime(CLOCK_REALTIME, &end);
-	end.tv_nsec += WATCH_MS * 1000000L;
-	end.tv_sec += end.tv_nsec / 1000000000;
-	end.tv_nsec %= 1000000000;
 	pthread_mutex_lock(&s->mutex);
-	while (!s->first && !s->stopped &&
-	       pthread_cond_timedwait(&s->changed, &s->mutex, &end) == 0)
-		;
+	while (!s->first && !s->stopped)
+		pthread_cond_wait(&s->changed, &s->mutex);
 	struct job *batch = take_batch(s, samples);
 	pthread_mutex_unlock(&s->mutex);
 	return batch;
@@ -368,7 +357,7 @@ int yoke_server_run(yoke_server *s)
 	for (bool stopped = false; !stopped;) {
 		struct job *batch = await_batch(s, &samples);
 		yk_http_watch(s->http);
-		batch = without_late(s, batch, &samples);
+		batch = without_late(batch, &samples);
 		if (batch)
 			compute(batch, samples);
 		while (batch) {

@@ -31,7 +31,7 @@ struct yk_http_options {
 	bool open;        // without a key, addresses other than loopback are allowed
 	size_t body;      // max bytes of a request
 	int connections;  // max
-	double timeout; // seconds a request may take from its first byte to the last byte of its body
+	double timeout; // seconds until a request whose headers are complete gets 408 or, with its body, 504
 	// Called after each reply was sent, or could not be sent: for metrics and logs.
 	void (*finished)(void *arg, const struct yk_exchange *);
 	void *arg;
@@ -44,8 +44,8 @@ int yk_http_start(const struct yk_http_options *, const struct yk_route *, size_
 int yk_http_port(const struct yk_http *);
 // "http://127.0.0.1:8080"
 const char *yk_http_url(const struct yk_http *);
-// Looks for clients that hung up, and closes connections whose request takes too long.  One thread calls it
-// often.
+// Looks for clients that hung up, and replies to requests that take too long.  The server does it four times a
+// second; a thread that computes calls it between its steps.
 void yk_http_watch(struct yk_http *);
 // Number of requests that have no complete reply yet.
 int yk_http_active(struct yk_http *);

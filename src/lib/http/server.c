@@ -6,6 +6,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <linux/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,10 +17,14 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/number.h"
+#include "base/param.h"
 
-// IDLE: seconds in which a client may send or receive nothing, or a request's headers must be complete.
 // DISCARDED: bytes of a refused body that are read, so that the client gets to read the reply.
-enum { THREADS = 4, IDLE = 60, DISCARDED = 64 << 20, FLUSH = 2 };
+enum { THREADS = 4, DISCARDED = 64 << 20, FLUSH_S = 2, WATCH_MS = 250 };
+
+YK_PARAM(idle_setting, "http.idle", YK_INT, "60000",
+	 "milliseconds in which a client may send or receive nothing, or a request's headers must be complete",
+	 .min = 1, .max = INT32_MAX);
 
 // ---- lists ----
 
@@ -54,6 +59,14 @@ static struct yk_connection *connection_of(struct MHD_Connection *c)
 	return info ? info->socket_context : NULL;
 }
 
+// Bytes that a connection has received so far.
+static uint64_t received(int fd)
+{
+	struct tcp_info info = { 0 };
+	socklen_t n = sizeof info;
+	return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &n) == 0 ? info.tcpi_bytes_received : 0;
+}
+
 static void set_busy(struct yk_http *h, struct MHD_Connection *c, bool busy)
 {
 	struct yk_connection *own = connection_of(c);
@@ -61,6 +74,7 @@ static void set_busy(struct yk_http *h, struct MHD_Connection *c, bool busy)
 	if (own) {
 		own->busy = busy;
 		own->since = yk_seconds();
+		own->received = received(own->fd);
 	}
 	pthread_mutex_unlock(&h->mutex);
 }
@@ -199,7 +213,7 @@ static void completed(void *arg, struct MHD_Connection *c, void **state,
 	set_busy(h, c, false);
 	pthread_mutex_lock(&h->mutex);
 	pthread_mutex_lock(&x->mutex);
-	if ((why != MHD_REQUEST_TERMINATED_COMPLETED_OK || !x->complete) && !is_passed_on(x))
+	if ((why != MHD_REQUEST_TERMINATED_COMPLETED_OK || !x->complete) && !is_passed_on(x) && !x->expired)
 		atomic_store(&x->gone, true);
 	x->asleep = false;
 	x->connection = NULL;
@@ -214,16 +228,63 @@ static void completed(void *arg, struct MHD_Connection *c, void **state,
 	*state = NULL;
 }
 
-// ---- the server ----
+// ---- clients that are late or gone ----
+
+static void too_slow(struct yk_exchange *x)
+{
+	yk_exchange_error(x, 408, NULL, "timeout", "the request did not arrive in time");
+}
+
+// Replies on a connection that waits for the rest of a request, which libmicrohttpd does not, and closes it.
+static void reply_and_close(int fd, const struct yk_exchange *x)
+{
+	char head[300];
+	size_t bytes;
+	const char *text = yk_exchange_text(x, &bytes);
+	const int n = snprintf(head, sizeof head,
+			       "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n"
+			       "Cache-Control: no-store\r\nConnection: close\r\n\r\n",
+			       x->status, MHD_get_reason_phrase_for((unsigned)x->status), x->type, bytes);
+	if (send(fd, head, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL | MSG_MORE) == n)
+		send(fd, text, bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
+	shutdown(fd, SHUT_RDWR);
+}
+
+// The headers of a request are not complete; idle connections are closed without a reply.
+static void close_late(struct yk_connection *c)
+{
+	struct yk_exchange *x = received(c->fd) > c->received ? yk_exchange_new("") : NULL;
+	if (x) {
+		too_slow(x);
+		reply_and_close(c->fd, x);
+	}
+	yk_exchange_release(x);
+	shutdown(c->fd, SHUT_RDWR);
+	c->fd = -1;
+}
+
+// The caller holds the mutex.
+static void check_time(const struct yk_http *h, struct yk_exchange *x, double now)
+{
+	if (now - x->began <= h->is.timeout || x->fd < 0 || x->expired)
+		return;
+	x->expired = !x->handled;
+	if (x->handled) {
+		yk_exchange_error(x, 504, NULL, "timeout", "the request took more than %g seconds",
+				  h->is.timeout);
+	} else {
+		too_slow(x);
+		reply_and_close(x->fd, x);
+	}
+}
 
 void yk_http_watch(struct yk_http *h)
 {
-	const double now = yk_seconds();
+	const double now = yk_seconds(), idle = 1e-3 * (double)yk_param_int(&idle_setting);
 	nfds_t n = 0;
 	pthread_mutex_lock(&h->mutex);
 	for (struct yk_exchange *x = h->first; x; x = x->after) {
-		if (!x->handled && now - x->began > h->is.timeout && x->fd >= 0)
-			shutdown(x->fd, SHUT_RDWR);
+		check_time(h, x, now);
 		if (x->handled && !atomic_load(&x->gone) && x->fd >= 0 && n < h->room) {
 			h->poll[n] = (struct pollfd){ .fd = x->fd, .events = POLLRDHUP };
 			h->polled[n++] = x;
@@ -239,10 +300,27 @@ void yk_http_watch(struct yk_http *h)
 				pthread_mutex_unlock(&x->mutex);
 			}
 	for (struct yk_connection *c = h->connections; c; c = c->after)
-		if (!c->busy && now - c->since > IDLE && c->fd >= 0)
-			shutdown(c->fd, SHUT_RDWR);
+		if (!c->busy && now - c->since > idle && c->fd >= 0)
+			close_late(c);
 	pthread_mutex_unlock(&h->mutex);
 }
+
+// Watches while the computing thread is busy with a long step.
+static void *watch_always(void *arg)
+{
+	struct yk_http *h = arg;
+	while (!atomic_load(&h->ends)) {
+		yk_http_watch(h);
+		const struct timespec end = yk_deadline(1e-3 * WATCH_MS);
+		pthread_mutex_lock(&h->mutex);
+		while (!atomic_load(&h->ends) && pthread_cond_timedwait(&h->ending, &h->mutex, &end) == 0)
+			;
+		pthread_mutex_unlock(&h->mutex);
+	}
+	return NULL;
+}
+
+// ---- the server ----
 
 int yk_http_active(struct yk_http *h)
 {
@@ -281,13 +359,14 @@ static int listen_on(struct yk_http *h)
 	if (!yk_is_loopback(h->host))
 		snprintf(h->guard.name, sizeof h->guard.name, four ? "%.100s" : "[%.100s]",
 			 h->host);
+	const int64_t idle = yk_param_int(&idle_setting) / 1000 + 1;
 	errno = 0;
 	h->daemon = MHD_start_daemon(
 		MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_AUTO | MHD_ALLOW_SUSPEND_RESUME |
 			(four ? 0u : MHD_USE_IPv6),
 		(uint16_t)h->is.port, NULL, NULL, request, h, MHD_OPTION_SOCK_ADDR, address,
 		MHD_OPTION_THREAD_POOL_SIZE, (unsigned)THREADS, MHD_OPTION_CONNECTION_LIMIT,
-		(unsigned)h->is.connections, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE,
+		(unsigned)h->is.connections, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)idle,
 		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)65536, MHD_OPTION_NOTIFY_COMPLETED,
 		completed, h, MHD_OPTION_NOTIFY_CONNECTION, connected, h, MHD_OPTION_END);
 	if (!h->daemon)
@@ -304,6 +383,7 @@ static int listen_on(struct yk_http *h)
 static void release(struct yk_http *h)
 {
 	pthread_cond_destroy(&h->changed);
+	pthread_cond_destroy(&h->ending);
 	pthread_mutex_destroy(&h->mutex);
 	free(h->poll);
 	free(h->polled);
@@ -340,11 +420,15 @@ int yk_http_start(const struct yk_http_options *options, const struct yk_route *
 	h->poll = calloc(h->room, sizeof *h->poll);
 	h->polled = calloc(h->room, sizeof(struct yk_exchange *));
 	pthread_mutex_init(&h->mutex, NULL);
-	pthread_cond_init(&h->changed, NULL);
+	yk_cond_init(&h->changed);
+	yk_cond_init(&h->ending);
 	snprintf(h->host, sizeof h->host, "%s", host);
 	snprintf(h->key, sizeof h->key, "%s", options->key ? options->key : "");
-	const int e = h->poll && h->polled ? listen_on(h) :
-					     yk_fail(YOKE_ENOMEM, "no memory for a server");
+	int e = h->poll && h->polled ? listen_on(h) : yk_fail(YOKE_ENOMEM, "no memory for a server");
+	if (e == 0 && pthread_create(&h->watch, NULL, watch_always, h)) {
+		MHD_stop_daemon(h->daemon);
+		e = yk_fail(YOKE_ENOMEM, "no memory for a thread");
+	}
 	if (e < 0)
 		release(h);
 	else
@@ -354,19 +438,20 @@ int yk_http_start(const struct yk_http_options *options, const struct yk_route *
 
 void yk_http_stop(struct yk_http *h)
 {
-	struct timespec end;
 	if (!h)
 		return;
+	const struct timespec end = yk_deadline(FLUSH_S);
 	atomic_store(&h->draining, true);
 	pthread_mutex_lock(&h->mutex);
 	for (struct yk_exchange *x = h->first; x; x = x->after)
 		if (x->handled)
 			yk_exchange_error(x, 503, NULL, NULL, "the server is shutting down");
-	clock_gettime(CLOCK_REALTIME, &end);
-	end.tv_sec += FLUSH;
 	while (h->active && pthread_cond_timedwait(&h->changed, &h->mutex, &end) == 0)
 		;
+	atomic_store(&h->ends, true);
+	pthread_cond_broadcast(&h->ending);
 	pthread_mutex_unlock(&h->mutex);
+	pthread_join(h->watch, NULL);
 	MHD_stop_daemon(h->daemon);
 	release(h);
 }

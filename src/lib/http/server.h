@@ -13,6 +13,7 @@ struct yk_connection {
 	int fd;
 	bool busy;    // with a request whose headers are complete
 	double since; // when it was connected, or its last request ended
+	uint64_t received; // bytes until then
 	struct yk_connection *before, *after;
 };
 
@@ -24,9 +25,10 @@ struct yk_http {
 	size_t routes;
 	struct MHD_Daemon *daemon;
 	int port;
-	atomic_bool draining;
+	pthread_t watch;
+	atomic_bool draining, ends;
 	pthread_mutex_t mutex; // protects the members below; locked before that of an exchange
-	pthread_cond_t changed;
+	pthread_cond_t changed, ending;
 	struct yk_exchange
 		*first; // requests without a complete reply, or whose reply is being sent
 	struct yk_connection *connections;
