@@ -3,9 +3,6 @@
 // fastest kind if cores differ; then limited in number by the control group and the setting.
 #include "config.h"
 
-#include <errno.h>
-#include <limits.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -21,29 +18,7 @@ static const struct yoke_setting threads_setting = {
 	"max threads of the CPU backend; 0: one per core allowed by affinity and cgroup",
 };
 
-// The calling thread's affinity mask; the kernel may support more processors than CPU_SETSIZE.
-static cpu_set_t *affinity(size_t *bytes)
-{
-	for (int cpus = CPU_SETSIZE; cpus <= 1 << 18; cpus *= 2) {
-		cpu_set_t *set = CPU_ALLOC(cpus);
-		*bytes = CPU_ALLOC_SIZE(cpus);
-		if (!set)
-			return NULL;
-		if (sched_getaffinity(0, *bytes, set) == 0)
-			return set;
-		CPU_FREE(set);
-		if (errno != EINVAL)
-			return NULL;
-	}
-	return NULL;
-}
-
 #ifdef HAVE_HWLOC
-static bool has(const struct yk_cores *c, unsigned cpu)
-{
-	return cpu < c->bytes * CHAR_BIT && CPU_ISSET_S(cpu, c->bytes, c->set);
-}
-
 // Keeps one processor per core: two threads on one core would share its vector units.
 static void keep_cores(struct yk_cores *c, hwloc_topology_t topology)
 {
@@ -54,14 +29,14 @@ static void keep_cores(struct yk_cores *c, hwloc_topology_t topology)
 		bool kept = false;
 		unsigned cpu;
 		hwloc_bitmap_foreach_begin(cpu, core->cpuset)
-			if (has(c, cpu)) {
+			if (yk_processors_has(&c->set, cpu)) {
 				if (kept)
-					CPU_CLR_S(cpu, c->bytes, c->set);
+					yk_processors_drop(&c->set, cpu);
 				kept = true;
 			}
 		hwloc_bitmap_foreach_end();
 	}
-	c->n = CPU_COUNT_S(c->bytes, c->set);
+	c->n = yk_processors_count(&c->set);
 	if (c->n < all)
 		c->bound = "physical cores";
 }
@@ -80,13 +55,13 @@ static void keep_fastest(struct yk_cores *c, hwloc_topology_t topology)
 					    NULL, 0) < 0 ||
 		    rank < 0)
 			break;
-		for (unsigned cpu = 0; cpu < c->bytes * CHAR_BIT; cpu++)
-			here += has(c, cpu) && hwloc_bitmap_isset(kind, cpu);
+		for (unsigned cpu = 0; cpu < 64 * c->set.words; cpu++)
+			here += yk_processors_has(&c->set, cpu) && hwloc_bitmap_isset(kind, cpu);
 		if (!here)
 			continue;
-		for (unsigned cpu = 0; cpu < c->bytes * CHAR_BIT; cpu++)
+		for (unsigned cpu = 0; cpu < 64 * c->set.words; cpu++)
 			if (!hwloc_bitmap_isset(kind, cpu))
-				CPU_CLR_S(cpu, c->bytes, c->set);
+				yk_processors_drop(&c->set, cpu);
 		c->n = here;
 		break;
 	}
@@ -154,10 +129,10 @@ void yk_cores_find(struct yk_cores *c)
 	*c = (struct yk_cores){ .n = online > 0 ? (int)online : 1,
 				.nodes = 1,
 				.bound = "processors" };
-	c->set = affinity(&c->bytes);
-	if (c->set) {
+	c->set = yk_processors_allowed();
+	if (c->set.bits) {
 		int all = c->n;
-		c->n = CPU_COUNT_S(c->bytes, c->set);
+		c->n = yk_processors_count(&c->set);
 		if (c->n < all)
 			c->bound = "affinity";
 #ifdef HAVE_HWLOC

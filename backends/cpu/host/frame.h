@@ -4,9 +4,8 @@
 #ifndef YK_CPU_FRAME_H
 #define YK_CPU_FRAME_H
 
-#include <sched.h>
-
 #include "../cpu.h"
+#include "system.h"
 
 // ---- error.c ----
 
@@ -90,8 +89,7 @@ int yk_team_nodes(void);
 struct yk_cores {
 	int n, nodes;      // number of threads; number of NUMA nodes
 	const char *bound; // what limits n: "processors", "affinity", ...
-	cpu_set_t *set;    // one processor per core to use; NULL: threads are not pinned
-	size_t bytes;      // size of the set
+	struct yk_processors set; // one per core to use; not known: threads are not bound
 };
 
 void yk_cores_find(struct yk_cores *);

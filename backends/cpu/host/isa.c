@@ -7,8 +7,6 @@
 
 #ifdef __x86_64__
 #include <cpuid.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 #endif
 
 #include "../quant/activations.h"
@@ -55,7 +53,7 @@ static bool bf16_is_fast(void)
 // use, and test products are correct.
 static bool runs_amx(void)
 {
-	enum { PERMIT = 0x1023, TILE_DATA = 18, TILES = 3 << 17 };
+	enum { TILES = 3 << 17 };
 	enum { OSXSAVE = 1 << 27, AMX_BF16 = 1 << 22, AMX_TILE = 1 << 24, AMX_INT8 = 1 << 25 };
 	unsigned a, b, c, d, low, high;
 	static int works = -1; // cached result
@@ -66,7 +64,7 @@ static bool runs_amx(void)
 	    !(d & AMX_TILE) || !(d & AMX_INT8))
 		return false;
 	__asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
-	if ((low & TILES) != TILES || syscall(SYS_arch_prctl, PERMIT, TILE_DATA) < 0)
+	if ((low & TILES) != TILES || !yk_permits_tiles())
 		return false;
 	if (works < 0) {
 		works = yk_amx_works_amx() && yk_amx_bytes_work_amx();

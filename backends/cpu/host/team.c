@@ -7,7 +7,6 @@
 #include "config.h"
 
 #include <limits.h>
-#include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -15,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -32,7 +30,7 @@ struct team {
 	pthread_mutex_t lock; // held by the caller while its job runs
 	bool started;         // guarded by lock
 	int size;
-	cpu_set_t *set;       // this device's processors, as in yk_cores
+	struct yk_processors set; // this device's, as in yk_cores
 
 	_Alignas(64) atomic_uint word;
 	atomic_int sleepers;
@@ -51,19 +49,16 @@ static _Thread_local bool inside;
 static _Thread_local uint32_t mine; // the team of the calling thread
 
 // The processors numbered from .. to - 1 within the set.
-static cpu_set_t *part_of(const struct yk_cores *c, int from, int to)
+static struct yk_processors part_of(const struct yk_processors *all, int from, int to)
 {
-	cpu_set_t *set = c->set ? malloc(c->bytes) : NULL;
+	struct yk_processors set = yk_processors_like(all);
 	int k = 0;
 
-	if (!set)
-		return NULL;
-	CPU_ZERO_S(c->bytes, set);
-	for (size_t cpu = 0; cpu < c->bytes * CHAR_BIT; cpu++) {
-		if (!CPU_ISSET_S(cpu, c->bytes, c->set))
+	for (size_t cpu = 0; cpu < 64 * set.words; cpu++) {
+		if (!yk_processors_has(all, cpu))
 			continue;
 		if (k >= from && k < to)
-			CPU_SET_S(cpu, c->bytes, set);
+			set.bits[cpu / 64] |= UINT64_C(1) << cpu % 64;
 		k++;
 	}
 	return set;
@@ -76,7 +71,7 @@ static void count(void)
 	yk_cores_find(&cores);
 	if (cores.n > INSIDE)
 		cores.n = INSIDE;
-	int n = nteams, all = cores.set ? CPU_COUNT_S(cores.bytes, cores.set) : cores.n;
+	int n = nteams, all = cores.set.bits ? yk_processors_count(&cores.set) : cores.n;
 	struct team *t = n > 1 ? aligned_alloc(64, (size_t)n * sizeof *t) : &only;
 	if (!t) {
 		n = 1;
@@ -89,7 +84,7 @@ static void count(void)
 		if (t[i].size < 1)
 			t[i].size = 1;
 		if (n > 1)
-			t[i].set = part_of(&cores, from < all ? from : all - 1, to > from ? to : from + 1);
+			t[i].set = part_of(&cores.set, from < all ? from : all - 1, to > from ? to : from + 1);
 		else
 			t[i].set = cores.set;
 	}
@@ -183,9 +178,9 @@ static void await_change(struct team *t, unsigned seen)
 			pause_briefly();
 		}
 	} while (now() < end);
-	// Either the caller sees this sleeper, or the futex call sees the new word.
+	// Either the caller sees this sleeper, or the system call sees the new word.
 	atomic_fetch_add(&t->sleepers, 1);
-	syscall(SYS_futex, &t->word, FUTEX_WAIT_PRIVATE, seen, NULL, NULL, 0);
+	yk_team_sleep(&t->word, seen);
 	atomic_fetch_sub(&t->sleepers, 1);
 }
 
@@ -224,8 +219,7 @@ static void start(struct team *t)
 	if (pthread_attr_init(&attr))
 		return;
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	if (t->set)
-		pthread_attr_setaffinity_np(&attr, cores.bytes, t->set);
+	yk_processors_bind(&attr, &t->set);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old); // signals belong to the application
 	for (int i = 1; i < t->size; i++) {
@@ -234,7 +228,7 @@ static void start(struct team *t)
 		if (pthread_create(&thread, &attr, work, t))
 			break; // having fewer workers costs only speed
 		snprintf(name, sizeof name, "yoke/%d", i);
-		pthread_setname_np(thread, name);
+		yk_thread_named(thread, name);
 	}
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	pthread_attr_destroy(&attr);
@@ -260,8 +254,7 @@ static void run_together(struct team *t, int64_t n, void (*fn)(void *arg, int64_
 	atomic_store_explicit(&t->next, 0, memory_order_relaxed);
 	atomic_store(&t->word, generation * GENERATION + OPEN);
 	if (atomic_load(&t->sleepers) > 0)
-		syscall(SYS_futex, &t->word, FUTEX_WAKE_PRIVATE,
-			n - 1 < INT_MAX ? (int)(n - 1) : INT_MAX, NULL, NULL, 0);
+		yk_team_wake(&t->word, n - 1 < INT_MAX ? (int)(n - 1) : INT_MAX);
 	inside = true;
 	draw(t);
 	inside = false;

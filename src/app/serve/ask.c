@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/system.h"
 #include "http/guard.h"
 #include "serve/ask.h"
 #include "serve/prompt.h"
@@ -201,7 +202,7 @@ static bool check_best(struct yk_exchange *x, const json_t *o, const struct yk_a
 	return false;
 }
 
-static bool read(struct yk_serve *s, struct yk_exchange *x, json_t *o, struct yk_ask *a)
+static bool read_ask(struct yk_serve *s, struct yk_exchange *x, json_t *o, struct yk_ask *a)
 {
 	a->model = yk_field_model(s, x, o, false);
 	return a->model && check_absent(x, o, a->chat) && read_sampling(x, o, a) &&
@@ -217,7 +218,7 @@ bool yk_ask_read(struct yk_serve *s, struct yk_exchange *x, bool chat, struct yk
 		.chat = chat, .choices = 1, .temperature = 1, .top_p = 1, .repetition = 1
 	};
 	json_t *o = yk_fields_of(x);
-	const bool good = o && read(s, x, o, a);
+	const bool good = o && read_ask(s, x, o, a);
 	json_decref(o);
 	if (!good)
 		yk_ask_fini(a);

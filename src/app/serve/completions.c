@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/system.h"
 #include "http/guard.h"
 #include "serve/call.h"
 #include "serve/mask.h"

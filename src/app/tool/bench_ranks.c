@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/system.h"
 #include "comm/process.h"
 #include "comm/ranks.h"
 #include "parallel/ranks.h"
@@ -346,7 +347,7 @@ static int as_process(struct bench *b, uint32_t started)
 int yk_bench_ranks(int argc, char **argv)
 {
 	struct bench b = { .ranks = 2 };
-	char *words[12] = { (char *)(uintptr_t)"/proc/self/exe", (char *)(uintptr_t)"bench" };
+	char *words[12] = { (char *)(uintptr_t)yk_program(), (char *)(uintptr_t)"bench" };
 	uint32_t rank, started;
 	int status = parse(&b, argc, argv), e = 0;
 	if (status != YK_DONE)

@@ -41,7 +41,7 @@ static char *prompt_of(EditLine *l)
 static int read_byte(struct yk_chat_edit *e, char *to)
 {
 	struct pollfd wait[] = { { .fd = STDIN_FILENO, .events = POLLIN },
-				 { .fd = e->interrupts->wake, .events = POLLIN } };
+				 { .fd = e->interrupts->wake[0], .events = POLLIN } };
 	for (;;) {
 		const int n = poll(wait, 2, -1);
 		if (n < 0 && errno == EINTR)

@@ -35,7 +35,7 @@ void yk_chat_input_end(struct yk_chat_input *in)
 static int read_more(struct yk_chat_input *in, enum yk_chat_read *what)
 {
 	struct pollfd wait[] = { { .fd = STDIN_FILENO, .events = POLLIN },
-				 { .fd = in->interrupts->wake, .events = POLLIN } };
+				 { .fd = in->interrupts->wake[0], .events = POLLIN } };
 	if (!yk_string_reserve(&in->read, CHUNK))
 		return yk_fail(YOKE_ENOMEM, "no memory for the input");
 	if (poll(wait, 2, -1) < 0 && errno != EINTR)

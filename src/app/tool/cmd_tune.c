@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/number.h"
 #include "base/param.h"
+#include "base/system.h"
 #include "conform/tune.h"
 #include "device/child.h"
 #include "tool/tool.h"
@@ -55,14 +56,6 @@ static struct result *result_of(struct results *r, const char *name)
 }
 
 // ---- child process ----
-
-static bool program(char to[PATH_MAX])
-{
-	ssize_t n = readlink("/proc/self/exe", to, PATH_MAX - 1);
-
-	to[n > 0 ? n : 0] = '\0';
-	return n > 0;
-}
 
 // Parses the output of a child; false: it did not finish, and `last` is the implementation that it
 // was testing.
@@ -109,7 +102,7 @@ static int measure(const struct yk_device *d, const char *name, double until, st
 				     name,     "--without", without, NULL };
 
 	*r = (struct results){ .n = 0 };
-	if (!program(path))
+	if (!realpath(yk_program(), path))
 		return yk_fail(YOKE_EIO,
 			       "cannot find the path of this program, which a child process runs");
 	for (int tries = 0; tries <= IMPLS; tries++) {

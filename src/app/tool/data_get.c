@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/param.h"
+#include "base/system.h"
 #include "config/advice.h"
 
 extern char **environ;
@@ -109,7 +110,7 @@ static pid_t start_gzip(const char *path, int *out)
 	int ends[2];
 	pid_t pid = -1;
 	posix_spawn_file_actions_t actions;
-	if (pipe2(ends, O_CLOEXEC))
+	if (yk_pipe(ends))
 		return -1;
 	posix_spawn_file_actions_init(&actions);
 	posix_spawn_file_actions_adddup2(&actions, ends[1], 1);

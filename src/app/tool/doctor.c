@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/param.h"
+#include "base/system.h"
 #include "device/child.h"
 #include "device/device.h"
 #include "device/facts.h"
@@ -50,7 +51,7 @@ static void check_setting(struct yk_param *p, void *problems)
 	const char *text = yk_param_str(p), *request; // yk_param_str reads the environment
 
 	yk_param_env(p->name, variable, sizeof variable);
-	request = secure_getenv(variable);
+	request = yk_getenv_secure(variable);
 	if (!request || !*request)
 		return;
 	if (p->origin == YK_DEFAULT) {
@@ -125,11 +126,9 @@ static json_t *helper(json_t *advice)
 static bool in_build(const char *module, char to[PATH_MAX])
 {
 	char own[PATH_MAX];
-	const ssize_t n = readlink("/proc/self/exe", own, sizeof own - 1);
 	const char *name = strrchr(module, '/') + 1;
 
-	own[n > 0 ? n : 0] = '\0';
-	char *slash = strrchr(own, '/');
+	char *slash = realpath(yk_program(), own) ? strrchr(own, '/') : NULL;
 	if (!slash)
 		return false;
 	*slash = '\0';

@@ -5,11 +5,12 @@
 #include "tool/interrupts.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/system.h"
 
 static void *wait_for_signals(void *arg)
 {
@@ -21,7 +22,8 @@ static void *wait_for_signals(void *arg)
 		if (!atomic_load(&s->ready))
 			_exit(128 + number);
 		atomic_fetch_add(&s->count, 1);
-		eventfd_write(s->wake, 1);
+		if (write(s->wake[1], "", 1) < 0)
+			continue; // full, and therefore readable
 	}
 	return NULL;
 }
@@ -31,9 +33,10 @@ int yk_interrupts_begin(struct yk_interrupts *s)
 	atomic_init(&s->ready, false);
 	atomic_init(&s->count, 0);
 	s->taken = 0;
-	s->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (s->wake < 0)
+	if (yk_pipe(s->wake) < 0)
 		return yk_fail(YOKE_EIO, "no descriptor to wait for signals: %s", strerror(errno));
+	fcntl(s->wake[0], F_SETFL, O_NONBLOCK);
+	fcntl(s->wake[1], F_SETFL, O_NONBLOCK);
 	sigemptyset(&s->set);
 	sigaddset(&s->set, SIGINT);
 	pthread_sigmask(SIG_BLOCK, &s->set, &s->old);
@@ -41,7 +44,8 @@ int yk_interrupts_begin(struct yk_interrupts *s)
 	if (e == 0)
 		return 0;
 	pthread_sigmask(SIG_SETMASK, &s->old, NULL);
-	close(s->wake);
+	close(s->wake[0]);
+	close(s->wake[1]);
 	return yk_fail(YOKE_ENOMEM, "no thread to wait for signals: %s", strerror(e));
 }
 
@@ -50,7 +54,8 @@ void yk_interrupts_end(struct yk_interrupts *s)
 	pthread_cancel(s->thread);
 	pthread_join(s->thread, NULL);
 	pthread_sigmask(SIG_SETMASK, &s->old, NULL);
-	close(s->wake);
+	close(s->wake[0]);
+	close(s->wake[1]);
 }
 
 bool yk_interrupts_pending(const struct yk_interrupts *s)
@@ -60,7 +65,8 @@ bool yk_interrupts_pending(const struct yk_interrupts *s)
 
 void yk_interrupts_take(struct yk_interrupts *s)
 {
-	eventfd_t signals;
-	eventfd_read(s->wake, &signals); // first: a signal after this wakes the next poll
+	char signals[64];
+	while (read(s->wake[0], signals, sizeof signals) > 0) // first: a signal after this wakes the next poll
+		;
 	s->taken = atomic_load(&s->count);
 }

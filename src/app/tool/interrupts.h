@@ -14,7 +14,7 @@ struct yk_interrupts {
 	atomic_bool ready;
 	atomic_uint count;
 	unsigned taken; // number of signals that were handled
-	int wake;       // an eventfd, readable after a signal
+	int wake[2];    // a pipe; wake[0] is readable after a signal
 	pthread_t thread;
 	sigset_t set, old;
 };

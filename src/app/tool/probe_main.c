@@ -13,10 +13,8 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
-#ifdef __linux__
-#include <sys/prctl.h>
-#endif
 
+#include "base/system.h"
 #include "device/plugin.h"
 #include "tool/probe.h"
 #include "yoke.h"
@@ -77,9 +75,8 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < sizeof deadly / sizeof *deadly; i++)
 		signal(deadly[i],
 		       SIG_DFL); // so that a sanitizer's handler does not replace the signal
-#ifdef __linux__
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-#endif
+	yk_end_with_parent(SIGKILL);
+	yk_watch_parent(SIGKILL);
 	// a separate descriptor, because drivers print to stdout
 	int out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
 	if (out < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/system.h"
 #include "comm/process.h"
 #include "comm/sums.h"
 #include "comm/tuned.h"
@@ -181,7 +182,7 @@ int yk_tune_ranks(int argc, char **argv)
 	struct tuner u = { .max = (uint64_t)64 << 20 };
 	uint64_t ranks = 2, n;
 	uint32_t rank, started;
-	char *words[8] = { (char *)(uintptr_t)"/proc/self/exe", (char *)(uintptr_t)"tune" };
+	char *words[8] = { (char *)(uintptr_t)yk_program(), (char *)(uintptr_t)"tune" };
 	for (int i = 1; i < argc; i++)
 		if (!strncmp(argv[i], "ranks=", 6) && yk_option_number(argv[i] + 6, &n) == 0 && n >= 2 && n <= 64)
 			ranks = n;

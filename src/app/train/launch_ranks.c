@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/number.h"
+#include "base/system.h"
 #include "comm/process.h"
 #include "train/check.h"
 #include "train/launch_ranks.h"
@@ -178,7 +179,7 @@ static int spawn_all(const struct yk_config *c, struct words *w, const sigset_t 
 	const int64_t parts = parts_of(c);
 	struct crew now = crew_of(c);
 	for (int64_t again = 1;; again++) {
-		struct yk_launch launch = { .path = "/proc/self/exe", .grace = GRACE, .forward = set };
+		struct yk_launch launch = { .path = yk_program(), .grace = GRACE, .forward = set };
 		const int e = yk_spawn((int)now.ranks, w->word, &launch);
 		yk_stop_swallow(&launch.window, set);
 		if (e < 0 && launch.signals > 1)

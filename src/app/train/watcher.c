@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/system.h"
 
 enum { PATIENCE_MS = 2000 };
 
@@ -53,12 +54,10 @@ void yk_watcher_start(struct yk_watcher *w, const char *folder, int64_t port)
 	char path[PATH_MAX], text[32], run[PATH_MAX];
 	int ends[2];
 	*w = (struct yk_watcher){ .pid = 0 };
-	ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
-	if (n <= 0 || pipe2(ends, O_CLOEXEC) < 0) {
+	if (!realpath(yk_program(), path) || yk_pipe(ends) < 0) {
 		yk_warn("train", "no dashboard: %s", strerror(errno));
 		return;
 	}
-	path[n] = '\0';
 	snprintf(text, sizeof text, "port=%lld", (long long)(port == 1 ? 0 : port));
 	// prefix "./", so that a name like an option or key=value is read as a path
 	snprintf(run, sizeof run, "%s%s", *folder == '/' ? "" : "./", folder);

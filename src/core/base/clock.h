@@ -19,7 +19,11 @@ static inline uint64_t yk_nanoseconds(void)
 static inline uint64_t yk_nanoseconds_about(void)
 {
 	struct timespec t;
+#ifdef CLOCK_MONOTONIC_COARSE
 	clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+#else
+	clock_gettime(CLOCK_MONOTONIC, &t);
+#endif
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 

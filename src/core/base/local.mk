@@ -35,5 +35,7 @@ libyokecore_la_SOURCES += \
 	src/core/base/sized.h \
 	src/core/base/stop.c \
 	src/core/base/stop.h \
+	src/core/base/system.c \
+	src/core/base/system.h \
 	src/core/base/wire.c \
 	src/core/base/wire.h

@@ -16,6 +16,7 @@
 #include "base/fixed.h"
 #include "base/number.h"
 #include "base/param.h"
+#include "base/system.h"
 
 // Current and former texts of settings; a reader may still use one that was replaced.
 struct text {
@@ -169,8 +170,8 @@ static void resolve(struct yk_param *p)
 	if (__atomic_load_n(&p->text, __ATOMIC_ACQUIRE))
 		return;
 	yk_param_env(p->name, variable, sizeof variable);
-	// secure_getenv ignores it in setuid programs; an empty variable counts as not set
-	const char *text = secure_getenv(variable);
+	// yk_getenv_secure ignores it in setuid programs; an empty variable counts as not set
+	const char *text = yk_getenv_secure(variable);
 
 	pthread_mutex_lock(&lock);
 	if (!p->text) {

@@ -18,6 +18,7 @@
 
 #include "base/log.h"
 #include "base/param.h"
+#include "base/system.h"
 #include "device/installed.h"
 #include "device/trusted.h"
 
@@ -76,7 +77,7 @@ static int start(const char *const *argv, int *from, pid_t *pid)
 	sigset_t none, all;
 	int ends[2], loud = yk_log_on(YOKE_LOG_DEBUG, "plugin");
 
-	if (pipe2(ends, O_CLOEXEC) < 0)
+	if (yk_pipe(ends) < 0)
 		return errno;
 	char **settings = yk_param_environment();
 	sigemptyset(&none);

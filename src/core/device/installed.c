@@ -10,8 +10,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/auxv.h>
 #include <unistd.h>
+
+#include "base/system.h"
 
 // PREFIX/lib/x86_64-linux-gnu/libyoke.so.0: up to LEVELS directories above a file may be the prefix
 enum { LEVELS = 3, PAGE = 4096 };
@@ -24,10 +25,10 @@ static bool own_folder(char to[PATH_MAX])
 
 	if (!dladdr((void *)(uintptr_t)yk_installed, &info) || !info.dli_fname)
 		return false;
-	const bool program = getauxval(AT_PHDR) - (uintptr_t)info.dli_fbase < PAGE;
+	const bool program = yk_program_address() - (uintptr_t)info.dli_fbase < PAGE;
 	if (!program && info.dli_fname[0] != '/')
 		return false;
-	if (!realpath(program ? "/proc/self/exe" : info.dli_fname, to))
+	if (!realpath(program ? yk_program() : info.dli_fname, to))
 		return false;
 	*strrchr(to, '/') = '\0';
 	return true;

@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "base/number.h"
 #include "base/param.h"
+#include "base/system.h"
 #include "device/device.h"
 #include "device/installed.h"
 #include "device/plugin.h"
@@ -272,7 +273,7 @@ static void read_all(void)
 {
 	const char *set = yk_param_str(&quirks_setting);
 	yk_param_fix("quirks", "known faults were read");
-	const char *xdg = secure_getenv("XDG_CONFIG_HOME"), *home = secure_getenv("HOME");
+	const char *xdg = yk_getenv_secure("XDG_CONFIG_HOME"), *home = yk_getenv_secure("HOME");
 	char path[4096], beside[4096];
 
 	if (!strcmp(set, "0"))

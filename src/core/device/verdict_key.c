@@ -13,6 +13,7 @@
 
 #include "base/hash.h"
 #include "base/param.h"
+#include "base/system.h"
 #include "device/icd.h"
 #include "device/nodes.h"
 #include "device/verdict.h"
@@ -115,7 +116,6 @@ static void add_process(FILE *to)
 				      RLIMIT_NOFILE, RLIMIT_NPROC, RLIMIT_STACK };
 	gid_t groups[256];
 	struct rlimit limit;
-	cpu_set_t set;
 
 	fprintf(to, "user %u %u %u %u\n", (unsigned)getuid(), (unsigned)geteuid(), (unsigned)getgid(),
 		(unsigned)getegid());
@@ -125,8 +125,7 @@ static void add_process(FILE *to)
 	for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
 		if (!getrlimit((unsigned)limits[i], &limit))
 			fprintf(to, "limit %d %llu\n", limits[i], (unsigned long long)limit.rlim_cur);
-	if (!sched_getaffinity(0, sizeof set, &set))
-		fprintf(to, "processors %d\n", CPU_COUNT(&set));
+	fprintf(to, "processors %d\n", yk_processors());
 }
 
 // ---- the environment ----

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/param.h"
+#include "base/system.h"
 #include "device/plugin.h"
 #include "graph/context.h"
 #include "graph/handle.h"
@@ -45,7 +46,7 @@ static struct {
 static int thread_number(void)
 {
 	if (!own_id)
-		own_id = (int)gettid();
+		own_id = yk_thread_number();
 	return own_id;
 }
 

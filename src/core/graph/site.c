@@ -7,18 +7,20 @@
 #include "config.h"
 
 #include <dlfcn.h>
+#ifdef __ELF__
 #include <elf.h>
 #include <link.h>
+#endif
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/auxv.h>
 #include <unwind.h>
 
 #include "base/arena.h"
 #include "base/hash.h"
+#include "base/system.h"
 #include "graph/site.h"
 #include "yoke.h"
 
@@ -86,7 +88,7 @@ uint32_t yk_site_here(struct yk_sites *s)
 		here.hash = yk_hash(here.text, strlen(here.text), 0);
 	} else {
 		struct walk w = { .to = &here, .own = object_of((uintptr_t)yk_site_here) };
-		if (w.own == object_of(getauxval(AT_PHDR)))
+		if (w.own == object_of(yk_program_address()))
 			w.own = NULL;
 		_Unwind_Backtrace(step, &w);
 		here.hash = yk_hash(here.frame, here.frames * sizeof *here.frame, 0);
@@ -111,8 +113,12 @@ uint32_t yk_site_here(struct yk_sites *s)
 // Address for addr2line: relative to the file for position-independent objects.
 static uintptr_t in_file(const Dl_info *info, uintptr_t address)
 {
+#ifdef __ELF__
 	const ElfW(Ehdr) *head = info->dli_fbase;
-	return head->e_type == ET_EXEC ? address : address - (uintptr_t)info->dli_fbase;
+	if (head->e_type == ET_EXEC)
+		return address;
+#endif
+	return address - (uintptr_t)info->dli_fbase;
 }
 
 static int frame_text(const void *frame, char *to, size_t cap)

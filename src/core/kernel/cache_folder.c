@@ -16,6 +16,7 @@
 
 #include "base/log.h"
 #include "base/param.h"
+#include "base/system.h"
 
 YK_PARAM(cache_setting, "cache", YK_STRING, "",
 	 "folder of compiled kernels; 0: no files; empty: $XDG_CACHE_HOME/yoke or ~/.cache/yoke");
@@ -33,7 +34,7 @@ static bool off(void)
 static bool folder_path(char to[PATH_MAX], char *why, size_t cap)
 {
 	const char *set = yk_param_str(&cache_setting);
-	const char *xdg = secure_getenv("XDG_CACHE_HOME"), *home = secure_getenv("HOME");
+	const char *xdg = yk_getenv_secure("XDG_CACHE_HOME"), *home = yk_getenv_secure("HOME");
 	int n = 0;
 
 	to[0] = '\0';

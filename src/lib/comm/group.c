@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/param.h"
 #include "base/sized.h"
+#include "base/system.h"
 #include "comm/adapt.h"
 #include "comm/carrier.h"
 #include "comm/native.h"
@@ -139,7 +140,7 @@ int yk_group_join(struct yoke_context *ctx, struct yk_rendezvous *h, uint32_t ra
 	g->queue = queue->handle;
 	snprintf(g->name, sizeof g->name, "%s", name);
 	struct yk_rank_slot *s = &h->slot[rank];
-	s->thread = (int)gettid();
+	s->thread = yk_thread_number();
 	s->process = (int)getpid();
 	atomic_store(&s->since, yk_nanoseconds());
 	if (!h->apart) {

@@ -10,23 +10,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/random.h>
-#include <sys/signalfd.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/param.h"
+#include "base/system.h"
 #include "comm/process.h"
 #include "comm/segment.h"
 
 struct child {
 	pid_t pid;
-	int fd;       // pidfd: readable when the process has ended
+	int fd;       // readable when the process has ended; -1: not known
 	bool served;
 	int status;   // as from waitpid
 };
@@ -44,14 +41,15 @@ struct parent {
 	bool late;         // the remaining children were killed
 	int lost, hung;    // children ended by signals, before and after `late`
 	struct yk_launch *launch;
-	int signals;       // signalfd of the forwarded signals; -1: none
+	int signals;       // readable when a forwarded signal is pending; -1: none
 };
 
 static int listen_at(struct parent *p)
 {
 	uint64_t word[2];
-	if (getrandom(word, sizeof word, 0) != sizeof word)
-		return yk_fail(YOKE_EIO, "no random name: %s", strerror(errno));
+	const int e = yk_random(word, sizeof word);
+	if (e < 0)
+		return e;
 	snprintf(p->name, sizeof p->name, "yoke-%d-%016llx%016llx", (int)getpid(), (unsigned long long)word[0],
 		 (unsigned long long)word[1]);
 	if ((p->listener = yk_socket_listen(p->name, (int)p->ranks)) < 0)
@@ -87,7 +85,7 @@ static int start(struct parent *p, uint32_t rank, char *const *argv)
 	if (!pid) { // only async-signal-safe calls between fork and exec
 		sigset_t none;
 		sigemptyset(&none);
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		yk_end_with_parent(SIGKILL);
 		if (getppid() != self)
 			_exit(126);
 		if (p->launch->forward)
@@ -96,13 +94,13 @@ static int start(struct parent *p, uint32_t rank, char *const *argv)
 		if (p->launch->path)
 			execve(p->launch->path, argv, env);
 		else
-			execvpe(argv[0], argv, env);
+			environ = env, execvp(argv[0], argv);
 		_exit(127);
 	}
 	free(env);
 	if (pid < 0)
 		return yk_fail(YOKE_ENOMEM, "rank %u cannot be started: %s", rank, strerror(errno));
-	p->child[rank] = (struct child){ .pid = pid, .fd = (int)syscall(SYS_pidfd_open, pid, 0) };
+	p->child[rank] = (struct child){ .pid = pid, .fd = yk_process_open(pid) };
 	p->left++;
 	return 0;
 }
@@ -110,8 +108,8 @@ static int start(struct parent *p, uint32_t rank, char *const *argv)
 // Accepts a connection, and hands out the memory if it comes from a child.
 static void serve(struct parent *p)
 {
-	int s = accept4(p->listener, NULL, NULL, SOCK_CLOEXEC);
-	const pid_t pid = s < 0 ? -1 : yk_socket_peer(s);
+	int s = yk_accept(p->listener);
+	const pid_t pid = s < 0 ? -1 : yk_local_peer(s);
 	for (uint32_t i = 0; i < p->ranks && pid > 0; i++)
 		if (p->child[i].pid == pid && !p->child[i].served)
 			p->child[i].served = yk_socket_serve(s, p->memory, &p->answer);
@@ -157,19 +155,28 @@ static void send_all(const struct parent *p, int signal)
 
 static void forward_signals(const struct parent *p)
 {
-	struct signalfd_siginfo s;
-	while (p->signals >= 0 && read(p->signals, &s, sizeof s) == sizeof s) {
+	int signal;
+	while (p->launch->forward && (signal = yk_signals_take(p->signals, p->launch->forward))) {
 		if (!yk_stop_counts(&p->launch->window))
 			continue;
 		p->launch->signals++;
-		p->launch->signal = (int)s.ssi_signo;
-		send_all(p, (int)s.ssi_signo);
+		p->launch->signal = signal;
+		send_all(p, signal);
 	}
 	yk_stop_drained(&p->launch->window);
 	// Repeated until the children have ended: a child ignores the signal while its window for
 	// the first signal is open.
 	if (p->launch->signals > 1)
 		send_all(p, p->launch->signal);
+}
+
+// Is there a child without a descriptor?
+static bool asks_children(const struct parent *p)
+{
+	bool asks = false;
+	for (uint32_t i = 0; i < p->ranks; i++)
+		asks |= p->child[i].pid > 0 && p->child[i].fd < 0;
+	return asks;
 }
 
 static void wait_children(struct parent *p)
@@ -181,8 +188,10 @@ static void wait_children(struct parent *p)
 		if (fd) {
 			fd[p->ranks] = (struct pollfd){ .fd = p->listener, .events = POLLIN };
 			fd[p->ranks + 1] = (struct pollfd){ .fd = p->signals, .events = POLLIN };
-			// poll more often after a failure, so that the grace period is not exceeded
-			poll(fd, p->ranks + (nfds_t)2, p->failed ? 20 : 200);
+			// poll more often after a failure, so that the grace period is not exceeded, and
+			// where descriptors do not tell of ends and signals
+			const bool asks = p->failed || (p->launch->forward && p->signals < 0) || asks_children(p);
+			poll(fd, p->ranks + (nfds_t)2, asks ? 20 : 200);
 		}
 		serve(p);
 		forward_signals(p);
@@ -209,7 +218,7 @@ int yk_spawn(int n, char *const argv[], struct yk_launch *launch)
 		p.child[i] = (struct child){ .pid = -1, .fd = -1 };
 	if (!err && !(p.settings = yk_param_environment()))
 		err = yk_fail(YOKE_ENOMEM, "no memory for %d ranks", n);
-	if (!err && launch->forward && (p.signals = signalfd(-1, launch->forward, SFD_CLOEXEC | SFD_NONBLOCK)) < 0)
+	if (!err && launch->forward && (p.signals = yk_signals_open(launch->forward)) < 0 && errno != ENOSYS)
 		err = yk_fail(YOKE_EIO, "no descriptor for signals: %s", strerror(errno));
 	if (!err && !(p.segment = yk_segment_new(p.ranks, &p.memory)))
 		err = yk_error_last();
@@ -229,8 +238,10 @@ int yk_spawn(int n, char *const argv[], struct yk_launch *launch)
 			launch->lost = 0;
 	if (p.signals >= 0)
 		close(p.signals);
-	if (p.listener >= 0)
+	if (p.listener >= 0) {
 		close(p.listener);
+		yk_local_remove(p.name);
+	}
 	if (p.memory >= 0)
 		close(p.memory);
 	yk_segment_unref(p.segment);

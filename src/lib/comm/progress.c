@@ -3,18 +3,16 @@
 // job.
 #include "config.h"
 
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/number.h"
 #include "base/param.h"
+#include "base/system.h"
 #include "comm/adapt.h"
 #include "comm/carrier.h"
 #include "comm/native.h"
@@ -298,29 +296,13 @@ static void rest(struct yk_ranks *q)
 	yk_wakeup_deregister(&q->duty);
 }
 
-// The rank's CPU device keeps the processors busy, while this thread needs one briefly and soon
-// after an event. Linux 6.12 and later then schedule a thread with a short slice sooner; older
-// kernels ignore the request.
-static void want_short_slices(void)
-{
-#ifdef SYS_sched_setattr
-	struct { // layout of sched_setattr(2)
-		uint32_t size, policy;
-		uint64_t flags;
-		int32_t nice;
-		uint32_t priority;
-		uint64_t runtime, deadline, period;
-	} a = { .size = sizeof a, .policy = SCHED_OTHER, .nice = getpriority(PRIO_PROCESS, 0), .runtime = SLICE_NS };
-	if (sched_getscheduler(0) == SCHED_OTHER)
-		syscall(SYS_sched_setattr, 0, &a, 0);
-#endif
-}
-
 void *yk_ranks_serve(void *arg)
 {
 	struct yk_ranks *q = arg;
 	uint64_t began = 0;
-	want_short_slices();
+	// the rank's CPU device keeps the processors busy, while this thread needs one briefly
+	// and soon after an event
+	yk_thread_slice(SLICE_NS);
 	while (!atomic_load(&q->quit)) {
 		struct yk_carrier *c = atomic_load(&q->carrier);
 		const bool idle = is_idle(q);

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/system.h"
 #include "comm/native.h"
 #include "comm/process.h"
 #include "comm/ranks.h"
@@ -176,7 +177,7 @@ static int queue_new(uint32_t device, int kind, void **to)
 		free(q);
 		return yk_fail(YOKE_ENOMEM, "no thread for the ranks queue: %s", strerror(err));
 	}
-	pthread_setname_np(q->thread, "yoke/ranks");
+	yk_thread_name(q->thread, "yoke/ranks");
 	*to = q;
 	return 0;
 }

@@ -3,17 +3,16 @@
 // ranks of a group share.
 #include "config.h"
 
-#include <linux/futex.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "base/number.h"
+#include "base/system.h"
 #include "comm/ranks.h"
 #include "comm/segment.h"
 
@@ -41,7 +40,7 @@ void yk_wakeup_ring(struct yk_wakeup *w)
 	if (!atomic_load(&w->sleepers))
 		return;
 	atomic_fetch_add(&w->rings, 1);
-	syscall(SYS_futex, &w->rings, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+	yk_word_wake(&w->rings);
 }
 
 uint32_t yk_wakeup_register(struct yk_wakeup *w)
@@ -57,10 +56,8 @@ void yk_wakeup_deregister(struct yk_wakeup *w)
 
 void yk_wakeup_sleep(struct yk_wakeup *w, uint32_t rings, uint64_t nanoseconds)
 {
-	const struct timespec max = { .tv_sec = (time_t)(nanoseconds / 1000000000u),
-				       .tv_nsec = (long)(nanoseconds % 1000000000u) };
 	if (atomic_load(&w->rings) == rings)
-		syscall(SYS_futex, &w->rings, FUTEX_WAIT, rings, &max, NULL, 0);
+		yk_word_wait(&w->rings, rings, nanoseconds);
 }
 
 // ---- areas ----

@@ -8,13 +8,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/time.h>
@@ -25,6 +23,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/system.h"
 #include "comm/tuned.h"
 
 enum {
@@ -121,9 +120,8 @@ struct yk_segment *yk_segment_new(uint32_t ranks, int *fd)
 {
 	const uint64_t bytes = 4096 + GROUPS * room_of(ranks);
 	struct yk_segment *s = NULL;
-	*fd = memfd_create("yoke-ranks", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (*fd >= 0 && ftruncate(*fd, (off_t)bytes) == 0 &&
-	    fcntl(*fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
+	*fd = yk_memory_open("yoke-ranks");
+	if (*fd >= 0 && ftruncate(*fd, (off_t)bytes) == 0 && yk_memory_seal(*fd) == 0)
 		s = segment_map(*fd, bytes);
 	if (!s) {
 		yk_fail(YOKE_ENOMEM, "no shared memory for %u ranks: %s", ranks, strerror(errno));
@@ -157,33 +155,16 @@ void yk_segment_break(struct yk_segment *s, int code, const char *fmt, ...)
 
 // ---- the socket ----
 
-static socklen_t address(struct sockaddr_un *a, const char *name)
-{
-	*a = (struct sockaddr_un){ .sun_family = AF_UNIX };
-	const size_t n = strlen(name); // names are shorter than 96
-	memcpy(a->sun_path + 1, name, n);
-	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n);
-}
-
 int yk_socket_listen(const char *name, int max)
 {
-	struct sockaddr_un a;
-	const socklen_t n = address(&a, name);
-	const int s = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (s >= 0 && bind(s, (struct sockaddr *)&a, n) == 0 && listen(s, max) == 0)
+	const int s = yk_local_socket(false);
+	if (s >= 0 && yk_local_bind(s, name) == 0 && listen(s, max) == 0)
 		return s;
 	const int was = errno;
 	if (s >= 0)
 		close(s);
 	errno = was;
 	return -1;
-}
-
-pid_t yk_socket_peer(int fd)
-{
-	struct ucred c;
-	socklen_t n = sizeof c;
-	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &c, &n) == 0 && c.uid == geteuid() ? c.pid : -1;
 }
 
 static struct yk_hello hello_of(uint32_t rank)
@@ -261,15 +242,15 @@ static int fetch(const struct yk_started *p, bool (*is_right)(const struct yk_st
 	int err = 0;
 	struct sockaddr_un a;
 	struct stat st;
-	const socklen_t n = address(&a, p->name);
+	const socklen_t n = (socklen_t)yk_local_address(&a, p->name);
 	const uint64_t bytes = 4096 + GROUPS * room_of(p->ranks);
-	int s = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), fd = -1;
-	if (s >= 0 && connect(s, (struct sockaddr *)&a, n) == 0 && is_right(p, yk_socket_peer(s)))
+	int s = yk_local_socket(true), fd = -1;
+	if (s >= 0 && connect(s, (struct sockaddr *)&a, n) == 0 && is_right(p, yk_local_peer(s)))
 		err = receive(s, p->rank, &fd);
 	if (s >= 0)
 		close(s);
 	if (fd >= 0 && fstat(fd, &st) == 0 && (uint64_t)st.st_size == bytes &&
-	    fcntl(fd, F_GET_SEALS) == (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
+	    yk_memory_is_sealed(fd))
 		got = segment_map(fd, bytes);
 	if (fd >= 0)
 		close(fd);
@@ -314,8 +295,8 @@ static int host(const struct yk_started *p, struct yk_segment **to)
 		err = yk_fail(YOKE_EIO, "no socket for the ranks of this machine: %s", strerror(errno));
 	while (!err && n + 1 < p->locals) {
 		struct pollfd fd = { .fd = listener, .events = POLLIN };
-		const int c = poll(&fd, 1, 100) > 0 ? accept4(listener, NULL, NULL, SOCK_CLOEXEC) : -1;
-		const pid_t pid = c < 0 ? -1 : yk_socket_peer(c);
+		const int c = poll(&fd, 1, 100) > 0 ? yk_accept(listener) : -1;
+		const pid_t pid = c < 0 ? -1 : yk_local_peer(c);
 		bool anew = pid > 0 && is_sibling(p, pid);
 		for (uint32_t i = 0; i < n; i++)
 			anew &= served[i] != pid;
@@ -330,8 +311,10 @@ static int host(const struct yk_started *p, struct yk_segment **to)
 		err = yk_answer_error(&answer);
 		yk_segment_break(s, err, "%s", yoke_error());
 	}
-	if (listener >= 0)
+	if (listener >= 0) {
 		close(listener);
+		yk_local_remove(p->name);
+	}
 	if (memory >= 0)
 		close(memory);
 	free(served);
@@ -359,11 +342,8 @@ static int visit(const struct yk_started *p, struct yk_segment **to)
 // Fills in this process's slot. Call once, before the process binds threads to CPUs.
 static void register_rank(struct yk_rank_slot *s)
 {
-	cpu_set_t set;
-	CPU_ZERO(&set);
-	sched_getaffinity(0, sizeof set, &set);
 	s->process = (int)getpid();
-	atomic_store(&s->cpus, yk_hash(&set, sizeof set, 0) | 1);
+	atomic_store(&s->cpus, yk_processors_hash() | 1);
 }
 
 int yk_segment_get(const struct yk_started *p, struct yk_segment **to)
@@ -378,9 +358,11 @@ int yk_segment_get(const struct yk_started *p, struct yk_segment **to)
 		err = yk_fail(code, "%s", why);
 	} else if (!segment && p->launcher) {
 		// there is no other notice when the launcher is killed
-		prctl(PR_SET_PDEATHSIG, SIGTERM);
+		yk_end_with_parent(SIGTERM);
+		yk_watch_parent(SIGTERM);
 		err = p->local ? visit(p, &segment) : host(p, &segment);
 	} else if (!segment) {
+		yk_watch_parent(SIGKILL);
 		err = fetch(p, is_parent, &segment);
 		if (!err && !segment)
 			err = yk_fail(YOKE_ERANK, "%s is set, but the process that started this one does not give it the "

@@ -38,7 +38,6 @@ int yk_segment_get(const struct yk_started *, struct yk_segment **to);
 // ---- sockets ----
 
 int yk_socket_listen(const char *name, int max); // non-blocking; -1: see errno
-pid_t yk_socket_peer(int fd); // process id of the other end if it belongs to the same user; else -1
 
 // First message of a process that wants the segment. Its layout never changes, because the
 // segment's layout may differ between versions of yoke.

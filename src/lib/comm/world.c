@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/system.h"
 #include "comm/carrier.h"
 #include "comm/mpi_load.h"
 #include "comm/process.h"
@@ -173,11 +174,11 @@ int yk_process_cpu(uint32_t *index, uint32_t *share)
 
 // ---- ended ranks ----
 
-// Whether a process of this machine has ended. *fd caches its pidfd; 0: not yet opened.
+// Whether a process of this machine has ended. *fd caches its descriptor; not positive: there is none yet.
 static bool has_ended(int pid, int *fd)
 {
-	if (!*fd) {
-		*fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	if (*fd <= 0) {
+		*fd = yk_process_open(pid);
 		if (*fd < 0 && errno == ESRCH)
 			return true;
 	}

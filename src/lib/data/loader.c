@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/param.h"
 #include "base/sized.h"
+#include "base/system.h"
 #include "graph/context.h"
 
 YK_PARAM(data_timeout, "data.timeout", YK_INT, "300",
@@ -316,12 +317,6 @@ static bool is_next(const struct yoke_loader *l, const struct yk_cursor *c)
 
 // ---- construction ----
 
-static int allowed_cpus(void)
-{
-	cpu_set_t set;
-	return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-}
-
 static int start(struct yoke_loader *l)
 {
 	sigset_t all, old;
@@ -386,7 +381,7 @@ yoke_loader *yk_loader_new_at(yoke_dataset *set, const char *settings, const str
 	set_position(l, &begin, at);
 	l->workers = (int)feed.workers;
 	if (feed.workers == YK_DATA_AUTO) {
-		const int half = allowed_cpus() / 2;
+		const int half = yk_processors() / 2;
 		l->workers = half < 1 ? 1 : half > MAX_WORKERS ? MAX_WORKERS : half;
 	}
 	l->ctx = yk_current_or_null();

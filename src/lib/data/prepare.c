@@ -18,6 +18,7 @@
 #include "base/json.h"
 #include "base/kind.h"
 #include "base/number.h"
+#include "base/system.h"
 #include "data/lines.h"
 #include "data/text.h"
 #include "data/tokenfile.h"
@@ -267,9 +268,7 @@ static int make(struct prepare *p)
 	struct yk_kept kept;
 	struct yk_blocks b = { .options = p->options, .file = p->file, .block = p->block, .count = (int64_t)p->blocks,
 			       .kept = &kept };
-	cpu_set_t set;
-	const int cpus = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-	const int64_t max = p->options->workers ? p->options->workers : cpus;
+	const int64_t max = p->options->workers ? p->options->workers : yk_processors();
 	b.workers = (int)(max < b.count ? max : b.count);
 	if (!(p->tokenizer = yk_tokenizer_new(p->options->tokenizer)))
 		return yoke_error_code();

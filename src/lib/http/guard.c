@@ -8,24 +8,12 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "base/number.h"
-
-int yk_random(void *to, size_t bytes)
-{
-	size_t got = 0;
-	while (got < bytes) {
-		ssize_t n = getrandom((char *)to + got, bytes - got, 0);
-		if (n < 0 && errno != EINTR)
-			return yk_fail(YOKE_EIO, "cannot get random bytes: %s", strerror(errno));
-		got += n > 0 ? (size_t)n : 0;
-	}
-	return 0;
-}
+#include "base/system.h"
 
 int yk_token_draw(char to[YK_TOKEN_BYTES])
 {

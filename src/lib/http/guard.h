@@ -14,8 +14,6 @@ struct yk_guard {
 	char cookie[48]; // name of the cookie that holds the token
 };
 
-// Random bytes of the system. EIO.
-int yk_random(void *to, size_t bytes);
 // Draws 128 random bits, written as 32 hexadecimal digits. EIO: no random numbers are available.
 int yk_token_draw(char to[YK_TOKEN_BYTES]);
 // Reads the first line of a file that no other user may read; `key` is the argument that named it.

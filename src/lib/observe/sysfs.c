@@ -80,9 +80,11 @@ double yk_sys_number_in(const char *folder, const char *name, double unit)
 	return n < 0 || (size_t)n >= sizeof path ? NAN : yk_sys_number(path, unit);
 }
 
+// Numbers at the end of one name are in order.
 static int by_name(const struct dirent **a, const struct dirent **b)
 {
-	return strverscmp((*a)->d_name, (*b)->d_name);
+	const size_t m = strlen((*a)->d_name), n = strlen((*b)->d_name);
+	return m != n ? (m > n) - (m < n) : strcmp((*a)->d_name, (*b)->d_name);
 }
 
 bool yk_sys_entry(const char *folder, const char *prefix, int index, char to[YK_SYS_PATH])

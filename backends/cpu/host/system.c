@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// Linux and the fallbacks.
+#include "config.h"
+
+#include "system.h"
+
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#if defined __linux__ && !defined YK_POSIX_ONLY
+#include <errno.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#endif
+
+int yk_processors_count(const struct yk_processors *s)
+{
+	int n = 0;
+	for (size_t i = 0; i < s->words; i++)
+		n += __builtin_popcountll(s->bits[i]);
+	return n;
+}
+
+struct yk_processors yk_processors_like(const struct yk_processors *s)
+{
+	struct yk_processors to = { .bits = calloc(s->words ? s->words : 1, sizeof *to.bits),
+				    .words = s->words };
+	if (!to.bits)
+		to.words = 0;
+	return to;
+}
+
+#if defined __linux__ && !defined YK_POSIX_ONLY
+
+// The kernel may support more processors than CPU_SETSIZE.
+struct yk_processors yk_processors_allowed(void)
+{
+	struct yk_processors to = { 0 };
+
+	for (size_t n = CPU_SETSIZE; !to.bits && n <= 1 << 18; n *= 2) {
+		cpu_set_t *set = CPU_ALLOC(n);
+		const size_t bytes = CPU_ALLOC_SIZE(n);
+		const bool good = set && sched_getaffinity(0, bytes, set) == 0;
+		const bool larger = set && !good && errno == EINVAL;
+		if (good && (to.bits = calloc(n / 64, sizeof *to.bits))) {
+			to.words = n / 64;
+			for (size_t i = 0; i < n; i++)
+				if (CPU_ISSET_S(i, bytes, set))
+					to.bits[i / 64] |= UINT64_C(1) << i % 64;
+		}
+		CPU_FREE(set);
+		if (!larger)
+			break;
+	}
+	return to;
+}
+
+void yk_processors_bind(pthread_attr_t *to, const struct yk_processors *s)
+{
+	const size_t n = 64 * s->words, bytes = CPU_ALLOC_SIZE(n);
+	cpu_set_t *set = s->words ? CPU_ALLOC(n) : NULL;
+
+	if (!set)
+		return;
+	CPU_ZERO_S(bytes, set);
+	for (size_t i = 0; i < n; i++)
+		if (yk_processors_has(s, i))
+			CPU_SET_S(i, bytes, set);
+	pthread_attr_setaffinity_np(to, bytes, set);
+	CPU_FREE(set);
+}
+
+void yk_thread_named(pthread_t thread, const char *name)
+{
+	pthread_setname_np(thread, name);
+}
+
+void yk_team_sleep(atomic_uint *word, unsigned value)
+{
+	syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
+}
+
+void yk_team_wake(atomic_uint *word, int most)
+{
+	syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, most, NULL, NULL, 0);
+}
+
+bool yk_permits_tiles(void)
+{
+#ifdef SYS_arch_prctl
+	enum { PERMIT = 0x1023, TILE_DATA = 18 };
+	return syscall(SYS_arch_prctl, PERMIT, TILE_DATA) == 0;
+#else
+	return false;
+#endif
+}
+
+#else
+
+struct yk_processors yk_processors_allowed(void)
+{
+	const long n = sysconf(_SC_NPROCESSORS_ONLN);
+	struct yk_processors to = { 0 };
+
+	if (n < 1 || !(to.bits = calloc((size_t)n / 64 + 1, sizeof *to.bits)))
+		return to;
+	to.words = (size_t)n / 64 + 1;
+	for (long i = 0; i < n; i++)
+		to.bits[i / 64] |= UINT64_C(1) << i % 64;
+	return to;
+}
+
+void yk_processors_bind(pthread_attr_t *to, const struct yk_processors *s)
+{
+	(void)to;
+	(void)s;
+}
+
+void yk_thread_named(pthread_t thread, const char *name)
+{
+	(void)thread;
+	(void)name;
+}
+
+void yk_team_sleep(atomic_uint *word, unsigned value)
+{
+	const struct timespec pause = { 0, 200000 };
+	if (atomic_load(word) == value)
+		nanosleep(&pause, NULL);
+}
+
+void yk_team_wake(atomic_uint *word, int most)
+{
+	(void)word;
+	(void)most;
+}
+
+bool yk_permits_tiles(void)
+{
+	return false;
+}
+
+#endif
