@@ -12,6 +12,8 @@ struct job {
 	int axis, inner;             // inner: number of axes after it
 	int64_t count, slices, each; // number of indices; of all slices; slices per work item
 	int64_t dims[YOKE_MAX_RANK], to[YOKE_MAX_RANK], from[YOKE_MAX_RANK];
+	bool lines;                  // slices are elements of a vector, indices and results are lines
+	struct line index, result;
 	_Atomic int64_t bad; // position of the first invalid index
 };
 
@@ -59,6 +61,39 @@ static void copy_slice(const struct job *j, char *y, const char *x, size_t size)
 			 j->dims[last], j->to[last], j->from[last], size);
 }
 
+// Elements first .. end - 1 of a line; returns the position of the first invalid index, or INT64_MAX.
+#define ELEMENTS(name, T) \
+	static int64_t name(const struct job *j, int64_t first, int64_t end, bool wide) \
+	{ \
+		const T *x = (const T *)yk_ptr(&j->op->in[0]); \
+		T *y = (T *)yk_ptr(&j->op->out[0]); \
+		const int64_t n = j->op->in[0].dims[0], step = j->op->in[0].strides[0], to = j->result.step; \
+		int64_t bad = INT64_MAX; \
+		for (int64_t i = first; i < end; i++) { \
+			const int64_t row = line_index(&j->index, i, wide); \
+			if (row >= 0 && row < n) \
+				y[i * to] = x[row * step]; \
+			else if (bad == INT64_MAX) \
+				bad = i; \
+		} \
+		return bad; \
+	}
+ELEMENTS(elements_1, uint8_t)
+ELEMENTS(elements_2, uint16_t)
+ELEMENTS(elements_4, uint32_t)
+ELEMENTS(elements_8, uint64_t)
+#undef ELEMENTS
+
+static int64_t elements(const struct job *j, int64_t first, int64_t end, size_t size, bool wide)
+{
+	switch (size) {
+	case 1: return elements_1(j, first, end, wide);
+	case 2: return elements_2(j, first, end, wide);
+	case 4: return elements_4(j, first, end, wide);
+	default: return elements_8(j, first, end, wide);
+	}
+}
+
 static void item(void *arg, int64_t index)
 {
 	struct job *j = arg;
@@ -68,6 +103,13 @@ static void item(void *arg, int64_t index)
 	int64_t end =
 		(index + 1) * j->each < j->slices ? (index + 1) * j->each : j->slices;
 
+	if (j->lines) {
+		const bool wide = idx->dtype == yoke_i64;
+		const int64_t bad = wide ? elements(j, index * j->each, end, size, true) : elements(j, index * j->each, end, size, false);
+		if (bad != INT64_MAX)
+			record_first(&j->bad, bad);
+		return;
+	}
 	for (int64_t s = index * j->each; s < end; s++) {
 		int64_t outer = s / j->count, i = s - outer * j->count,
 			row = index_at(idx, i);
@@ -106,6 +148,7 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 	if (j.slices == 0 || slice == 0)
 		return 0;
 	j.each = PER_ITEM / slice + 1;
+	j.lines = x->rank == 1 && as_line(idx, idx->rank, &j.index) && as_line(y, idx->rank, &j.result);
 	yk_team_run((j.slices + j.each - 1) / j.each, item, &j);
 	int64_t bad = atomic_load(&j.bad);
 	return bad == INT64_MAX ? 0 :

@@ -52,6 +52,61 @@ static inline bool dense_from(const struct yoke_view *v, int first)
 	return true;
 }
 
+// Indices, or the elements that belong to them, that are one line in memory.
+struct line {
+	const char *at;
+	int64_t step; // in elements
+};
+
+// The first `rank` axes of v as a line; false if they are not one, or not in memory.
+static inline bool as_line(const struct yoke_view *v, int rank, struct line *to)
+{
+	int64_t n = rank ? v->strides[rank - 1] : 1;
+	if (v->kind != YOKE_VIEW_BUFFER)
+		return false;
+	*to = (struct line){ .at = yk_ptr(v), .step = n };
+	for (int d = rank - 1; d > 0; d--) {
+		n *= v->dims[d];
+		if (v->strides[d - 1] != n)
+			return false;
+	}
+	return true;
+}
+
+static inline int64_t line_index(const struct line *idx, int64_t i, bool wide)
+{
+	return wide ? ((const int64_t *)idx->at)[i * idx->step] : ((const int32_t *)idx->at)[i * idx->step];
+}
+
+// The position of the first of n indices that is not in lo .. end - 1; -1: none.
+static inline int64_t first_outside(const struct line *idx, int64_t n, bool wide, int64_t lo, int64_t end)
+{
+	bool good = true;
+	for (int64_t i = 0; i < n; i++) {
+		const int64_t row = line_index(idx, i, wide);
+		good &= row >= lo && row < end;
+	}
+	for (int64_t i = 0; i < n && !good; i++) {
+		const int64_t row = line_index(idx, i, wide);
+		if (row < lo || row >= end)
+			return i;
+	}
+	return -1;
+}
+
+// The copy of operand 0 to the result.
+static inline struct yoke_op copy_of(const struct yoke_op *op)
+{
+	return (struct yoke_op){ .size = sizeof *op, .code = YOKE_OP_MOVE, .nin = 1, .nout = 1, .in = &op->in[0], .out = &op->out[0] };
+}
+
+// Copies operand 0 to the result, unless both are one.
+static inline int copy_x(const struct yoke_op *op)
+{
+	const struct yoke_op copy = copy_of(op);
+	return op->alias_mask & 1 ? 0 : ISA(yk_move).run(&copy, 0, NULL);
+}
+
 static inline int64_t indices(const struct yoke_view *idx)
 {
 	int64_t n = 1;

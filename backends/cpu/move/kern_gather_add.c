@@ -135,6 +135,67 @@ static void item(void *arg, int64_t index)
 		own(j, row, col, n);
 }
 
+// Rows of one element, at indices and of values that are lines: y[idx[i]] += v[i] in order, which gives the bits of the
+// lists.
+#define ADD_ELEMENTS(name, T) \
+	static void name(T *y, int64_t to, const struct line *idx, const struct line *v, int64_t n, bool wide) \
+	{ \
+		const T *x = (const T *)v->at; \
+		for (int64_t i = 0; i < n; i++) { \
+			T *at = &y[line_index(idx, i, wide) * to]; \
+			*at = (T)(*at + x[i * v->step]); \
+		} \
+	}
+ADD_ELEMENTS(elements_f32, float)
+ADD_ELEMENTS(elements_f64, double)
+ADD_ELEMENTS(elements_8, uint8_t)
+ADD_ELEMENTS(elements_32, uint32_t)
+ADD_ELEMENTS(elements_64, uint64_t)
+#undef ADD_ELEMENTS
+
+static void add_elements(const struct job *j, const struct line *idx, const struct line *v, bool wide)
+{
+	void *y = yk_ptr(j->y);
+	const int64_t to = j->y->strides[0];
+	switch (j->y->dtype) {
+	case yoke_f32: elements_f32(y, to, idx, v, j->I, wide); break;
+	case yoke_f64: elements_f64(y, to, idx, v, j->I, wide); break;
+	case yoke_i32: elements_32(y, to, idx, v, j->I, wide); break;
+	case yoke_i64: elements_64(y, to, idx, v, j->I, wide); break;
+	default: elements_8(y, to, idx, v, j->I, wide);
+	}
+}
+
+static void fill_zero(void *arg, int64_t index)
+{
+	const struct job *j = arg;
+	const int64_t size = (int64_t)yk_esize(j->y->dtype), step = j->y->strides[0] * size, first = index * PER_ITEM;
+	const int64_t end = first + PER_ITEM < j->N ? first + PER_ITEM : j->N;
+	char *y = yk_ptr(j->y);
+	if (j->y->strides[0] == 1)
+		memset(y + first * size, 0, (size_t)((end - first) * size));
+	for (int64_t k = first; j->y->strides[0] != 1 && k < end; k++)
+		memset(y + k * step, 0, (size_t)size);
+}
+
+static int run_elements(const struct yoke_op *op, struct job *j, const struct line *idx, const struct line *v)
+{
+	const bool wide = j->idx->dtype == yoke_i64;
+	const int64_t bad = wide ? first_outside(idx, j->I, true, 0, j->N) : first_outside(idx, j->I, false, 0, j->N);
+	if (bad >= 0)
+		return out_of_range("scatter_add", j->idx, bad, j->N);
+	const int error = j->x ? copy_x(op) : 0;
+	if (error < 0)
+		return error;
+	if (!j->x)
+		yk_team_run((j->N + PER_ITEM - 1) / PER_ITEM, fill_zero, j);
+	if (wide)
+		add_elements(j, idx, v, true);
+	else
+		add_elements(j, idx, v, false);
+	return 0;
+}
+
 // Lists the positions of each row, ascending; YOKE_ERANGE for the first invalid index.
 static int list(const struct yoke_op *op, struct job *j)
 {
@@ -169,6 +230,11 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 		j.R *= j.y->dims[d];
 	if (j.N == 0 && j.I == 0)
 		return 0;
+	const struct yoke_op copy = copy_of(op);
+	struct line index, values;
+	if (j.y->rank == 1 && j.y->dtype != yoke_f16 && j.y->dtype != yoke_bf16 && as_line(j.idx, j.idx->rank, &index) && as_line(j.v, j.idx->rank, &values) &&
+	    (!j.x || ISA(yk_move).can(&copy)))
+		return run_elements(op, &j, &index, &values);
 	if ((error = list(op, &j)) < 0 || j.R == 0)
 		return error;
 	j.blocks = (j.R + COLUMNS - 1) / COLUMNS;

@@ -6,11 +6,6 @@
 #include "../rows/operand.h"
 #include "kern_gather.h"
 
-static struct yoke_op copy_of(const struct yoke_op *op)
-{
-	return (struct yoke_op){ .size = sizeof *op, .code = YOKE_OP_MOVE, .nin = 1, .nout = 1, .in = &op->in[0], .out = &op->out[0] };
-}
-
 static uint64_t can(const struct yoke_op *op)
 {
 	if (op->nin != 3 || op->nout != 1)
@@ -24,23 +19,68 @@ static uint64_t can(const struct yoke_op *op)
 	       ISA(yk_move).can(&copy);
 }
 
+// Rows of one element, at indices and of values that are lines.
+#define ELEMENTS(name, T) \
+	static void name(const struct yoke_view *y, int64_t n, const struct line *idx, const struct line *v, bool wide) \
+	{ \
+		const T *x = (const T *)v->at; \
+		T *to = (T *)yk_ptr(y); \
+		for (int64_t i = 0; i < n; i++) { \
+			const int64_t row = line_index(idx, i, wide); \
+			if (row >= 0) \
+				to[row * y->strides[0]] = x[i * v->step]; \
+		} \
+	}
+ELEMENTS(elements_1, uint8_t)
+ELEMENTS(elements_2, uint16_t)
+ELEMENTS(elements_4, uint32_t)
+ELEMENTS(elements_8, uint64_t)
+#undef ELEMENTS
+
+static void elements(const struct yoke_view *y, int64_t n, const struct line *idx, const struct line *v, bool wide)
+{
+	switch (yk_esize(y->dtype)) {
+	case 1: elements_1(y, n, idx, v, wide); break;
+	case 2: elements_2(y, n, idx, v, wide); break;
+	case 4: elements_4(y, n, idx, v, wide); break;
+	default: elements_8(y, n, idx, v, wide);
+	}
+}
+
+static int run_elements(const struct yoke_op *op, int64_t n, const struct line *idx, const struct line *v)
+{
+	const struct yoke_view *y = &op->out[0];
+	const bool wide = op->in[1].dtype == yoke_i64;
+	const int64_t bad = wide ? first_outside(idx, n, true, -1, y->dims[0]) : first_outside(idx, n, false, -1, y->dims[0]);
+	if (bad >= 0)
+		return out_of_range("scatter_set", &op->in[1], bad, y->dims[0]);
+	const int e = copy_x(op);
+	if (e < 0)
+		return e;
+	if (wide)
+		elements(y, n, idx, v, true);
+	else
+		elements(y, n, idx, v, false);
+	return 0;
+}
+
 static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 {
 	const struct yoke_view *idx = &op->in[1], *v = &op->in[2], *y = &op->out[0];
 	const int64_t n = indices(idx), rows = y->dims[0];
 	size_t bytes = yk_esize(y->dtype);
+	struct line index, values;
+	int e;
 	(void)impl, (void)prepared;
+	if (y->rank == 1 && as_line(idx, idx->rank, &index) && as_line(v, idx->rank, &values))
+		return run_elements(op, n, &index, &values);
 	for (int64_t i = 0; i < n; i++) {
 		const int64_t row = index_at(idx, i);
 		if (row < -1 || row >= rows)
 			return out_of_range("scatter_set", idx, i, rows);
 	}
-	if (!(op->alias_mask & 1)) {
-		const struct yoke_op copy = copy_of(op);
-		const int e = ISA(yk_move).run(&copy, 0, NULL);
-		if (e < 0)
-			return e;
-	}
+	if ((e = copy_x(op)) < 0)
+		return e;
 	const int64_t to_step = y->strides[0] * (int64_t)bytes, size = (int64_t)bytes;
 	for (int d = 1; d < y->rank; d++)
 		bytes *= (size_t)y->dims[d];
