@@ -34,6 +34,21 @@ YOKE_API yoke_tensor *yoke_digamma(yoke_tensor *x);
 // and so is its gradient.
 YOKE_API yoke_tensor *yoke_erfinv(yoke_tensor *x);
 
+// The root of a^2 + b^2, without overflow; operands broadcast.  Both gradients are 0 where both operands
+// are 0 (NaN in PyTorch).
+YOKE_API yoke_tensor *yoke_hypot(yoke_tensor *a, yoke_tensor *b);
+
+// ---- bits of floating point ----
+
+// x with the sign of `sign`, also that of a zero or NaN; operands broadcast.
+YOKE_API yoke_tensor *yoke_copysign(yoke_tensor *x, yoke_tensor *sign);
+// The number next to x in the direction of `to`, or `to` if both are equal; operands broadcast.  f32, f64,
+// bf16; without a gradient.
+YOKE_API yoke_tensor *yoke_nextafter(yoke_tensor *x, yoke_tensor *to);
+// x = m 2^e with 1/2 <= |m| < 1: returns m; *exponent, unless NULL, gets e, i32.  0, infinities and NaN are
+// their own m, with e = 0.
+YOKE_API yoke_tensor *yoke_frexp(yoke_tensor *x, yoke_tensor **exponent);
+
 // ---- quotients and powers ----
 
 // The quotient rounded down and its remainder, with the sign of b, like Python's // and %.  For
@@ -51,15 +66,116 @@ YOKE_API yoke_tensor *yoke_cummin(yoke_tensor *x, int axis);
 // Cumulative logsumexp, without overflow.  If two equal infinities are added, each gets half of the
 // gradient (NaN in JAX).
 YOKE_API yoke_tensor *yoke_logcumsumexp(yoke_tensor *x, int axis);
-// sorted [N], ascending, v of any shape and the same dtype -> i64 of v's shape: for each element of
-// v the number of elements of `sorted` that are less than it or, if `right` is set, less than or
-// equal to it.
+// sorted, ascending along its last axis, and v of the same dtype -> i64 of v's shape: for each element of v
+// the number of elements that are less than it or, if `right` is set, less than or equal to it.  sorted is
+// [N], for v of any shape, or [..,N] with the leading dims of v, whose rows are searched in each other's
+// rows.
 YOKE_API yoke_tensor *yoke_searchsorted(yoke_tensor *sorted, yoke_tensor *v, int right);
+// The interval of each element of v between ascending boundaries [N], 0 .. N: searchsorted(boundaries, v).
+YOKE_API yoke_tensor *yoke_bucketize(yoke_tensor *v, yoke_tensor *boundaries, int right);
 enum yoke_scatter_kind { YOKE_SCATTER_SET, YOKE_SCATTER_MAX, YOKE_SCATTER_MIN, YOKE_SCATTER_PROD };
 // x [..,N,..] combined with v [..,I,..] at idx [..,I,..] along an axis.  SET overwrites, the last
 // of several values at an index wins; MAX, MIN, PROD combine with x and with each other, in the
 // order of idx.  idx i32 or i64, in 0 .. N - 1 (ERANGE).
 YOKE_API yoke_tensor *yoke_scatter_along(yoke_tensor *x, yoke_tensor *idx, yoke_tensor *v, int axis, int kind);
+
+// ---- sums of products ----
+
+// Sums of products by the names of axes (Einstein's convention), as in NumPy: einsum("bij,bjk->bik", 2, x).
+// Subscripts have one term of letters per operand; "..." stands for further axes, which broadcast from the
+// last one on.  A letter that a term has twice takes the diagonal; letters that the result lacks are summed
+// over.  Without "->" the result has the axes of "..." and the letters that occur once, in alphabetical
+// order.  An axis of one element broadcasts.  At most 64 operands of numbers of one dtype.  Operands are
+// contracted in pairs by matrix products, for up to 8 in the order with the fewest products, for more each
+// time the pair with the smallest result.  EINVAL: the subscripts; ESHAPE: sizes differ, or a product of
+// two operands has more than YOKE_MAX_RANK axes; EDTYPE.
+YOKE_API yoke_tensor *yoke_einsum(const char *subscripts, int n, yoke_tensor *const *x);
+// Products summed over n pairs of axes, axes_a[k] of a and axes_b[k] of b; the result has the other axes of
+// a, then those of b.
+YOKE_API yoke_tensor *yoke_tensordot(yoke_tensor *a, yoke_tensor *b, int n, const int *axes_a, const int *axes_b);
+// Products of all pairs of elements: [N] and [M] -> [N,M]; other shapes are flattened.
+YOKE_API yoke_tensor *yoke_outer(yoke_tensor *a, yoke_tensor *b);
+// Kronecker's product: axis k of the result has as many elements as those of a and b together, a's element
+// i times b's element j at i M + j.  At most 4 axes; the operand with fewer gets leading axes of 1.
+YOKE_API yoke_tensor *yoke_kron(yoke_tensor *a, yoke_tensor *b);
+
+// ---- arranging elements ----
+// Any dtype unless stated otherwise.
+
+// n tensors of one shape and dtype along a new axis at that position of the result.
+YOKE_API yoke_tensor *yoke_stack(int n, yoke_tensor *const *x, int axis);
+// Views of n consecutive intervals of an axis, whose sizes add up to its size (ESHAPE), to to[0 .. n - 1].
+// After an error all are NULL.
+YOKE_API int yoke_split(yoke_tensor *x, int axis, int n, const int64_t *sizes, yoke_tensor **to);
+// Views of at most n intervals of an axis, all but the last one of ceil(size / n) elements.  Returns their
+// number; the other to[i] are NULL.
+YOKE_API int yoke_chunk(yoke_tensor *x, int axis, int n, yoke_tensor **to);
+// Views of n vectors, each broadcast along its axis k of a grid [N_0 .. N_(n-1)], to to[0 .. n - 1].
+YOKE_API int yoke_meshgrid(int n, yoke_tensor *const *x, yoke_tensor **to);
+// x [..,N,M] with 0 above (tril) or below (triu) diagonal k, which is the k-th above the main one.
+YOKE_API yoke_tensor *yoke_tril(yoke_tensor *x, int64_t k);
+YOKE_API yoke_tensor *yoke_triu(yoke_tensor *x, int64_t k);
+// Diagonal k of two axes, which the result has as its last axis; without elements if there is none.  A view
+// if x is contiguous.
+YOKE_API yoke_tensor *yoke_diagonal(yoke_tensor *x, int64_t k, int axis1, int axis2);
+// x [N] of numbers -> a matrix of N + |k| rows with x on diagonal k, else 0; x [N,M] -> its diagonal k.
+YOKE_API yoke_tensor *yoke_diag(yoke_tensor *x, int64_t k);
+// ids [..] i32 or i64 -> [..,classes] of a dtype: 1 at the id, else 0; all 0 for an id outside of 0 ..
+// classes - 1 (an error in PyTorch).
+YOKE_API yoke_tensor *yoke_one_hot(yoke_tensor *ids, int64_t classes, int dtype);
+// Element i of an axis moves to i + shift, modulo the axis's size.
+YOKE_API yoke_tensor *yoke_roll(yoke_tensor *x, int64_t shift, int axis);
+// Each element of an axis n times in a row, like PyTorch's repeat_interleave.
+YOKE_API yoke_tensor *yoke_repeat(yoke_tensor *x, int64_t n, int axis);
+// Element i of an axis counts[i] times in a row; counts [N], i32 or i64, negative ones are 0.  The axis of
+// the result has `total` elements: if the counts add up to less, the last element fills the rest; what
+// exceeds it is cut off.
+YOKE_API yoke_tensor *yoke_repeat_each(yoke_tensor *x, yoke_tensor *counts, int64_t total, int axis);
+// All of x times[k] times along axis k, as in NumPy; the shorter of both shapes gets leading 1s.
+YOKE_API yoke_tensor *yoke_tile(yoke_tensor *x, int rank, const int64_t *times);
+
+// ---- results whose number depends on values ----
+// Plans are static, so the caller gives a capacity: the result has room for that many, and the entries
+// beyond their number have a stated value.  *count, unless NULL, gets the true number, i64 [], also where
+// the capacity is too small and the result has only the first ones.  yoke_counted reads it.
+
+// Waits for a count and returns it.  ERANGE, with the count, if it exceeds the capacity.
+YOKE_API int64_t yoke_counted(yoke_tensor *count, int64_t capacity);
+// The indices of the elements that are not 0 (or true), in row-major order: i64 [rank of x,capacity], row k
+// those of axis k; -1 beyond their number.
+YOKE_API yoke_tensor *yoke_nonzero(yoke_tensor *x, int64_t capacity, yoke_tensor **count);
+// The elements of x where the mask (bool) is true, in row-major order: [capacity]; 0 beyond their number.
+// x and mask broadcast.
+YOKE_API yoke_tensor *yoke_masked_select(yoke_tensor *x, yoke_tensor *mask, int64_t capacity, yoke_tensor **count);
+// The different elements of x, ascending: [capacity]; 0 beyond their number.  Unless NULL, *inverse gets, for
+// each element of x, the index of its value, i64 of x's shape, and *counts how often each value occurs, i64
+// [capacity], 0 beyond their number.  NaNs are last and differ from each other.
+YOKE_API yoke_tensor *yoke_unique(yoke_tensor *x, int64_t capacity, yoke_tensor **inverse, yoke_tensor **counts, yoke_tensor **count);
+
+// ---- writing by masks and indices ----
+
+// x where the condition is true, else y, like yoke_select.  A condition of numbers is compared with 0; x and
+// y may both be host numbers or literals, which are f32.
+YOKE_API yoke_tensor *yoke_where(yoke_tensor *condition, yoke_tensor *x, yoke_tensor *y);
+// x with a number, or the elements of a tensor that broadcasts, where the mask (bool) is true.
+YOKE_API yoke_tensor *yoke_masked_fill(yoke_tensor *x, yoke_tensor *mask, yoke_tensor *value);
+// x with the elements of v, in row-major order, where the mask is true, which broadcasts to x.  ERANGE from
+// the evaluation if v has fewer elements than the mask has true ones.
+YOKE_API yoke_tensor *yoke_masked_scatter(yoke_tensor *x, yoke_tensor *mask, yoke_tensor *v);
+// x with v at the indices idx[0 .. n - 1] of its first n axes, i32 or i64, which broadcast to [I..]; v
+// broadcasts to [I..,R..], R.. the other axes of x.  accumulate: v is added, in a deterministic order, else
+// the last of several values at an index wins.  ERANGE for an index outside of 0 .. size - 1.
+YOKE_API yoke_tensor *yoke_index_put(yoke_tensor *x, int n, yoke_tensor *const *idx, yoke_tensor *v, int accumulate);
+
+// ---- statistics ----
+
+enum yoke_quantile_mode { YOKE_QUANTILE_LINEAR, YOKE_QUANTILE_LOWER, YOKE_QUANTILE_HIGHER, YOKE_QUANTILE_MIDPOINT, YOKE_QUANTILE_NEAREST };
+// Like yoke_quantile, for a q between two elements by a mode: their linear interpolation, the lower one, the
+// higher one, their mean, or the nearest one, where halves go to the even index.
+YOKE_API yoke_tensor *yoke_quantile_by(yoke_tensor *x, yoke_tensor *q, int axis, int mode);
+// Like yoke_histogram, with the sum of the elements' weights, numbers of x's shape, in each interval:
+// [bins] of their dtype.
+YOKE_API yoke_tensor *yoke_histogram_weighted(yoke_tensor *x, yoke_tensor *weight, int64_t bins, double lo, double hi);
 
 // ---- losses ----
 // Like the PyTorch losses of these names; half precision is computed in f32 and rounded once.

@@ -365,6 +365,12 @@ struct yoke_map {
 	/* x [N,R..], idx i32 or i64 [I..], v [I..,R..] -> y = x with the rows of v at idx, of \
 	   equal ones the last, -1: skipped; y may be x; ERANGE: another index outside of 0 .. N - 1 */ \
 	X(SCATTER_SET, 84) \
+	/* x [N] bool -> positions [K] i64 of the first K elements that are true, ascending, then -1; \
+	   count [] i64, of all that are true; attr: i K */ \
+	X(COMPACT, 90) \
+	/* sorted [..,N], ascending, v [..,M], equal leading dims -> [..,M] i64: for each element of v \
+	   the number of elements of its row that are less than it or, if set, equal; attr: i 1: or equal */ \
+	X(SEARCHSORTED, 91) \
 	/* the application's kernel op->source: any outputs, inputs and attributes; contiguous */ \
 	/* (row-major) BUFFER views, inputs may be none */ \
 	X(SOURCE, 50)

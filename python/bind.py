@@ -24,6 +24,10 @@ ABSENT = {
     "site_hook": "the package uses it",
     "context_of": "operations are recorded where their operands are",
     "share": "numpy() and __dlpack__ are it",
+    "tensordot": "einsum is below NumPy's tensordot",
+    "split": "slices are below NumPy's split",
+    "chunk": "slices are below chunk",
+    "meshgrid": "views are below NumPy's meshgrid",
     "group_run": "a thread a rank, which Python's threads do not help; use group_spawn",
     "profile_state": "of C programs that keep a schedule of their own",
     "dataset_cube_files": "dataset_cubes has the same arguments",
@@ -71,9 +75,10 @@ OPTIONAL = {
 PROMOTED = {
     "add", "sub", "mul", "div", "mod", "pow", "min", "max", "eq", "ne", "lt", "le", "gt", "ge", "and", "or", "xor",
     "shl", "shr", "clamp", "matmul", "linear", "mse", "bce_logits", "kl", "swiglu", "floor_div", "remainder", "atan2",
+    "hypot", "copysign", "nextafter", "outer", "kron", "searchsorted", "bucketize",
 }
 # Of these the operands behind the first one.
-PROMOTED_BEHIND = {"select"}
+PROMOTED_BEHIND = {"select", "where"}
 
 DEFAULTS = {
     "axes": "None", "flags": "0", "correction": "1", "reverse": "False", "descending": "False", "largest": "True",
@@ -83,6 +88,8 @@ DEFAULTS = {
     "text": "None", "mask": "None",
 }
 DEFAULTS_OF = {
+    ("tril", "k"): "0", ("triu", "k"): "0", ("diag", "k"): "0", ("diagonal", "k"): "0", ("diagonal", "axis1"): "0", ("diagonal", "axis2"): "1",
+    ("searchsorted", "right"): "False", ("bucketize", "right"): "False", ("index_put", "accumulate"): "False", ("stack", "axis"): "0",
     ("slice", "step"): "1", ("window", "stride"): "1", ("window", "dilation"): "1", ("softmax", "axis"): "-1",
     ("log_softmax", "axis"): "-1", ("logsumexp", "axis"): "-1", ("sort", "axis"): "-1", ("topk", "axis"): "-1",
     ("norm", "p"): "2.0", ("linear", "b"): "None", ("layer_norm", "w"): "None", ("layer_norm", "b"): "None",
@@ -120,7 +127,7 @@ SAID = {
 }
 # Integers that are yes or no.
 YES_NO = set("reverse descending largest causal bias diagonal on training smooth tensorboard plain nesterov partial exact "
-             "skip_first_wait resume overwrite ceil_mode count_include_pad".split())
+             "skip_first_wait resume overwrite ceil_mode count_include_pad right accumulate".split())
 # Members of structs whose default is not 0.
 MEMBERS = {
     "resolvent": {"half": "yoke_f16", "sweeps": "YOKE_SWEEPS", "tolerance": "1e-4", "blend": "0.5", "adaptive": "1e-2"},
@@ -129,7 +136,7 @@ SKIPPED_MEMBERS = {("resolvent", "bound")}
 
 # Their results are numbers; other functions that return an int give 0 or an error.
 VALUES = set("""dtype_size rank dim count bytes group_rank group_size module_training scaler_update dataset_count
-dataset_fingerprint tokenizer_size optim_steps optim_lr statistic_channels dataset_cubes_skipped pipeline_resume sampler sampler_count item_uniform""".split())
+dataset_fingerprint counted tokenizer_size optim_steps optim_lr statistic_channels dataset_cubes_skipped pipeline_resume sampler sampler_count item_uniform""".split())
 
 # They may take long, and let other threads of Python run meanwhile.
 WAITS = set("""model_open model_adapt model_load_adapter model_save_adapter model_merge_adapter module_save module_save_split module_fold module_cast optim_check optim_save optim_load dataset_open dataset_concat
@@ -554,7 +561,7 @@ class Writer:
         if kind == "yoke_tensor*":
             if self.results:
                 made = [f"nb::object o_{r} = nb::steal(give({r}, ctx));" for r in ["y", *self.results]]
-                return f' -> {("Pair", "Three")[len(self.results) - 1]}', [
+                return f' -> {("Pair", "Three", "Four")[len(self.results) - 1]}', [
                     "Context *ctx = @ctx;", f"yoke_tensor *y = {call};", *made,
                     "return { nb::make_tuple(" + ", ".join(f"o_{r}" for r in ["y", *self.results]) + ") };"]
             return " -> TensorRet", [f"return {{ nb::steal(give({call}, @ctx)) }};"]

@@ -111,7 +111,7 @@ static yoke_tensor *barrier(yoke_tensor *const *x)
 BINARY(add) BINARY(sub) BINARY(mul) BINARY(div) BINARY(pow) BINARY(min) BINARY(max) BINARY(mod)
 UNARY(neg) UNARY(abs) UNARY(exp) UNARY(log) UNARY(log1p) UNARY(expm1) UNARY(sqrt) UNARY(rsqrt)
 UNARY(recip) UNARY(square) UNARY(sin) UNARY(cos) UNARY(tanh) UNARY(sigmoid) UNARY(erf)
-UNARY(asin) UNARY(acos) UNARY(atan) UNARY(lgamma) UNARY(digamma) UNARY(erfinv) BINARY(atan2)
+UNARY(asin) UNARY(acos) UNARY(atan) UNARY(lgamma) UNARY(digamma) UNARY(erfinv) BINARY(atan2) BINARY(hypot)
 UNARY(relu) UNARY(gelu) UNARY(gelu_tanh) UNARY(silu) UNARY(contiguous)
 FN(softmax, yoke_softmax(x[0], -1))
 FN(log_softmax, yoke_log_softmax(x[0], -1))
@@ -148,6 +148,9 @@ FN(slice_at, yoke_square(yoke_slice_at(x[0], (yoke_tensor *[]){ yoke_const(1), y
 				       (int64_t[]){ 2, 2 })))
 FN(update_at, yoke_slice_update_at(x[0], (yoke_tensor *[]){ YOKE_NONE, yoke_const(2) },
 				   yoke_square(x[1])))
+FN(frexp, yoke_frexp(x[0], NULL))
+FN(masked_select, yoke_square(yoke_masked_select(x[0], yoke_gt(yoke_iota(yoke_i64, 1, (int64_t[]){ 5 }, 0), yoke_const(1)), 12, NULL)))
+FN(searchsorted, yoke_square(yoke_gather(x[0], yoke_searchsorted(yoke_iota(yoke_i64, 1, (int64_t[]){ 4 }, 0), yoke_const(2), 0), 0)))
 FN(scatter_set, yoke_square(yoke_scatter_set(x[0], yoke_from(yoke_i32, 1, (int64_t[]){ 6 }, (const int32_t[]){ 4, -1, 0, 4, 2, -1 }),
 						   x[1])))
 FN(gather0, yoke_gather(x[0], yoke_from(yoke_i32, 2, (int64_t[]){ 2, 3 }, ids), 0))
@@ -448,6 +451,8 @@ static const struct row rows[] = {
 	{ "slice_update_at", 2, { M2(3, 5), M2(2, 2) }, f_update_at, 0 },
 	{ "gather rows", 1, { M2(5, 3) }, f_gather0, 0 }, { "gather axis 1", 1, { M3(2, 5, 3) }, f_gather1, 0 },
 	{ "gather axis 2", 1, { M3(2, 3, 5) }, f_gather2, 0 },
+	{ "hypot", 2, { M2(3, 5), P2(1, 5) }, f_hypot, 0 }, { "frexp", 1, { { 2, { 3, 5 }, 0.55, 0.95 } }, f_frexp, 0 },
+	{ "masked_select", 1, { M2(3, 5) }, f_masked_select, 0 }, { "searchsorted", 1, { M2(3, 5) }, f_searchsorted, 0 },
 	{ "scatter_set", 2, { M2(5, 3), M2(6, 3) }, f_scatter_set, 0 },
 	{ "scatter_add", 2, { M2(5, 3), M2(6, 3) }, f_scatter, 0 },
 	{ "contiguous", 1, { M2(3, 4) }, f_contiguous, 0 },

@@ -43,6 +43,7 @@ CLEANFILES += tests/tag.abi tests/tag.abi.log
 test_programs = \
 	tests/algebra.t \
 	tests/align.t \
+	tests/arrange.t \
 	tests/amx.t \
 	tests/assign.t \
 	tests/at.t \
@@ -309,6 +310,7 @@ test_headers = \
 	tests/opencl_host.h \
 	tests/random_interp.h \
 	tests/stats.h \
+	tests/slope.h \
 	tests/random_program.h \
 	tests/resolvent.h \
 	tests/rows.h \
@@ -326,6 +328,7 @@ tests_config_t_SOURCES = tests/config.c
 amx_emulated = $(bf16_kernels) backends/cpu/contract/kern_contract_amx.c \
 	backends/cpu/quant/kern_qlinear_amx.c
 tests_align_t_SOURCES = tests/align.c
+tests_arrange_t_SOURCES = tests/arrange.c tests/slope.h
 tests_amx_t_SOURCES = tests/amx.c $(amx_emulated)
 tests_amx_t_CPPFLAGS = $(AM_CPPFLAGS) -DYK_ISA=base -DYK_LEVEL=amx_emulated -DYK_AMX \
 	-include $(srcdir)/tests/amx_emulated.h
@@ -387,7 +390,7 @@ nodist_tests_doctor_t_SOURCES = src/app/tool/built.c
 tests_eager_t_SOURCES = tests/eager.c
 tests_engine_t_SOURCES = tests/engine.c
 tests_debug_t_SOURCES = tests/debug.c tests/fault/fault.h
-tests_math_t_SOURCES = tests/math.c
+tests_math_t_SOURCES = tests/math.c tests/slope.h
 tests_merge_t_SOURCES = tests/merge.c
 tests_memory_t_SOURCES = tests/memory.c tests/fault/fault.h
 tests_errors_t_SOURCES = tests/errors.c tests/fault/fault.h

@@ -39,6 +39,7 @@ enum { MANY = 4 };
 
 static const int64_t d22[YOKE_MAX_RANK] = { 2, 2 }, ones[YOKE_MAX_RANK] = { 1, 1, 1, 1, 1, 1, 1, 1 },
 		     zeros[YOKE_MAX_RANK];
+static const int axis_0[YOKE_MAX_RANK] = { 0 }, axis_1[YOKE_MAX_RANK] = { 1 };
 
 static inline yoke_tensor *full(int dtype, int rank, int64_t a, int64_t b, int64_t c, int64_t d, double value)
 {
@@ -103,6 +104,7 @@ LIST(list0, x0)
 LIST(variables, variable)
 LIST(numbers, number)
 LIST(listv, v1)
+LIST(list_ids, ids)
 
 static inline yoke_tensor **room(void)
 {

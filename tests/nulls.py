@@ -138,6 +138,14 @@ ARGS = {
     "scaler_scale": "scaler(), x0()", "scaler_check": "scaler(), 2, variables(), list22(), room(), room()", "scaler_update": "checked()",
     "eval": "2, list22()", "read": "x22(), floats(), 16", "share": "x22(), (const void **)pointers()", "fallbacks": "1, fallbacks()",
     "dim": "x22(), 0", "dropout": "x22(), 0.5", "clamp": "x22(), x22(), x22()", "norm": "x22(), 2, 1", "var": "x22(), 1, 1",
+    "einsum": '"ij,jk->ik", 2, list22()', "tensordot": "x22(), x22(), 1, axis_1, axis_0", "stack": "2, list22(), 0",
+    "split": "x22(), 0, 2, ones, room()", "chunk": "x22(), 0, 2, room()", "meshgrid": "2, listv(), room()", "tril": "x22(), 0", "triu": "x22(), 0",
+    "diagonal": "x22(), 0, 0, 1", "diag": "x22(), 0", "one_hot": "ids(), 3, yoke_f32", "roll": "x22(), 1, 0", "repeat": "x22(), 2, 0",
+    "repeat_each": "x22(), ids(), 2, 0", "tile": "x22(), 2, ones", "counted": "full(yoke_i64, 0, 0, 0, 0, 0, 1), 1", "nonzero": "x22(), 4, room()",
+    "masked_select": "x22(), yes(), 4, room()", "unique": "x22(), 4, room(), room(), room()", "where": "yes(), x22(), x22()",
+    "masked_fill": "x22(), yes(), x22()", "masked_scatter": "x22(), yes(), x22()", "index_put": "x22(), 1, list_ids(), x22(), 0",
+    "bucketize": "x22(), v2(), 0", "histogram_weighted": "x22(), x22(), 4, 0, 1", "quantile_by": "x22(), v2(), 0, YOKE_QUANTILE_LOWER",
+    "frexp": "x22(), room()",
     "std": "x22(), 1, 1", "cov": "x22(), 1", "site_hook": "where",
 }
 # By type and name, then by type.
@@ -181,6 +189,7 @@ OPTIONAL = {
     "run_log": "run", "run_event": "run text", "run_artifact": "run", "context_new": "backend",
     "context_dry": "backend", "use": "context", "scope_begin": "name", "keep": "tensor:NONE", "lift": "tensor:NONE",
     "autocast": "keep_f32", "variable": "name", "wrap": "free_fn arg", "clamp": "lo:NONE hi:NONE",
+    "nonzero": "count", "masked_select": "count", "unique": "inverse counts count", "frexp": "exponent",
     "moments": "weight:NONE", "linear": "b:NONE", "eigh": "vectors", "slice_at": "x:OTHER starts:OF_NONE",
     "slice_update_at": "starts:OF_NONE", "assign_at": "starts:OF_NONE", "sort": "indices", "topk": "indices",
     "largest": "carried:NONE places rest", "layer_norm": "w:NONE b:NONE", "rms_norm": "w:NONE",

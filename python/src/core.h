@@ -234,6 +234,9 @@ struct PairTag { static constexpr auto name = nb::detail::const_name("tuple[yoke
 struct ThreeTag {
 	static constexpr auto name = nb::detail::const_name("tuple[yoke._core.Tensor, yoke._core.Tensor, yoke._core.Tensor]");
 };
+struct FourTag {
+	static constexpr auto name = nb::detail::const_name("tuple[yoke._core.Tensor, yoke._core.Tensor, yoke._core.Tensor, yoke._core.Tensor]");
+};
 struct RecordTag { static constexpr auto name = nb::detail::const_name("yoke._record.Record"); };
 struct RecordsTag { static constexpr auto name = nb::detail::const_name("list[yoke._record.Record]"); };
 struct DtypeRetTag { static constexpr auto name = nb::detail::const_name("yoke._record.dtype"); };
@@ -241,6 +244,7 @@ using TensorRet = Ret<TensorTag>;
 using TensorList = Ret<TensorListTag>;
 using Pair = Ret<PairTag>;
 using Three = Ret<ThreeTag>;
+using Four = Ret<FourTag>;
 using RecordRet = Ret<RecordTag>;
 using Records = Ret<RecordsTag>;
 using Batch = Ret<BatchTag>;

@@ -112,6 +112,18 @@ def updated(x, at, v):
     return y
 
 
+def filled(a, m, v):
+    y = a.copy()
+    y[m] = v[:m.sum()]
+    return y
+
+
+def put(a, i, j, v):
+    y = a.copy()
+    np.add.at(y, (i, j), v)
+    return y
+
+
 def any_real(r, *shape):
     return r.normal(size=shape or SHAPE)
 
@@ -262,6 +274,38 @@ ROWS = {
     "scalar": (lambda r: [], lambda f: f(2.5) + yoke.tensor(0.0), lambda: 2.5),
     "const": (lambda r: [], lambda f: f(2.5) + yoke.tensor(0.0), lambda: 2.5),
     "dropout": (lambda r: [any_real(r)], lambda f, x: f(x, 0.0), lambda a: a),
+    "hypot": (lambda r: [any_real(r), any_real(r, 3, 1)], None, np.hypot),
+    "copysign": (lambda r: [any_real(r), any_real(r, 3, 1)], None, np.copysign),
+    "nextafter": (lambda r: [any_real(r), any_real(r, 3, 1)], None, np.nextafter),
+    "frexp": (lambda r: [any_real(r)], lambda f, x: f(x)[0], lambda a: np.frexp(a)[0]),
+    "einsum": (lambda r: [any_real(r), any_real(r, 5, 4), any_real(r, 4)], lambda f, a, b, c: f("bij,jk,k->kib", a, b, c),
+               lambda a, b, c: np.einsum("bij,jk,k->kib", a, b, c)),
+    "outer": (lambda r: [any_real(r), any_real(r, 4)], None, np.outer),
+    "kron": (lambda r: [any_real(r, 2, 3), any_real(r, 4)], None, np.kron),
+    "stack": (lambda r: [any_real(r), any_real(r)], lambda f, a, b: f([a, b], -2), lambda a, b: np.stack([a, b], -2)),
+    "tril": (lambda r: [any_real(r)], lambda f, x: f(x, 1), lambda a: np.tril(a, 1)),
+    "triu": (lambda r: [any_real(r)], lambda f, x: f(x, -1), lambda a: np.triu(a, -1)),
+    "diagonal": (lambda r: [any_real(r)], lambda f, x: f(x, 1, 2, 0), lambda a: np.diagonal(a, 1, 2, 0)),
+    "diag": (lambda r: [any_real(r, 5)], lambda f, x: f(x, -2), lambda a: np.diag(a, -2)),
+    "one_hot": (lambda r: [whole(r, 0, 7, (3, 4))], lambda f, i: f(i, 7), lambda i: np.eye(7)[i]),
+    "roll": (lambda r: [any_real(r)], lambda f, x: f(x, -3, 1), lambda a: np.roll(a, -3, 1)),
+    "repeat": (lambda r: [any_real(r)], lambda f, x: f(x, 3, 1), lambda a: np.repeat(a, 3, 1)),
+    "repeat_each": (lambda r: [any_real(r), np.array([2, 0, 5])], lambda f, x, k: f(x, k, 7, 1), lambda a, k: np.repeat(a, k, 1)),
+    "tile": (lambda r: [any_real(r)], lambda f, x: f(x, (2, 1, 1, 3)), lambda a: np.tile(a, (2, 1, 1, 3))),
+    "nonzero": (lambda r: [whole(r, 0, 2)], lambda f, x: yoke.stack(f(x)), lambda a: np.stack(np.nonzero(a))),
+    "masked_select": (lambda r: [any_real(r), whole(r, 0, 2, (3, 5)) > 0], None, lambda a, m: a[np.broadcast_to(m, a.shape)]),
+    "unique": (lambda r: [whole(r)], lambda f, x: yoke.concat(f(x, True, True), None), lambda a: np.concatenate(
+        [np.ravel(t) for t in np.unique(a, return_inverse=True, return_counts=True)])),
+    "where": (lambda r: [whole(r, 0, 2), any_real(r), any_real(r, 5)], None, np.where),
+    "masked_fill": (lambda r: [any_real(r), whole(r, 0, 2) > 0], lambda f, x, m: f(x, m, 2.0), lambda a, m: np.where(m, 2.0, a)),
+    "masked_scatter": (lambda r: [any_real(r), whole(r, 0, 2) > 0, any_real(r, 40)], None, filled),
+    "index_put": (lambda r: [any_real(r), np.array([0, -1, 1]), np.array([[2], [-3]]), any_real(r, 5)],
+                  lambda f, x, i, j, v: f(x, (i, j), v, True), put),
+    "bucketize": (lambda r: [any_real(r), np.sort(any_real(r, 9))], None, lambda v, s: np.searchsorted(s, v)),
+    "quantile_by": (lambda r: [any_real(r)], lambda f, x: f(x, 0.3, 1, yoke.QUANTILE_MIDPOINT),
+                    lambda a: np.quantile(a, 0.3, 1, method="midpoint")),
+    "histogram_weighted": (lambda r: [any_real(r), positive(r)], lambda f, x, w: f(x, w, 7, -1.0, 2.0),
+                           lambda a, w: np.histogram(a, 7, (-1, 2), weights=w)[0]),
 }
 # what other tests have: of random numbers, scopes, variables, scalers, and the resolvent, whose numbers are complex
 ELSEWHERE = {"lift", "variable", "uniform", "normal", "rand_bits", "scaler_scale", "scaler_inverse", "scaler_check", "resolvent",
@@ -299,3 +343,22 @@ def test_products_of_bytes_have_whole_sums(dtype, rng):
     got = yoke.matmul_to(yoke.tensor(a), yoke.tensor(b), 0, "i32")
     assert got.dtype is yoke.i32
     np.testing.assert_array_equal(got.numpy(), a.astype("i4") @ b.astype("i4"))
+
+
+@pytest.mark.parametrize("method", ["linear", "lower", "higher", "midpoint", "nearest"])
+def test_quantiles_by_all_methods(method, rng):
+    a, q = rng.normal(size=(3, 8)), [0, 0.2, 0.5, 0.77, 1]
+    np.testing.assert_allclose(yoke.quantile(a, q, 1, method=method).numpy(), np.quantile(a, q, 1, method=method), rtol=1e-12)
+
+
+def test_values_that_occur_with_nans(rng):
+    a = np.array([2, np.nan, 1, np.nan, 2])
+    for got, want in zip(yoke.unique(yoke.tensor(a), True, True), np.unique(a, return_inverse=True, return_counts=True)):
+        np.testing.assert_array_equal(got.numpy(), want)
+
+
+def test_a_capacity_that_is_too_small_names_the_number():
+    _, count = yoke._core.nonzero(yoke.tensor([1, 0, 2, 3]), 2)
+    assert count.item() == 3
+    with pytest.raises(Exception, match="3 elements, the capacity is 2"):
+        yoke._core.counted(count, 2)

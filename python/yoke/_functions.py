@@ -18,9 +18,9 @@ __all__ = [
     "argmax", "argmin", "norm", "median", "quantile", "cumsum", "cumprod", "diff", "softmax", "log_softmax", "logsumexp",
     "sort", "argsort", "topk", "take", "reshape", "permute", "transpose", "swapaxes", "moveaxis", "squeeze", "unsqueeze",
     "expand_dims", "flatten", "ravel", "broadcast_to", "expand", "concat", "concatenate", "cat", "stack", "vstack",
-    "hstack", "split", "chunk", "repeat", "tile", "roll", "flip", "where", "nonzero", "clip", "clamp", "round", "floor",
+    "hstack", "split", "chunk", "repeat", "repeat_interleave", "tile", "roll", "flip", "where", "nonzero", "clip", "clamp", "round", "floor",
     "ceil", "trunc", "isnan", "isinf", "isfinite", "nan_to_num", "sign", "log2", "log10", "exp2", "power", "float_power",
-    "logical_and", "logical_or", "logical_xor", "logical_not", "masked_fill", "isclose", "allclose", "array_equal", "clone",
+    "logical_and", "logical_or", "logical_xor", "logical_not", "masked_fill", "masked_select", "masked_scatter", "index_put", "bucketize", "isclose", "allclose", "array_equal", "clone",
     "detach", "zeros", "ones", "full", "zeros_like", "ones_like", "full_like", "eye", "arange", "linspace", "logspace",
     "meshgrid", "one_hot", "tril", "triu", "diagonal", "diag", "trace", "dot", "outer", "einsum", "tan", "sinh", "cosh",
     "cbrt", "hypot", "logaddexp", "deg2rad", "rad2deg", "nansum", "nanmean", "nanmax", "nanmin", "ptp", "average",
@@ -240,16 +240,21 @@ def median(x: Any, axis: int | None = None, *, keepdims: bool = False, dim: int 
     return quantile(x, 0.5, _one("median", axis, dim), keepdims=keepdims or keepdim)
 
 
-def quantile(x: Any, q: Any, axis: int | None = None, *, keepdims: bool = False, dim: int | None = None,
-             keepdim: bool = False) -> Tensor:
-    """The value below which a fraction q of the elements lies, linear between neighbours.  q: a number, or [Q], which gives
-    [Q,..]."""
-    x, axis = _averaged(_of(x), None), _one("quantile", axis, dim)
+_QUANTILE_MODES = {"linear": 0, "lower": 1, "higher": 2, "midpoint": 3, "nearest": 4}
+
+
+def quantile(x: Any, q: Any, axis: int | None = None, *, method: str = "linear", keepdims: bool = False, dim: int | None = None,
+             keepdim: bool = False, interpolation: str | None = None) -> Tensor:
+    """The value below which a fraction q of the elements lies; between two of them by method: linear, lower, higher, midpoint
+    or nearest (PyTorch's interpolation).  q: a number, or [Q], which gives [Q,..]."""
+    x, axis, method = _averaged(_of(x), None), _one("quantile", axis, dim), interpolation or method
+    if method not in _QUANTILE_MODES:
+        raise ValueError(f"quantile: method {method!r} is none of {', '.join(_QUANTILE_MODES)}")
     if not isinstance(q, (int, float)):
-        q = _core.cast(_of(q), x.dtype)
+        q = _core.cast(q, x.dtype) if isinstance(q, Tensor) else tensor(q, "f64")
     flat = _core.reshape(x, (-1,)) if axis is None else x
     at = 0 if axis is None else _axis_of(x, axis, "quantile")
-    y = _core.quantile(flat, q, at)
+    y = _core.quantile_by(flat, q, at, _QUANTILE_MODES[method])
     if keepdims or keepdim:
         first = 1 if isinstance(q, Tensor) and q.ndim else 0
         y = _core.reshape(y, y.shape[:first] + ((1,) * x.ndim if axis is None else x.shape[:at] + (1,) + x.shape[at + 1:]))
@@ -478,7 +483,7 @@ def stack(x: Sequence[Any], axis: int = 0, *, dim: int | None = None) -> Tensor:
     rank = parts[0].ndim + 1
     if not -rank <= at < rank:
         raise IndexError(f"stack: no position {at} for an axis in a tensor of {rank - 1}")
-    return _core.concat([unsqueeze(t, at % rank) for t in _promoted(parts)], at % rank)
+    return _core.stack(_promoted(parts), at)
 
 
 def vstack(x: Sequence[Any]) -> Tensor:
@@ -557,29 +562,27 @@ def chunk(x: Any, chunks: int, axis: int = 0, *, dim: int | None = None) -> list
     return split(x, list(range(size, x.shape[at], size)) if size else [0] * (chunks - 1), at)
 
 
-def repeat(x: Any, repeats: Any, axis: int | None = None) -> Tensor:
-    """Each element several times, one behind the other, as NumPy's repeat (PyTorch's repeat is tile)."""
-    import numpy
-
-    x = _of(x)
+def repeat(x: Any, repeats: Any, axis: int | None = None, *, dim: int | None = None) -> Tensor:
+    """Each element several times in a row, as NumPy's repeat (PyTorch's repeat is tile); repeats: a number, or one for each
+    element, whose sum is read."""
+    x, axis = _of(x), _one("repeat", axis, dim)
     if axis is None:
         x, axis = ravel(x), 0
     at = _axis_of(x, axis, "repeat")
-    return _core.gather(x, tensor(numpy.repeat(numpy.arange(x.shape[at]), numpy.asarray(repeats))), at)
+    if hasattr(repeats, "__index__") and not isinstance(repeats, Tensor):
+        return _core.repeat(x, repeats.__index__(), at)
+    counts = _of(repeats)
+    if counts.size == 1:
+        return _core.repeat(x, int(counts.item()), at)
+    return _core.repeat_each(x, counts, int(_core.sum(_core.cast(counts, "i64")).item()), at)
+
+
+repeat_interleave = repeat
 
 
 def tile(x: Any, *reps: Any) -> Tensor:
     """The whole tensor several times along each axis."""
-    x, times = _of(x), _shape_of("tile", reps)
-    rank = builtins.max(x.ndim, len(times))
-    times = (1,) * (rank - len(times)) + times
-    shape = (1,) * (rank - x.ndim) + x.shape
-    for k in range(rank):
-        if times[k] != 1:
-            x = _core.concat([_core.reshape(x, shape)] * times[k], k) if times[k] else \
-                _core.slice(_core.reshape(x, shape), k, 0, 0)
-            shape = x.shape
-    return _core.reshape(x, shape)
+    return _core.tile(_of(x), _shape_of("tile", reps))
 
 
 def roll(x: Any, shift: int | Sequence[int], axis: Axis = None) -> Tensor:
@@ -595,11 +598,8 @@ def roll(x: Any, shift: int | Sequence[int], axis: Axis = None) -> Tensor:
             y = roll(y, s, a)
         return y
     if axis is None:
-        return _core.reshape(roll(ravel(x), shift, 0), x.shape)
-    at = _axis_of(x, axis, "roll")
-    n = x.shape[at]
-    k = shift % n if n else 0
-    return _core.concat([_core.slice(x, at, n - k, n), _core.slice(x, at, 0, n - k)], at) if k else x
+        return _core.reshape(_core.roll(_core.reshape(x, (x.size,)), shift, 0), x.shape)
+    return _core.roll(x, shift, axis)
 
 
 def flip(x: Any, axis: Axis = None, *, dim: Axis = None) -> Tensor:
@@ -619,14 +619,46 @@ def where(condition: Any, x: Any = None, y: Any = None) -> Any:
         raise ValueError("where: takes x and y, or the condition alone")
     if not isinstance(x, Tensor) and not isinstance(y, Tensor):
         x = _of(x)
-    return _core.select(_truth(_of(condition)), x, y)
+    return _core.where(condition if isinstance(condition, Tensor) else _of(condition), x, y)
 
 
 def nonzero(x: Any) -> tuple[Tensor, ...]:
-    """The indices of the elements that are not 0, an i64 tensor for each axis.  It reads x, since their number depends on it."""
+    """The indices of the elements that are not 0, an i64 tensor for each axis.  It reads their number."""
+    x = _truth(_of(x))
+    found, _ = _core.nonzero(x, int(_core.sum(_core.cast(x, "i64")).item()))
+    return tuple(_core.reshape(_core.slice(found, 0, k, k + 1), (-1,)) for k in range(x.ndim)) if found.size else \
+        tuple(_core.full("i64", (0,), 0) for _ in range(x.ndim))
+
+
+def masked_select(x: Any, mask: Any) -> Tensor:
+    """The elements where the mask is true, in row-major order; x and mask broadcast.  It reads their number."""
     import numpy
 
-    return tuple(tensor(i) for i in numpy.nonzero(_truth(_of(x)).numpy()))
+    x, m = _of(x), _truth(_of(mask))
+    if m.shape != x.shape:
+        m = _core.broadcast_to(m, numpy.broadcast_shapes(x.shape, m.shape))
+    return _core.masked_select(x, m, int(_core.sum(_core.cast(m, "i64")).item()))[0]
+
+
+def masked_scatter(x: Any, mask: Any, source: Any) -> Tensor:
+    """x with the elements of source, in row-major order, where the mask is true."""
+    x = _of(x)
+    return _core.masked_scatter(x, _truth(_of(mask)), _core.cast(_of(source), x.dtype))
+
+
+def index_put(x: Any, indices: Sequence[Any], values: Any, accumulate: bool = False) -> Tensor:
+    """x with values at the indices of its first axes, one array for each, which broadcast; the last of several values at an
+    index wins, or all are added.  Indices below 0 count from the end."""
+    x = _of(x)
+    at = [_as_index(i) for i in indices]
+    at = [_core.select(i < 0, i + n, i) if isinstance(i, Tensor) else tensor(i % n if -n <= i < n else i) for i, n in zip(at, x.shape)]
+    return _core.index_put(x, at, values if not isinstance(values, Tensor) or values.dtype is x.dtype else _core.cast(values, x.dtype), accumulate)
+
+
+def bucketize(x: Any, boundaries: Any, right: bool = False) -> Tensor:
+    """The interval of each element between ascending boundaries [N], 0 .. N; i64.  right: the intervals begin with their
+    lower boundary, as in PyTorch."""
+    return searchsorted(boundaries, x, right)
 
 
 def clip(x: Any, min: Any = None, max: Any = None, *, a_min: Any = None, a_max: Any = None, out: None = None) -> Tensor:
@@ -880,10 +912,7 @@ def cbrt(x: Any) -> Tensor:
 
 def hypot(x: Any, y: Any) -> Tensor:
     """The root of x^2 + y^2, without overflow."""
-    a, b = _core.abs(_floating(_of(x))), _core.abs(_floating(_of(y)))
-    large, small = _core.max(a, b), _core.min(a, b)
-    ratio = small / _core.select(large == 0, 1.0, large)
-    return _core.select(isinf(large), float("inf"), large * _core.sqrt(ratio * ratio + 1.0))
+    return _core.hypot(_floating(_of(x)), _floating(_of(y)))
 
 
 def logaddexp(x: Any, y: Any) -> Tensor:
@@ -946,23 +975,32 @@ def average(x: Any, axis: Axis = None, weights: Any = None) -> Tensor:
 
 
 def searchsorted(sorted: Any, v: Any, right: bool | str = False, *, side: str | None = None) -> Tensor:
-    """Where the elements of v belong in a sorted vector: how many of its elements are below each, or with right (side="right")
-    not above it; i64."""
+    """Where the elements of v belong in a vector sorted along its last axis: how many of its elements are below each, or with
+    right (side="right") not above it; i64.  sorted may have rows of its own for each row of v."""
     if isinstance(right, str):
         side = right
         right = False
     if side not in (None, "left", "right"):
         raise ValueError(f"searchsorted: side is 'left' or 'right', not {side!r}")
-    a, b = _promoted([_of(sorted), _of(v)])
-    return _core.searchsorted(a, b, int(right or side == "right"))
+    return _core.searchsorted(_of(sorted), _of(v), bool(right or side == "right"))
 
 
-def unique(x: Any) -> Tensor:
-    """The values that occur, ascending.  It reads x, since their number depends on it."""
-    import numpy
-
+def unique(x: Any, return_inverse: bool = False, return_counts: bool = False) -> Any:
+    """The values that occur, ascending; with return_inverse the index of each element's value, with return_counts how often
+    each occurs, i64, in this order.  NaNs count as one value, as in NumPy.  It reads their number."""
     x = _of(x)
-    return tensor(numpy.unique(x.numpy()), x.dtype)
+    values, inverse, counts, count = _core.unique(x, x.size)
+    eval_ = [t for t, wanted in ((values, True), (inverse, return_inverse), (counts, return_counts)) if wanted]
+    _core.eval(*eval_, count)
+    n = int(count.item())
+    values, counts = _core.slice(values, 0, 0, n), _core.slice(counts, 0, 0, n)
+    if not _is_integer(x) and n > 1 and bool(isnan(_core.slice(values, 0, n - 2, n - 1)).item()):
+        first = int(sum(~isnan(values)).item())  # the first NaN
+        counts = _core.concat([_core.slice(counts, 0, 0, first), _core.sum(_core.slice(counts, 0, first, n), 0, keepdims=True)], 0)
+        values, inverse = _core.slice(values, 0, 0, first + 1), _core.min(inverse, first)
+    if not return_inverse and not return_counts:
+        return values
+    return (values, *([inverse] if return_inverse else []), *([counts] if return_counts else []))
 
 
 def bincount(x: Any, minlength: int = 0) -> Tensor:
@@ -1106,23 +1144,19 @@ def one_hot(ids: Any, num_classes: int = -1, *, dtype: Any = "i64") -> Tensor:
     """ids [..] -> [..,num_classes]: 1 at the id, else 0.  -1: as many classes as the largest id needs, which is read."""
     ids = _of(ids)
     n = num_classes if num_classes >= 0 else int(_core.reduce_max(ids).item()) + 1 if ids.size else 0
-    return _core.cast(unsqueeze(ids, -1) == _core.iota(ids.dtype, (n,), 0), dtype)
+    return _core.one_hot(ids if ids.dtype.name in ("i32", "i64") else _core.cast(ids, "i64"), n, dtype)
 
 
 # ---- matrices ----
 
 def tril(x: Any, k: int = 0) -> Tensor:
     """The elements on and below a diagonal of matrices [..,n,m], the main one or k above it; else 0."""
-    x = _matrix("tril", x)
-    dims = x.shape[-2:]
-    return _core.select(_core.iota("i64", dims, 1) - _core.iota("i64", dims, 0) <= k, x, zeros_like(x))
+    return _core.tril(_matrix("tril", x), k)
 
 
 def triu(x: Any, k: int = 0) -> Tensor:
     """The elements on and above a diagonal of matrices [..,n,m], the main one or k above it; else 0."""
-    x = _matrix("triu", x)
-    dims = x.shape[-2:]
-    return _core.select(_core.iota("i64", dims, 1) - _core.iota("i64", dims, 0) >= k, x, zeros_like(x))
+    return _core.triu(_matrix("triu", x), k)
 
 
 def _matrix(call: str, x: Any) -> Tensor:
@@ -1138,13 +1172,7 @@ def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
     a, b = _axis_of(x, axis1, "diagonal"), _axis_of(x, axis2, "diagonal")
     if a == b:
         raise ValueError("diagonal: axis1 and axis2 are one axis")
-    x = _core.permute(x, [k for k in range(x.ndim) if k not in (a, b)] + [a, b])
-    n, m = x.shape[-2:]
-    i, j = builtins.max(0, -offset), builtins.max(0, offset)
-    length = builtins.max(0, builtins.min(n - i, m - j))
-    flat = _core.reshape(x, x.shape[:-2] + (n * m,))
-    at = _core.iota("i64", (length,), 0) * (m + 1) + (i * m + j)
-    return _core.gather(flat, at, flat.ndim - 1)
+    return _core.diagonal(x, offset, a, b)
 
 
 def diag(x: Any, k: int = 0) -> Tensor:
@@ -1154,10 +1182,7 @@ def diag(x: Any, k: int = 0) -> Tensor:
         return diagonal(x, k)
     if x.ndim != 1:
         raise ValueError(f"diag: takes a vector or a matrix, got a tensor of {x.ndim} axes")
-    n = x.shape[0] + abs(k)
-    rows, columns = _core.iota("i64", (n, n), 0), _core.iota("i64", (n, n), 1)
-    along = _core.pad(x, (builtins.max(0, k),), (builtins.max(0, -k),), 0.0)
-    return _core.select(columns - rows == k, along, zeros_like(_core.broadcast_to(along, (n, n))))
+    return _core.diag(x, k) if x.dtype.name != "bool" else _core.cast(_core.diag(_core.cast(x, "u8"), k), "bool")
 
 
 def trace(x: Any, offset: int = 0) -> Tensor:
@@ -1173,93 +1198,16 @@ def dot(x: Any, y: Any) -> Tensor:
 
 def outer(x: Any, y: Any) -> Tensor:
     """Products of all pairs of two vectors' elements."""
-    return unsqueeze(ravel(_of(x)), 1) * ravel(_of(y))
+    return _core.outer(_of(x), _of(y))
 
 
 def einsum(subscripts: str, *operands: Any) -> Tensor:
     """Sums of products by the names of axes: einsum("bij,bjk->bik", x, y).  Names are letters, `...` stands for axes that
-    broadcast.  Without `->` the result has the names that occur once, in alphabetical order, behind those of `...`."""
+    broadcast.  Without `->` the result has the axes of `...` and the names that occur once, in alphabetical order."""
     parts = [_of(t) for t in operands]
-    given, arrow, to = subscripts.replace(" ", "").partition("->")
-    names = given.split(",")
-    if len(names) != len(parts) or not parts:
-        raise ValueError(f"einsum: {len(names)} terms in {subscripts!r} for {len(parts)} operands")
-    free = [c for c in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz" if c not in subscripts]
-    dots = ""
-    for k, (name, t) in enumerate(zip(names, parts)):
-        if name.count("...") > 1 or not name.replace("...", "").isalpha() and name.replace("...", ""):
-            raise ValueError(f"einsum: term {name!r} is not made of letters and one '...'")
-        extra = t.ndim - len(name.replace("...", ""))
-        if extra < 0 or (extra and "..." not in name):
-            raise ValueError(f"einsum: term {name!r} for a tensor of {t.ndim} axes")
-        if extra > len(dots):
-            dots = "".join(free[:extra - len(dots)]) + dots
-            del free[:len(dots)]
-        names[k] = name.replace("...", dots[len(dots) - extra:] if extra else "")
-    sizes: dict[str, int] = {}
-    for name, t in zip(names, parts):
-        for c, n in zip(name, t.shape):
-            if sizes.setdefault(c, n) not in (n, 1) and n != 1:
-                raise ValueError(f"einsum: axis {c!r} has {sizes[c]} and {n} elements")
-            sizes[c] = builtins.max(sizes[c], n) if n != 0 and sizes[c] != 0 else 0
-    together = "".join(names)
-    to = to.replace("...", dots) if arrow else dots + "".join(sorted(c for c in set(together) - set(dots)
-                                                                     if together.count(c) == 1))
-    for c in to:
-        if c not in sizes or to.count(c) > 1:
-            raise ValueError(f"einsum: {c!r} in the result occurs twice, or in no operand")
-    parts = _promoted(parts)
-    name, x = _single(names[0], parts[0])
-    for k in range(1, len(parts)):
-        later = set(to).union(*names[k + 1:])
-        name, x = _pair(name, x, *_single(names[k], parts[k]), later)
-    gone = [i for i, c in enumerate(name) if c not in to]
-    if gone:
-        x = _core.sum(x, gone)
-        name = "".join(c for c in name if c in to)
-    x = _core.permute(x, [name.index(c) for c in to])
-    return _core.broadcast_to(x, [sizes[c] for c in to])
-
-
-def _single(name: str, x: Tensor) -> tuple[str, Tensor]:
-    """Each name once: of axes that share one the diagonal."""
-    for c in dict.fromkeys(name):
-        while name.count(c) > 1:
-            a = name.index(c)
-            b = name.index(c, a + 1)
-            x = diagonal(x, 0, a, b)
-            name = name[:a] + name[a + 1:b] + name[b + 1:] + c
-    return name, x
-
-
-def _pair(a: str, x: Tensor, b: str, y: Tensor, later: set[str]) -> tuple[str, Tensor]:
-    """The product of two operands, summed over the names that nothing needs later: one product of matrices."""
-    for_x = [i for i, c in enumerate(a) if c not in b and c not in later]
-    for_y = [i for i, c in enumerate(b) if c not in a and c not in later]
-    x, a = (_core.sum(x, for_x), "".join(c for i, c in enumerate(a) if i not in for_x)) if for_x else (x, a)
-    y, b = (_core.sum(y, for_y), "".join(c for i, c in enumerate(b) if i not in for_y)) if for_y else (y, b)
-    both = [c for c in a if c in b]
-    for c in both:  # one of them may have one element
-        n, m = x.shape[a.index(c)], y.shape[b.index(c)]
-        if n != m:
-            x = _core.broadcast_to(x, [m if d == c and n == 1 else k for d, k in zip(a, x.shape)])
-            y = _core.broadcast_to(y, [n if d == c and m == 1 else k for d, k in zip(b, y.shape)])
-    batch, inner = [c for c in both if c in later], [c for c in both if c not in later]
-    left, right = [c for c in a if c not in b], [c for c in b if c not in a]
-    size = {**dict(zip(a, x.shape)), **dict(zip(b, y.shape))}
-
-    def count(names: list[str]) -> int:
-        n = 1
-        for c in names:
-            n *= size[c]
-        return n
-
-    x = _core.permute(x, [a.index(c) for c in batch + left + inner])
-    y = _core.permute(y, [b.index(c) for c in batch + inner + right])
-    x = _core.reshape(x, (count(batch), count(left), count(inner)))
-    y = _core.reshape(y, (count(batch), count(inner), count(right)))
-    z = _core.matmul(x, y) if inner else x * y
-    return "".join(batch + left + right), _core.reshape(z, [size[c] for c in batch + left + right])
+    if not parts:
+        raise ValueError("einsum: there are no operands")
+    return _core.einsum(subscripts, _promoted(parts))
 
 
 def tensordot(x: Any, y: Any, axes: Any = 2) -> Tensor:
@@ -1294,12 +1242,7 @@ def vdot(x: Any, y: Any) -> Tensor:
 
 def kron(x: Any, y: Any) -> Tensor:
     """Kronecker's product."""
-    a, b = _of(x), _of(y)
-    rank = builtins.max(a.ndim, b.ndim)
-    p, q = (1,) * (rank - a.ndim) + a.shape, (1,) * (rank - b.ndim) + b.shape
-    a = _core.reshape(a, [n for k in p for n in (k, 1)])
-    b = _core.reshape(b, [n for k in q for n in (1, k)])
-    return _core.reshape(a * b, [k * m for k, m in zip(p, q)])
+    return _core.kron(_of(x), _of(y))
 
 
 # ---- methods ----
@@ -1342,7 +1285,7 @@ def tolist(x: Tensor) -> Any:
 METHODS = (
     "sum prod mean var std max min any all count_nonzero argmax argmin norm median quantile cumsum cumprod diff softmax "
     "log_softmax logsumexp sort argsort topk take reshape permute transpose swapaxes moveaxis squeeze unsqueeze expand_dims "
-    "flatten ravel broadcast_to expand split chunk repeat tile roll flip nonzero clip clamp round floor ceil trunc isnan isinf "
+    "flatten ravel broadcast_to expand split chunk repeat tile roll flip nonzero masked_select masked_scatter index_put clip clamp round floor ceil trunc isnan isinf "
     "pad ptp isfinite nan_to_num sign log2 log10 exp2 masked_fill isclose allclose clone detach tril triu diagonal trace dot astype to "
     "tolist"
 ).split()

@@ -65,6 +65,10 @@ struct yoke_context *yk_enter_list_to(int n, yoke_tensor *const *t, yoke_tensor 
 yk_id *yk_lists(struct yoke_context *, int n, int count, yoke_tensor *const *const *list, int more);
 // EINVAL if `call` assigns the same variable twice, since one of the values would be lost.
 int yk_lists_once(size_t n, struct yk_tensor *const *var, const char *call);
+// A frame of n tensors, any number of them and at least one: enters the context of x[0], and turns them
+// into values, cast by the policy of `op`.  The caller frees the array; NULL after an error.  yk_rec_end
+// closes the frame in either case.
+yk_id *yk_rec_many(struct yk_rec *, const char *call, int op, int n, yoke_tensor *const *x);
 // After an error the results are NULL, so that operations on them fail too.  Returns err.
 int yk_results(int err, int n, yoke_tensor **to);
 // Unless err: appends an op of n results and makes their handles.  Frees `in`, leaves the context,

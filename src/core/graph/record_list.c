@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "graph/autocast.h"
 #include "graph/record.h"
 
 yk_id *yk_lists(struct yoke_context *ctx, int n, int count,
@@ -31,6 +32,37 @@ yk_id *yk_lists(struct yoke_context *ctx, int n, int count,
 			in[l * n + i] = v;
 		}
 	return in;
+}
+
+yk_id *yk_rec_many(struct yk_rec *r, const char *call, int op, int n, yoke_tensor *const *x)
+{
+	*r = (struct yk_rec){ .n = 0 };
+	if (n < 1 || !x) {
+		if (!yoke_error_code())
+			yk_fail(YOKE_EINVAL, n < 1 ? "%s: %d tensors" : "%s: the list of %d tensors is NULL", call, n);
+		return NULL;
+	}
+	*r = yk_rec_begin_as(call, YK_LEAF, 0, 1, x);
+	yk_id *in = malloc((size_t)n * (sizeof *in + 1));
+	uint8_t *dtype = (uint8_t *)(in + n);
+	bool good = in && r->in[0] != YK_BAD;
+	if (!in)
+		yk_fail(YOKE_ENOMEM, "%s: no memory for %d tensors", call, n);
+	for (int i = 0; i < n && good; i++) {
+		in[i] = i ? yk_operand(r->ctx, x[i], r->g->value[in[0]].dtype) : r->in[0];
+		if (in[i] == YK_NIL)
+			yk_rec_fail(r, YOKE_EINVAL, "tensor %d is YOKE_NONE", i);
+		good = in[i] != YK_BAD && in[i] != YK_NIL;
+		dtype[i] = good ? r->g->value[in[i]].dtype : 0;
+	}
+	if (good && op != YK_LEAF && r->ctx->autocast.setting.dtype)
+		yk_autocast_want(r->ctx, op, n, dtype);
+	for (int i = 0; i < n && good; i++)
+		good = (in[i] = yk_cast(r->g, in[i], dtype[i])) != YK_BAD;
+	if (good)
+		return in;
+	free(in);
+	return NULL;
 }
 
 static int by_address(const void *a, const void *b)

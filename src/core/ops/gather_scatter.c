@@ -305,3 +305,72 @@ yoke_tensor *yoke_scatter_along(yoke_tensor *x, yoke_tensor *idx, yoke_tensor *v
 	hit = yk_bin_lit(g, YK_NE, hit, 0);
 	return yk_rec_end(&r, yk_tri(g, YK_SELECT, hit, there, r.in[0]));
 }
+
+// ---- several indices ----
+
+// The flat index among the first n axes of x of each position, or -2, which no scatter takes, where an index is out of
+// range.
+static yk_id flat_index(struct yk_graph *g, const struct yk_value *x, int n, const yk_id *idx)
+{
+	yk_id flat = yk_lit(g, yoke_i64, 0), good = YK_NIL;
+	for (int k = 0; k < n; k++) {
+		yk_id i = yk_cast(g, idx[k], yoke_i64);
+		flat = k ? yk_bin(g, YK_ADD, yk_bin_lit(g, YK_MUL, flat, (double)x->dims[k]), i) : i;
+		yk_id in = yk_bin(g, YK_AND, yk_bin_lit(g, YK_GE, i, 0), yk_bin_lit(g, YK_LT, i, (double)x->dims[k]));
+		good = k ? yk_bin(g, YK_AND, good, in) : in;
+	}
+	return yk_tri(g, YK_SELECT, good, flat, yk_lit(g, yoke_i64, -2));
+}
+
+static yk_id index_put(struct yk_rec *r, int n, const yk_id *idx, yk_id v, bool accumulate)
+{
+	struct yk_graph *g = r->g;
+	const struct yk_value x = g->value[r->in[0]];
+	struct yk_value at = { .rank = 0 }, rows = { .dtype = x.dtype };
+	int64_t all[YOKE_MAX_RANK] = { 1 };
+	char a[160], b[160];
+	for (int k = 0; k < n; k++) {
+		const struct yk_value i = g->value[idx[k]];
+		if ((i.dtype != yoke_i32 && i.dtype != yoke_i64) || !yk_dims_broadcast(&at, &i)) {
+			yk_rec_fail(r, i.dtype == yoke_i32 || i.dtype == yoke_i64 ? YOKE_ESHAPE : YOKE_EDTYPE,
+				    "takes indices of i32 or i64 that broadcast, got %s for %s", yk_describe(&i, a), yk_describe(&x, b));
+			return YK_BAD;
+		}
+	}
+	if (n > x.rank || at.rank + x.rank - n > YOKE_MAX_RANK) {
+		yk_rec_fail(r, YOKE_ESHAPE, "%d indices are too many for %s", n, yk_describe(&x, a));
+		return YK_BAD;
+	}
+	for (int k = 0; k < n; k++)
+		all[0] *= x.dims[k];
+	for (int i = 0; i < at.rank; i++)
+		rows.dims[rows.rank++] = at.dims[i];
+	for (int k = n; k < x.rank; k++)
+		rows.dims[rows.rank++] = all[k - n + 1] = x.dims[k];
+	v = yk_broadcast_like(g, v, &rows);
+	yk_id to = yk_broadcast_like(g, flat_index(g, &x, n, idx), &at);
+	yk_id in[] = { yk_reshape(g, r->in[0], x.rank - n + 1, all), to, v };
+	yk_id y = accumulate ? yk_record(g, YK_SCATTER_ADD, 3, in, 1, &(union yoke_attr){ .i = all[0] }) :
+			       yk_record(g, YK_SCATTER_SET, 3, in, 0, NULL);
+	return yk_reshape(g, y, x.rank, x.dims);
+}
+
+yoke_tensor *yoke_index_put(yoke_tensor *x, int n, yoke_tensor *const *idx, yoke_tensor *v, int accumulate)
+{
+	struct yk_rec r = yk_rec_begin_op(YK_SCATTER_SET, 2, (yoke_tensor *[]){ x, v });
+	yk_id in[YOKE_MAX_RANK], y = YK_BAD;
+	bool good = r.in[0] != YK_BAD && r.in[1] != YK_BAD && yk_rec_array(&r, n, idx, "idx");
+	if (good && (n < 1 || n > YOKE_MAX_RANK)) {
+		yk_rec_fail(&r, YOKE_EINVAL, "%d indices", n);
+		good = false;
+	}
+	for (int k = 0; k < n && good; k++) {
+		in[k] = yk_operand(r.ctx, idx[k], yoke_i64);
+		if (in[k] == YK_NIL)
+			yk_rec_fail(&r, YOKE_EINVAL, "index %d is YOKE_NONE", k);
+		good = in[k] != YK_NIL && in[k] != YK_BAD;
+	}
+	if (good)
+		y = index_put(&r, n, in, r.in[1], accumulate);
+	return yk_rec_end(&r, y);
+}

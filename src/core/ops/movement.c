@@ -5,8 +5,6 @@
 
 #include <stdlib.h>
 
-#include "base/error.h"
-#include "graph/autocast.h"
 #include "graph/record.h"
 #include "ops/rules.h"
 
@@ -364,36 +362,11 @@ yoke_tensor *yoke_pad(yoke_tensor *x, const int64_t *lo, const int64_t *hi, doub
 
 yoke_tensor *yoke_concat(int n, yoke_tensor *const *x, int axis)
 {
-	if (n < 1) {
-		yk_fail(YOKE_EINVAL, "concat: %d tensors", n);
-		return NULL;
-	}
-	if (yk_given(x, "list of tensors"))
-		return NULL;
-	struct yk_rec r = yk_rec_begin(1, x);
-	yk_id *in = malloc((size_t)n * (sizeof *in + 1)), y = YK_BAD;
-	uint8_t *dtype = (uint8_t *)(in + n);
-	bool good = in && r.in[0] != YK_BAD;
-	if (!in)
-		yk_fail(YOKE_ENOMEM, "concat: no memory for %d tensors", n);
-	if (good)
-		in[0] = r.in[0];
-	for (int i = 1; i < n && good; i++) {
-		in[i] = yk_operand(r.ctx, x[i], r.g->value[in[0]].dtype);
-		if (in[i] == YK_NIL)
-			yk_fail(YOKE_EINVAL, "concat: tensor %d is YOKE_NONE", i);
-		good = in[i] != YK_BAD && in[i] != YK_NIL;
-	}
-	for (int i = 0; i < n && good; i++)
-		dtype[i] = r.g->value[in[i]].dtype;
-	if (good && r.ctx->autocast.setting.dtype)
-		yk_autocast_want(r.ctx, YK_CONCAT, n, dtype);
-	for (int i = 0; i < n && good; i++)
-		good = (in[i] = yk_cast(r.g, in[i], dtype[i])) != YK_BAD;
-	int k = good ? yk_rec_axis(&r, in[0], axis) : -1;
+	struct yk_rec r;
+	yk_id *in = yk_rec_many(&r, "concat", YK_CONCAT, n, x), y = YK_BAD;
+	const int k = in ? yk_rec_axis(&r, in[0], axis) : -1;
 	if (k >= 0)
-		y = yk_record(r.g, YK_CONCAT, (uint32_t)n, in, 1,
-			      &(union yoke_attr){ .i = k });
+		y = yk_record(r.g, YK_CONCAT, (uint32_t)n, in, 1, &(union yoke_attr){ .i = k });
 	free(in);
 	return yk_rec_end(&r, y);
 }

@@ -115,17 +115,6 @@ static int shape_scatter_set(struct yk_graph *g, const struct yk_call *c, struct
 	return 0;
 }
 
-// bool [n] for n indices: is the row skipped, because its index is -1 or that of a later row?
-static yk_id skipped_rows(struct yk_graph *g, yk_id to, int64_t n)
-{
-	const int64_t line[] = { 1, n }, column[] = { n, 1 };
-	const yk_id count = yk_counting(g, n), none = yk_lit(g, g->value[to].dtype, -1);
-	const yk_id same = yk_bin(g, YK_EQ, yk_reshape(g, to, 2, column), yk_reshape(g, to, 2, line));
-	const yk_id later = yk_bin(g, YK_LT, yk_reshape(g, count, 2, column), yk_reshape(g, count, 2, line));
-	const yk_id over = yk_reduce(g, YK_REDUCE_MAX, yk_cast(g, yk_bin(g, YK_AND, same, later), yoke_i32), 2, false);
-	return yk_bin(g, YK_OR, yk_bin(g, YK_EQ, to, none), yk_bin_lit(g, YK_NE, over, 0));
-}
-
 static void decompose_scatter_set(struct yk_graph *g, const struct yk_call *c, yk_id *out)
 {
 	const struct yk_value x = g->value[c->in[0]], idx = g->value[c->in[1]];
@@ -137,11 +126,18 @@ static void decompose_scatter_set(struct yk_graph *g, const struct yk_call *c, y
 	}
 	memcpy(rows + 1, x.dims + 1, (size_t)(x.rank - 1) * sizeof *rows);
 	const yk_id to = yk_reshape(g, c->in[1], 1, &n), v = yk_reshape(g, c->in[2], x.rank, rows);
-	const yk_id none = yk_lit(g, idx.dtype, -1), zero = yk_lit(g, idx.dtype, 0), skipped = yk_bin(g, YK_EQ, to, none);
+	// sorted by target, the last row of each is before another target
+	const yk_id sorted = yk_record(g, YK_SORT, 1, &to, 2, (union yoke_attr[]){ { .i = n }, { .i = 0 } });
+	if (sorted == YK_BAD) {
+		out[0] = YK_BAD;
+		return;
+	}
+	const yk_id last = yk_bin(g, YK_NE, sorted, yk_moved(g, sorted, 0, 1, true, -2));
+	const yk_id put = yk_bin(g, YK_AND, last, yk_bin_lit(g, YK_NE, sorted, -1));
 	// for each row of x: 1 + the row of v that it gets, or 0
-	const yk_id from = yk_tri(g, YK_SELECT, skipped_rows(g, to, n), yk_lit(g, yoke_i64, 0), yk_bin_lit(g, YK_ADD, yk_counting(g, n), 1));
-	const yk_id there = yk_record(g, YK_SCATTER_ADD, 3, (yk_id[]){ YK_NIL, yk_tri(g, YK_SELECT, skipped, zero, to), from }, 1,
-				      &(union yoke_attr){ .i = x.dims[0] });
+	const yk_id from = yk_tri(g, YK_SELECT, put, yk_bin_lit(g, YK_ADD, sorted + 1, 1), yk_lit(g, yoke_i64, 0));
+	const yk_id target = yk_tri(g, YK_SELECT, yk_bin_lit(g, YK_EQ, sorted, -1), yk_lit(g, idx.dtype, 0), sorted);
+	const yk_id there = yk_record(g, YK_SCATTER_ADD, 3, (yk_id[]){ YK_NIL, target, from }, 1, &(union yoke_attr){ .i = x.dims[0] });
 	const yk_id taken = yk_record(g, YK_GATHER, 2,
 				      (yk_id[]){ v, yk_bin(g, YK_MAX, yk_bin_lit(g, YK_SUB, there, 1), yk_lit(g, yoke_i64, 0)) }, 1,
 				      &(union yoke_attr){ .i = 0 });
@@ -162,9 +158,11 @@ static void grad_scatter_set(struct yk_graph *g, uint32_t node, const yk_id *gou
 	}
 	for (int i = 0; i < idx.rank; i++)
 		each[i] = idx.dims[i];
-	const yk_id skipped = yk_reshape(g, skipped_rows(g, yk_reshape(g, c.in[1], 1, &n), n), v.rank, each);
-	const yk_id at = yk_bin(g, YK_MAX, c.in[1], yk_lit(g, idx.dtype, 0));
-	gin[2] = yk_tri(g, YK_SELECT, skipped, yk_lit(g, v.dtype, 0), gather_rows(g, gout[0], at));
+	const yk_id at = yk_bin(g, YK_MAX, c.in[1], yk_lit(g, idx.dtype, 0)), number = yk_reshape(g, yk_counting(g, n), idx.rank, idx.dims);
+	yk_id last = yk_broadcast(g, yk_lit(g, yoke_i64, -1), 1, g->value[gout[0]].dims); // the row of v that each row of x got
+	last = yk_record(g, YK_SCATTER_SET, 3, (yk_id[]){ last, c.in[1], number }, 0, NULL);
+	yk_id got = yk_bin(g, YK_AND, yk_bin(g, YK_EQ, gather_rows(g, last, at), number), yk_bin_lit(g, YK_GE, c.in[1], 0));
+	gin[2] = yk_tri(g, YK_SELECT, yk_reshape(g, got, v.rank, each), gather_rows(g, gout[0], at), yk_lit(g, v.dtype, 0));
 }
 
 YK_OP(PAGED_ATTENTION) = { .name = "paged_attention", .code = YOKE_OP_PAGED_ATTENTION, .flags = YK_F_FLOAT,

@@ -109,6 +109,9 @@ yk_id yk_within(struct yk_graph *, yk_id x, int64_t max);
 yk_id yk_add_along(struct yk_graph *, yk_id x, yk_id idx, yk_id v, int axis);
 // x broadcast to the shape of `like`; x itself if it has that shape
 yk_id yk_broadcast_like(struct yk_graph *, yk_id x, const struct yk_value *like);
+// x without axes i and j, and with their diagonal k above the main one as the last axis: a view where x
+// is contiguous
+yk_id yk_diagonal(struct yk_graph *, yk_id x, int64_t k, int i, int j);
 // elements start .. start + size - 1 along an axis
 yk_id yk_slice_axis(struct yk_graph *, yk_id x, int axis, int64_t start, int64_t size);
 unsigned yk_last_axis(const struct yk_graph *, yk_id x); // its mask

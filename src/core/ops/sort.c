@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sorting, the k largest elements, and searching in sorted rows.
+// Sorting, and the k largest elements.
 #include "config.h"
 
 #include "graph/record.h"
 #include "ops/rules.h"
-#include "yoke-math.h"
 
 // attr: k, descending
 static int shape_sort(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
@@ -166,34 +165,4 @@ yoke_tensor *yoke_largest(yoke_tensor *x, yoke_tensor *carried, int64_t k, yoke_
 	    (rest && !(*rest = yk_handle_of(r.ctx, left))))
 		return yk_rec_end(&r, YK_BAD);
 	return yk_rec_end(&r, out);
-}
-
-yoke_tensor *yoke_searchsorted(yoke_tensor *sorted, yoke_tensor *v, int right)
-{
-	struct yk_rec r = yk_rec_begin(2, (yoke_tensor *[]){ sorted, v });
-	struct yk_graph *g = r.g;
-	char a[160], b[160];
-	if (r.in[0] == YK_BAD || r.in[1] == YK_BAD)
-		return yk_rec_end(&r, YK_BAD);
-	const struct yk_value s = g->value[r.in[0]], shape = g->value[r.in[1]];
-	if (s.rank != 1 || s.dtype != shape.dtype || s.dtype == yoke_bool) {
-		yk_rec_fail(&r, s.rank != 1 ? YOKE_ESHAPE : YOKE_EDTYPE, "takes numbers of one dtype, the first [N], got %s and %s",
-			    yk_describe(&s, a), yk_describe(&shape, b));
-		return yk_rec_end(&r, YK_BAD);
-	}
-	const int64_t n = s.dims[0], many = yk_count(&shape);
-	yk_id x = yk_reshape(g, r.in[1], 1, &many), none = yk_lit(g, yoke_i64, 0), at = yk_broadcast(g, none, 1, &many);
-	int64_t step = 1;
-	while (step <= n / 2)
-		step *= 2;
-	for (; n && step; step /= 2) { // binary search by powers of two: counts the elements known
-				       // to come before it
-		yk_id next = yk_bin_lit(g, YK_ADD, at, (double)step);
-		yk_id last = yk_bin_lit(g, YK_SUB, yk_bin_lit(g, YK_MIN, next, (double)n), 1);
-		yk_id element = yk_record(g, YK_GATHER, 2, (yk_id[]){ r.in[0], last }, 1, &(union yoke_attr){ .i = 0 });
-		yk_id before = yk_bin(g, right ? YK_LE : YK_LT, element, x);
-		before = yk_bin(g, YK_AND, before, yk_bin_lit(g, YK_LE, next, (double)n));
-		at = yk_tri(g, YK_SELECT, before, next, at);
-	}
-	return yk_rec_end(&r, yk_reshape(g, at, shape.rank, shape.dims));
 }

@@ -137,6 +137,29 @@ static void grad_atan2(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_
 	gin[1] = yk_down(g, yk_sum_to(g, yk_un(g, YK_NEG, dx), in[1]), in[1]);
 }
 
+// The larger one times sqrt(1 + quotient^2), which does not overflow before the result does.
+static void decompose_hypot(struct yk_graph *g, const struct yk_call *c, yk_id *out)
+{
+	yk_id a = yk_un(g, YK_ABS, yk_up(g, c->in[0])), b = yk_un(g, YK_ABS, yk_up(g, c->in[1]));
+	yk_id big = yk_bin(g, YK_MAX, a, b), small = yk_bin(g, YK_MIN, a, b), zero = lit_like(g, a, 0);
+	yk_id plain = yk_bin(g, YK_OR, yk_bin(g, YK_EQ, big, zero), yk_bin_lit(g, YK_EQ, big, INFINITY));
+	yk_id infinite = yk_bin(g, YK_OR, yk_bin_lit(g, YK_EQ, a, INFINITY), yk_bin_lit(g, YK_EQ, b, INFINITY));
+	yk_id quotient = yk_bin(g, YK_DIV, small, yk_tri(g, YK_SELECT, plain, lit_like(g, a, 1), big));
+	yk_id y = yk_bin(g, YK_MUL, big, yk_un(g, YK_SQRT, yk_bin_lit(g, YK_ADD, yk_un(g, YK_SQUARE, quotient), 1)));
+	y = yk_tri(g, YK_SELECT, infinite, lit_like(g, a, INFINITY), y); // also beside a NaN
+	out[0] = yk_down(g, y, c->in[0]);
+}
+
+// g x / hypot; 0 where both are 0
+static void grad_hypot(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gin)
+{
+	const struct yk_node_copy n = yk_node_copy(g, node);
+	yk_id y = yk_up(g, n.y), cot = yk_up(g, gout[0]);
+	yk_id unit = yk_bin(g, YK_DIV, cot, yk_tri(g, YK_SELECT, yk_bin_lit(g, YK_EQ, y, 0), lit_like(g, y, 1), y));
+	for (int i = 0; i < 2; i++)
+		gin[i] = yk_down(g, yk_sum_to(g, yk_bin(g, YK_MUL, unit, yk_up(g, n.in[i])), n.in[i]), n.in[i]);
+}
+
 // ---- the gamma function ----
 
 enum { SHIFT = 8 }; // asymptotic series are used from here on
@@ -402,7 +425,7 @@ static void grad_special(struct yk_graph *g, uint32_t node, const yk_id *gout, y
 SPECIAL(ASIN, "asin", 1, special) SPECIAL(ACOS, "acos", 1, special)
 SPECIAL(ATAN, "atan", 1, special) SPECIAL(ATAN2, "atan2", 2, atan2)
 SPECIAL(LGAMMA, "lgamma", 1, special) SPECIAL(DIGAMMA, "digamma", 1, special)
-SPECIAL(ERFINV, "erfinv", 1, special)
+SPECIAL(ERFINV, "erfinv", 1, special) SPECIAL(HYPOT, "hypot", 2, hypot)
 
 static yoke_tensor *special(int op, int n, yoke_tensor *const *x)
 {
@@ -430,6 +453,11 @@ yoke_tensor *yoke_acos(yoke_tensor *x)
 yoke_tensor *yoke_atan2(yoke_tensor *y, yoke_tensor *x)
 {
 	return special(YK_ATAN2, 2, (yoke_tensor *[]){ y, x });
+}
+
+yoke_tensor *yoke_hypot(yoke_tensor *a, yoke_tensor *b)
+{
+	return special(YK_HYPOT, 2, (yoke_tensor *[]){ a, b });
 }
 
 yoke_tensor *yoke_lgamma(yoke_tensor *x)

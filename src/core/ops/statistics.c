@@ -5,9 +5,11 @@
 
 #include <math.h>
 
+#include "base/error.h"
 #include "graph/handle.h"
 #include "graph/record.h"
 #include "ops/rules.h"
+#include "yoke-math.h"
 
 // The operand, if it is floating point with at least `rank` axes; else YK_BAD with an error.
 static yk_id real(struct yk_rec *r, yk_id x, int rank)
@@ -185,8 +187,8 @@ yoke_tensor *yoke_norm(yoke_tensor *x, double p, unsigned axes)
 
 // ---- order statistics, counting ----
 
-// Quantiles by linear interpolation: x [..,N] sorted, q [] or [Q] -> [..] or [..,Q].
-static yk_id between(struct yk_graph *g, yk_id x, yk_id q)
+// Quantiles: x [..,N] sorted, q [] or [Q] -> [..] or [..,Q].
+static yk_id between(struct yk_graph *g, yk_id x, yk_id q, int mode)
 {
 	if (x == YK_BAD || q == YK_BAD)
 		return YK_BAD;
@@ -194,16 +196,22 @@ static yk_id between(struct yk_graph *g, yk_id x, yk_id q)
 	int64_t n = g->value[x].dims[last];
 	union yoke_attr axis = { .i = last };
 	q = yk_cast(g, q, yoke_f64);
-	yk_id pos = yk_bin_lit(g, YK_MUL, q, (double)(n - 1)), low = yk_un(g, YK_FLOOR, pos);
+	static const int rounding[] = { [YOKE_QUANTILE_LOWER] = YK_FLOOR, [YOKE_QUANTILE_HIGHER] = YK_CEIL, [YOKE_QUANTILE_NEAREST] = YK_ROUND };
+	const bool one = mode != YOKE_QUANTILE_LINEAR && mode != YOKE_QUANTILE_MIDPOINT; // an element itself
+	yk_id pos = yk_bin_lit(g, YK_MUL, q, (double)(n - 1)), low = yk_un(g, one ? rounding[mode] : YK_FLOOR, pos);
 	// outside 0 .. 1: an index that the gather rejects
 	yk_id good = yk_bin(g, YK_AND, yk_bin_lit(g, YK_GE, q, 0), yk_bin_lit(g, YK_LE, q, 1));
 	yk_id lo = yk_tri(g, YK_SELECT, good, yk_cast(g, low, yoke_i64), yk_lit(g, yoke_i64, -1));
 	yk_id hi = yk_bin_lit(g, YK_MIN, yk_bin_lit(g, YK_ADD, lo, 1), (double)(n - 1));
 	yk_id a = yk_up(g, yk_record(g, YK_GATHER, 2, (yk_id[]){ x, lo }, 1, &axis));
+	if (one)
+		return a;
 	yk_id b = yk_up(g, yk_record(g, YK_GATHER, 2, (yk_id[]){ x, hi }, 1, &axis));
 	if (a == YK_BAD || b == YK_BAD)
 		return YK_BAD;
 	yk_id f = yk_cast(g, yk_bin(g, YK_SUB, pos, low), g->value[a].dtype);
+	if (mode == YOKE_QUANTILE_MIDPOINT)
+		f = yk_tri(g, YK_SELECT, yk_bin_lit(g, YK_EQ, f, 0), f, lit_like(g, f, 0.5));
 	yk_id rest = yk_bin_lit(g, YK_ADD, yk_un(g, YK_NEG, f), 1);
 	yk_id y = yk_bin(g, YK_ADD, yk_bin(g, YK_MUL, a, rest), yk_bin(g, YK_MUL, b, f));
 	// an exact hit returns the element itself, even next to an infinite one
@@ -224,7 +232,7 @@ static yk_id largest(struct yk_graph *g, yk_id x, bool keep)
 	return yk_up(g, keep ? y : yk_drop_last(g, y));
 }
 
-static yk_id quantile(struct yk_graph *g, yk_id x, yk_id q, int axis)
+static yk_id quantile(struct yk_graph *g, yk_id x, yk_id q, int axis, int mode)
 {
 	int order[YOKE_MAX_RANK], rank = g->value[x].rank, n = 0, out;
 	bool many = g->value[q].rank == 1;
@@ -235,7 +243,7 @@ static yk_id quantile(struct yk_graph *g, yk_id x, yk_id q, int axis)
 	order[n] = axis;
 	yk_id sorted = yk_record(g, YK_SORT, 1, (yk_id[]){ yk_permute(g, x, order) }, 2,
 				 (union yoke_attr[]){ { .i = size }, { .i = 0 } });
-	yk_id y = between(g, sorted, q), top = largest(g, sorted, many);
+	yk_id y = between(g, sorted, q, mode), top = largest(g, sorted, many);
 	y = yk_tri(g, YK_SELECT, yk_bin(g, YK_EQ, top, top), y, top);
 	if (!many || y == YK_BAD)
 		return y;
@@ -245,9 +253,9 @@ static yk_id quantile(struct yk_graph *g, yk_id x, yk_id q, int axis)
 	return yk_permute(g, y, order);
 }
 
-yoke_tensor *yoke_quantile(yoke_tensor *x, yoke_tensor *q, int axis)
+static yoke_tensor *quantile_of(const char *call, yoke_tensor *x, yoke_tensor *q, int axis, int mode)
 {
-	struct yk_rec r = yk_rec_begin_op(YK_SUM, 1, &x);
+	struct yk_rec r = yk_rec_begin_as(call, YK_SUM, 0, 1, &x);
 	yk_id v = real(&r, r.in[0], 1), y = YK_BAD, at;
 	int k = yk_rec_axis(&r, v, axis);
 	const struct yk_tensor *number;
@@ -267,12 +275,26 @@ yoke_tensor *yoke_quantile(yoke_tensor *x, yoke_tensor *q, int axis)
 		 !(number->scalar >= 0 && number->scalar <= 1))
 		yk_rec_fail(&r, YOKE_ERANGE, "q = %g is not in 0..1", number->scalar);
 	else if (at != YK_BAD)
-		y = quantile(r.g, v, at, k);
+		y = quantile(r.g, v, at, k, mode);
 	return yk_rec_end(&r, yk_down(r.g, y, v));
 }
 
-// Bins of equal width; elements outside go into an extra bin, which is dropped.
-static yk_id histogram(struct yk_graph *g, yk_id x, int64_t bins, double lo, double hi)
+yoke_tensor *yoke_quantile(yoke_tensor *x, yoke_tensor *q, int axis)
+{
+	return quantile_of("quantile", x, q, axis, YOKE_QUANTILE_LINEAR);
+}
+
+yoke_tensor *yoke_quantile_by(yoke_tensor *x, yoke_tensor *q, int axis, int mode)
+{
+	if (mode < YOKE_QUANTILE_LINEAR || mode > YOKE_QUANTILE_NEAREST) {
+		yk_fail(YOKE_EINVAL, "quantile_by: mode %d is none", mode);
+		return NULL;
+	}
+	return quantile_of("quantile_by", x, q, axis, mode);
+}
+
+// Bins of equal width; elements outside go into an extra bin, which is dropped.  weight: YK_NIL counts.
+static yk_id histogram(struct yk_graph *g, yk_id x, yk_id weight, int64_t bins, double lo, double hi)
 {
 	int64_t n = yk_count(&g->value[x]);
 	x = yk_reshape(g,
@@ -287,22 +309,41 @@ static yk_id histogram(struct yk_graph *g, yk_id x, int64_t bins, double lo, dou
 			      (double)bins / (hi - lo));
 	at = yk_bin_lit(g, YK_MIN, yk_cast(g, at, yoke_i64), (double)(bins - 1));
 	at = yk_tri(g, YK_SELECT, inside, at, yk_lit(g, yoke_i64, (double)bins));
-	yk_id one = yk_broadcast(g, yk_lit(g, yoke_i64, 1), 1, &n);
+	yk_id one = weight == YK_NIL ? yk_broadcast(g, yk_lit(g, yoke_i64, 1), 1, &n) : yk_reshape(g, weight, 1, &n);
 	yk_id y = yk_record(g, YK_SCATTER_ADD, 3, (yk_id[]){ YK_NIL, at, one }, 1,
 			    &(union yoke_attr){ .i = bins + 1 });
 	return yk_slice(g, y, (int64_t[]){ 0 }, (int64_t[]){ 1 }, &bins);
 }
 
+static bool good_bins(struct yk_rec *r, int64_t bins, double lo, double hi)
+{
+	// positions are exact while an f64 represents them
+	if (bins >= 1 && bins <= (int64_t)1 << 52 && lo < hi && isfinite(hi - lo))
+		return true;
+	yk_rec_fail(r, YOKE_ERANGE, "%lld bins from %g to %g", (long long)bins, lo, hi);
+	return false;
+}
+
 yoke_tensor *yoke_histogram(yoke_tensor *x, int64_t bins, double lo, double hi)
 {
 	struct yk_rec r = yk_rec_begin(1, &x);
-	yk_id v = r.in[0];
-	if (v == YK_BAD)
+	if (r.in[0] == YK_BAD || !good_bins(&r, bins, lo, hi))
 		return yk_rec_end(&r, YK_BAD);
-	// positions are exact while an f64 represents them
-	if (bins < 1 || bins > (int64_t)1 << 52 || !(lo < hi) || !isfinite(hi - lo)) {
-		yk_rec_fail(&r, YOKE_ERANGE, "%lld bins from %g to %g", (long long)bins, lo, hi);
+	return yk_rec_end(&r, histogram(r.g, r.in[0], YK_NIL, bins, lo, hi));
+}
+
+yoke_tensor *yoke_histogram_weighted(yoke_tensor *x, yoke_tensor *weight, int64_t bins, double lo, double hi)
+{
+	struct yk_rec r = yk_rec_begin(2, (yoke_tensor *[]){ x, weight });
+	char a[160], b[160];
+	if (r.in[0] == YK_BAD || r.in[1] == YK_BAD || !good_bins(&r, bins, lo, hi))
+		return yk_rec_end(&r, YK_BAD);
+	const struct yk_value v = r.g->value[r.in[0]], w = r.g->value[r.in[1]];
+	if (!yk_same_shape(&v, &w) || w.dtype == yoke_bool) {
+		yk_rec_fail(&r, w.dtype == yoke_bool ? YOKE_EDTYPE : YOKE_ESHAPE, "takes weights, numbers of x's shape, got %s and %s",
+			    yk_describe(&v, a), yk_describe(&w, b));
 		return yk_rec_end(&r, YK_BAD);
 	}
-	return yk_rec_end(&r, histogram(r.g, v, bins, lo, hi));
+	yk_id y = histogram(r.g, r.in[0], yk_up(r.g, r.in[1]), bins, lo, hi);
+	return yk_rec_end(&r, yk_down(r.g, y, r.in[1]));
 }

@@ -112,6 +112,8 @@ extern const struct yk_case_row yk_case_rows[]; // ends with a NULL name
 	X(QGATHER, qgather, D(f32) | D(f16) | D(bf16), 30) \
 	X(PAGED_ATTENTION, paged_attention, REALS, 36) \
 	X(SCATTER_SET, scatter_set, ALL, 24) \
+	X(COMPACT, compact, D(bool), 24) \
+	X(SEARCHSORTED, searchsorted, NUMBERS, 24) \
 	X(LIST_MAP, list_map, REALS, 48) \
 	X(LIST_REDUCE, list_reduce, REALS, 36) \
 	X(SOURCE, source, D(f32) | D(i32), 24)
