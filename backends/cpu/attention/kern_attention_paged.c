@@ -22,7 +22,8 @@ enum {
 	TILE_ROWS = 32, // max rows of a tile, a row being a query of one head, unless one query has more
 	FEW = 16,       // max queries whose intervals are work items of their own
 	BLOCK = 8,      // rows multiplied with a page at a time
-	WIDE = 2        // vectors of head elements summed at a time, for up to 4 rows
+	WIDE = 2,       // vectors of head elements summed at a time, for up to 4 rows
+	AHEAD = 2       // pages that are prefetched ahead
 };
 
 struct pages {
@@ -201,6 +202,19 @@ static const char *page_at(const struct job *j, const struct pages *x, int64_t r
 	return x->base + j->table[row * j->M + page] * x->page + g * x->head;
 }
 
+// Prefetches a head's slots of page `page` of an interval that ends before page `end`: pages and slots are too far
+// apart for the hardware's prefetch.
+static void prefetch_page(const struct job *j, const struct pages *x, int64_t row, int64_t page, int64_t end, int64_t g)
+{
+	if (page >= end)
+		return;
+	const char *from = page_at(j, x, row, page, g);
+	const int64_t bytes = j->D * (x->dtype == yoke_f32 ? 4 : 2);
+	for (int i = 0; i < PAGE; i++)
+		for (int64_t k = 0; k < bytes; k += 64)
+			__builtin_prefetch(from + i * x->slot + k);
+}
+
 // Scratch of a tile of some rows.
 struct chunk {
 	int64_t t, n, g; // queries t .. t + n - 1, heads g R .. (g + 1) R - 1
@@ -254,9 +268,14 @@ static void cap_scores(float cap, float *p)
 static void score_part(const struct job *j, const struct chunk *x, int64_t part, struct range pages)
 {
 	const float none = -__builtin_inff();
-	const int64_t rows = x->n * j->R;
+	const int64_t rows = x->n * j->R, row = j->row[x->t];
+	for (int i = 0; i < AHEAD; i++)
+		prefetch_page(j, &j->k, row, pages.from + i, pages.to, x->g);
 	for (int64_t page = pages.from; page < pages.to; page++) {
-		const char *from = page_at(j, &j->k, j->row[x->t], page, x->g);
+		const char *from = page_at(j, &j->k, row, page, x->g);
+		prefetch_page(j, &j->k, row, page + AHEAD, pages.to, x->g);
+		if (page + AHEAD >= pages.to) // the first values, which are next
+			prefetch_page(j, &j->v, row, pages.from + page + AHEAD - pages.to, pages.to, x->g);
 		float *p = x->p + page * PAGE - part;
 		EACH_DTYPE(j->k.dtype, load_keys, j, from, x->line, x->page);
 		dot_page(rows, j->D, x->q, j->Dp, x->page, p, LD);
@@ -279,6 +298,7 @@ static void sum_part(const struct job *j, const struct chunk *x, int64_t part, s
 	memset(x->out, 0, (size_t)(rows * j->Dp) * sizeof *x->out);
 	for (int64_t page = pages.from; page < pages.to; page++) {
 		const int64_t first = page * PAGE;
+		prefetch_page(j, &j->v, j->row[x->t], page + AHEAD, pages.to, x->g);
 		const struct range all = { within(range_of(j, x->t), first, first + PAGE).from,
 					   within(range_of(j, x->t + x->n - 1), first, first + PAGE).to };
 		EACH_DTYPE(j->v.dtype, load_values, j, page_at(j, &j->v, j->row[x->t], page, x->g), all.from - first, all.to - first,

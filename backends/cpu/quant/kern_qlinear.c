@@ -102,7 +102,7 @@ static void to_integers(const struct job *j, const float *x, int max, int64_t ro
 	((int32_t *)j->a.first)[at] = sum[0];
 	int16_t *to = (int16_t *)j->a.q + at * GROUP;
 	int8_t *to8 = (int8_t *)j->a.q8 + at * GROUP;
-	if (j->few && j->way != WORDS)
+	if (j->few && !is_words(j->way))
 		for (int i = 0; i < GROUP; i++)
 			to8[i] = (int8_t)q[i];
 	else if (j->few)
@@ -163,11 +163,11 @@ static void prepare_row(void *arg, int64_t row)
 	{ \
 		strip(f, way, row, next, x, m, y); \
 	}
-#define STRIP_ROWS(f) \
-	static void strip_rows_##f(const uint8_t *const *row, const uint8_t *next, const struct activations *x, \
-				   int64_t m, int64_t count, float *y) \
+#define STRIP_ROWS(f, way, name) \
+	static void strip_rows_##f##_##name(const uint8_t *const *row, const uint8_t *next, const struct activations *x, \
+					    int64_t m, int64_t count, float *y) \
 	{ \
-		strip_of_rows(f, row, next, x, m, count, y); \
+		strip_of_rows(f, way, row, next, x, m, count, y); \
 	}
 #define PACK(f) \
 	static void pack_##f(const uint8_t *const *row, int64_t from, int groups, int16_t *panel, \
@@ -188,33 +188,51 @@ static void prepare_row(void *arg, int64_t row)
 #define BYTES_ENTRY(f)
 #endif
 #ifdef HAVE_VNNI
-#define STRIP_VNNI(f) STRIP_OF(f, VNNI, vnni)
-#define VNNI_ENTRY(f) [VNNI] = strip_##f##_vnni,
+#define STRIP_VNNI(f) STRIP_OF(f, VNNI, vnni) STRIP_OF(f, PAIRS, pairs) STRIP_ROWS(f, PAIRS, pairs)
+#define VNNI_ENTRY(f) [VNNI] = strip_##f##_vnni, [PAIRS] = strip_##f##_pairs,
+#define VNNI_ROWS(f) [PAIRS] = strip_rows_##f##_pairs,
 #else
 #define STRIP_VNNI(f)
 #define VNNI_ENTRY(f)
+#define VNNI_ROWS(f)
 #endif
-#define ROUTINES(f) STRIP_OF(f, WORDS, words) STRIP_BYTES(f) STRIP_VNNI(f) STRIP_ROWS(f) PACK(f)
+#define ROUTINES(f) STRIP_OF(f, WORDS, words) STRIP_BYTES(f) STRIP_VNNI(f) STRIP_ROWS(f, WORDS, words) PACK(f)
 EACH_FORMAT(ROUTINES)
 #undef ROUTINES
 
 static const struct routines {
-	qlinear_strip_fn *strip[3]; // by way
-	qlinear_rows_fn *rows;
+	qlinear_strip_fn *strip[WAYS];
+	qlinear_rows_fn *rows[PAIRS + 1];
 	qlinear_pack_fn *pack;
 } routines[] = {
-#define ENTRY(f) [f] = { { [WORDS] = strip_##f##_words, BYTES_ENTRY(f) VNNI_ENTRY(f) }, strip_rows_##f, pack_##f },
+#define ENTRY(f) \
+	[f] = { { [WORDS] = strip_##f##_words, BYTES_ENTRY(f) VNNI_ENTRY(f) }, \
+		{ [WORDS] = strip_rows_##f##_words, VNNI_ROWS(f) }, \
+		pack_##f },
 	EACH_FORMAT(ENTRY)
 #undef ENTRY
 };
 
+static bool has_vnni(void)
+{
+#ifdef HAVE_VNNI
+	return VF == 16 ? yk_vnni_512 : yk_vnni_256;
+#else
+	return false;
+#endif
+}
+
+// How words are multiplied.
+static enum way way_of_words(void)
+{
+	return has_vnni() ? PAIRS : WORDS;
+}
+
 // How few rows are multiplied with bytes.
 static enum way way_of_bytes(void)
 {
-#ifdef HAVE_VNNI
-	if (VF == 16 ? yk_vnni_512 : yk_vnni_256)
+	if (has_vnni())
 		return VNNI;
-#endif
 	return VF > 4 ? BYTES : WORDS;
 }
 
@@ -222,45 +240,53 @@ static enum way way_of_bytes(void)
 typedef void tile_fn(const struct activations *x, int64_t m, int64_t from, int64_t groups,
 		     const int16_t *panel, const float *scale, const float *min, int64_t step,
 		     float *acc);
-#define TILE(f, rows) \
-	static void tile_##f##_##rows(const struct activations *x, int64_t m, int64_t from, \
-				      int64_t groups, const int16_t *panel, const float *scale, \
-				      const float *min, int64_t step, float *acc) \
+#define TILE(f, way, name, rows) \
+	static void tile_##f##_##name##_##rows(const struct activations *x, int64_t m, int64_t from, \
+					       int64_t groups, const int16_t *panel, const float *scale, \
+					       const float *min, int64_t step, float *acc) \
 	{ \
-		tile(f, rows, x, m, from, groups, panel, scale, min, step, acc); \
+		tile(f, way, rows, x, m, from, groups, panel, scale, min, step, acc); \
 	}
-#define TILES(f) TILE(f, 1) TILE(f, 2) TILE(f, 3) TILE(f, 6)
+#define TILES(f, way, name) TILE(f, way, name, 1) TILE(f, way, name, 2) TILE(f, way, name, 3) TILE(f, way, name, 6)
 #if VF == 16
-#define TILES_OF(f) TILES(f) TILE(f, 12)
-#define TILE_ENTRY(f) \
+#define TILES_OF(f, way, name) TILES(f, way, name) TILE(f, way, name, 12)
+#define TILE_ENTRY(f, name) \
 	{ \
-		tile_##f##_12, tile_##f##_6, tile_##f##_3, tile_##f##_2, tile_##f##_1 \
+		tile_##f##_##name##_12, tile_##f##_##name##_6, tile_##f##_##name##_3, \
+			tile_##f##_##name##_2, tile_##f##_##name##_1 \
 	}
 static const int tile_rows[] = { 12, 6, 3, 2, 1 };
 #else
-#define TILES_OF(f) TILES(f)
-#define TILE_ENTRY(f) \
+#define TILES_OF(f, way, name) TILES(f, way, name)
+#define TILE_ENTRY(f, name) \
 	{ \
-		tile_##f##_6, tile_##f##_3, tile_##f##_2, tile_##f##_1 \
+		tile_##f##_##name##_6, tile_##f##_##name##_3, tile_##f##_##name##_2, tile_##f##_##name##_1 \
 	}
 static const int tile_rows[] = { 6, 3, 2, 1 };
 #endif
-TILES_OF(Q8_0)
-TILES_OF(Q4_0)
-TILES_OF(Q5_0)
-TILES_OF(Q4_1)
-
 enum { SIZES = sizeof tile_rows / sizeof *tile_rows };
+
+#ifdef HAVE_VNNI
+#define TILES_OF_FORMAT(f) \
+	TILES_OF(f, WORDS, words) TILES_OF(f, PAIRS, pairs) \
+	static tile_fn *const tiles_##f[][SIZES] = { TILE_ENTRY(f, words), TILE_ENTRY(f, pairs) };
+#else
+#define TILES_OF_FORMAT(f) \
+	TILES_OF(f, WORDS, words) static tile_fn *const tiles_##f[][SIZES] = { TILE_ENTRY(f, words) };
+#endif
+TILES_OF_FORMAT(Q8_0)
+TILES_OF_FORMAT(Q4_0)
+TILES_OF_FORMAT(Q5_0)
+TILES_OF_FORMAT(Q4_1)
 
 static tile_fn *const *tiles_of(int format)
 {
-	static tile_fn *const none[] = TILE_ENTRY(Q8_0), *const q4[] = TILE_ENTRY(Q4_0),
-			      *const q5[] = TILE_ENTRY(Q5_0), *const min[] = TILE_ENTRY(Q4_1);
+	const enum way way = way_of_words();
 	if (has_min(format))
-		return min;
+		return tiles_Q4_1[way];
 	if (format == Q4_0)
-		return q4;
-	return format == Q5_0 ? q5 : none;
+		return tiles_Q4_0[way];
+	return format == Q5_0 ? tiles_Q5_0[way] : tiles_Q8_0[way];
 }
 
 // ---- work items ----
@@ -285,9 +311,9 @@ static void few_rows(void *arg, int64_t item)
 		// the item's next strip, if there is one
 		const uint8_t *next = n + STRIP < end ? row[0] + STRIP * j->step + AHEAD : row[0];
 		const bool in_place = !j->y.store && n + STRIP <= end;
-		if (j->x.count > 1 && j->way == WORDS) {
+		if (j->x.count > 1 && is_words(j->way)) {
 			float y[SEVERAL * STRIP];
-			routines[j->format].rows(row, next, &j->a, 0, j->x.count, y);
+			routines[j->format].rows[j->way](row, next, &j->a, 0, j->x.count, y);
 			for (int64_t m = 0; m < j->x.count; m++)
 				put(j, m, n, end - n < STRIP ? end - n : STRIP, y + m * STRIP);
 			continue;
@@ -493,8 +519,8 @@ int ISA(yk_qlinear_run)(const struct yoke_op *op, const struct qlinear_many *man
 	if (!yk_elements(&op->out[0]))
 		return 0;
 	const bool plain = is_plain(j.format);
-	j.way = yk_int8_activations ? way_of_bytes() : WORDS;
-	j.few = j.x.count <= (j.way == WORDS ? SEVERAL : FEW);
+	j.way = yk_int8_activations ? way_of_bytes() : way_of_words();
+	j.few = j.x.count <= (is_words(j.way) ? SEVERAL : FEW);
 	place(&j, yk_ptr(&op->workspace));
 	if (j.x.count == 1)
 		prepare_row(&j, 0);

@@ -20,10 +20,10 @@ struct activations {
 	int64_t k, groups;
 };
 
-// How the loop for few rows multiplies: 16-bit activations, 8-bit ones with AVX2's or AVX-512's
-// products of bytes, or with VNNI's.
-enum way { WORDS, BYTES, VNNI };
-// compilers whose assemblers know vpdpbusd in both encodings
+// How loops multiply: 16-bit activations, the same with VNNI's sums of two products, 8-bit ones with AVX2's
+// or AVX-512's products of bytes, or with VNNI's.  The loop for many rows has 16 bits.
+enum way { WORDS, PAIRS, BYTES, VNNI, WAYS };
+// compilers whose assemblers know VNNI's instructions in both encodings
 #if VF > 4 && (__GNUC__ >= 11 || (defined __clang__ && __clang_major__ >= 12))
 #define HAVE_VNNI 1
 #endif
@@ -57,6 +57,32 @@ YK_INLINE vi pairs(vs a, vs b)
 		sum[i] = a[2 * i] * b[2 * i] + a[2 * i + 1] * b[2 * i + 1];
 	return sum;
 #endif
+}
+
+// Does a way have 16-bit activations?
+YK_INLINE bool is_words(const enum way way)
+{
+	return way == WORDS || way == PAIRS;
+}
+
+// to + pairs(a, b), which is one instruction of VNNI.  In assembler, because the build is for processors
+// without it too.
+YK_INLINE vi add_pairs(const enum way way, vi to, vs a, vs b)
+{
+#ifdef HAVE_VNNI
+	if (way == PAIRS) {
+#ifdef YK_VNNI_EMULATED // tests/vnni_emulated.h
+		yk_vnni_add_pairs(&to, &a, &b, sizeof to);
+#elif VF == 16
+		__asm__("vpdpwssd %2, %1, %0" : "+v"(to) : "v"(a), "v"(b));
+#else
+		__asm__("%{vex%} vpdpwssd %2, %1, %0" : "+x"(to) : "x"(a), "x"(b));
+#endif
+		return to;
+	}
+#endif
+	(void)way;
+	return to + pairs(a, b);
 }
 
 // Sums of neighbours: of a, then of b, in each 16 bytes.
@@ -205,7 +231,7 @@ YK_INLINE struct group_of_x group_of_x(const enum way way, const struct activati
 	struct group_of_x v;
 #pragma GCC unroll 4
 	for (int i = 0; i < 4; i++)
-		if (way == WORDS)
+		if (is_words(way))
 			v.part[i] = repeat_16(x->q + at + 8 * i);
 		else if (i < 2)
 			v.part[i] = repeat_16(x->q8 + at + 16 * i);
@@ -234,8 +260,7 @@ YK_INLINE vs pairs_of_bytes(vub q, vub x, const bool negative)
 #endif
 
 #ifdef HAVE_VNNI
-// to += the products of four unsigned bytes of q with signed ones of x. In assembler, because the
-// build is for processors without it too.
+// to += the products of four unsigned bytes of q with signed ones of x; see add_pairs.
 YK_INLINE vi add_fours(vi to, vub q, vub x)
 {
 #ifdef YK_VNNI_EMULATED // tests/vnni_emulated.h
@@ -263,14 +288,15 @@ YK_INLINE int offset(const int f, const enum way way)
 	return f == Q6_K ? 32 : middle(f);
 }
 
-// Products of a half of a group; WORDS: `part` is 0 or 2, of 4.
+// Products of a half of a group; with 16 bits, `part` is 0 or 2, of 4.
 YK_INLINE vi half_product(const int f, const enum way way, vub q, const struct group_of_x *x,
 			  const int part)
 {
 	(void)f;
-	if (way == WORDS)
-		return pairs((vs)((vus)q & 255), (vs)x->part[part]) +
-		       pairs((vs)((vus)q >> 8), (vs)x->part[part + 1]);
+	if (is_words(way))
+		return add_pairs(way,
+				 add_pairs(way, (vi){ 0 }, (vs)((vus)q & 255), (vs)x->part[part]),
+				 (vs)((vus)q >> 8), (vs)x->part[part + 1]);
 #ifdef HAVE_VNNI
 	if (way == VNNI)
 		return add_fours((vi){ 0 }, q, x->part[part / 2]);
@@ -399,7 +425,7 @@ struct words {
 	vs part[4];
 };
 
-YK_INLINE void add_group_to_rows(const int f, const struct words *w, const struct activations *x, int64_t m, int64_t count,
+YK_INLINE void add_group_to_rows(const int f, const enum way way, const struct words *w, const struct activations *x, int64_t m, int64_t count,
 				 int64_t group, const float *scale, const float *min, vi a, vi b, float *y)
 {
 	for (int64_t i = m; i < m + count; i++, y += STRIP) {
@@ -408,17 +434,19 @@ YK_INLINE void add_group_to_rows(const int f, const struct words *w, const struc
 		vi low[FOUR], high[FOUR];
 #pragma GCC unroll 4
 		for (int r = 0; r < FOUR; r++) {
-			low[r] = pairs(w[r].part[0], (vs)xg.part[0]) + pairs(w[r].part[1], (vs)xg.part[1]);
-			high[r] = pairs(w[r].part[2], (vs)xg.part[2]) + pairs(w[r].part[3], (vs)xg.part[3]);
+			low[r] = add_pairs(way, (vi){ 0 }, w[r].part[0], (vs)xg.part[0]);
+			low[r] = add_pairs(way, low[r], w[r].part[1], (vs)xg.part[1]);
+			high[r] = add_pairs(way, f == Q6_K ? (vi){ 0 } : low[r], w[r].part[2], (vs)xg.part[2]);
+			high[r] = add_pairs(way, high[r], w[r].part[3], (vs)xg.part[3]);
 			if (f != Q6_K)
-				low[r] += high[r];
+				low[r] = high[r];
 		}
 		const vi sum = joined(f, WORDS, low, high, x->isum[at], x->first[at], a, b);
 		vf_store(y, add_scaled(f, sum, vf_load(scale), min, x->scale[at], x->sum[at], vf_load(y)));
 	}
 }
 
-YK_INLINE void add_groups_to_rows(const int f, const uint8_t *const *row, const uint8_t *next, const struct activations *x,
+YK_INLINE void add_groups_to_rows(const int f, const enum way way, const uint8_t *const *row, const uint8_t *next, const struct activations *x,
 				  int64_t m, int64_t count, int64_t from, const int groups, float *y)
 {
 	float scale[CHUNK_GROUPS * STRIP], min[CHUNK_GROUPS * STRIP];
@@ -442,19 +470,19 @@ YK_INLINE void add_groups_to_rows(const int f, const uint8_t *const *row, const 
 			w[r] = (struct words){ { (vs)((vus)q.low & 255), (vs)((vus)q.low >> 8), (vs)((vus)q.high & 255),
 						 (vs)((vus)q.high >> 8) } };
 		}
-		add_group_to_rows(f, w, x, m, count, from + g, scale + g * STRIP, min + g * STRIP, a[g], b[g], y);
+		add_group_to_rows(f, way, w, x, m, count, from + g, scale + g * STRIP, min + g * STRIP, a[g], b[g], y);
 	}
 }
 
-YK_INLINE void strip_of_rows(const int f, const uint8_t *const *row, const uint8_t *next, const struct activations *x, int64_t m,
+YK_INLINE void strip_of_rows(const int f, const enum way way, const uint8_t *const *row, const uint8_t *next, const struct activations *x, int64_t m,
 			     int64_t count, float *y)
 {
 	int64_t g = 0;
 	memset(y, 0, (size_t)(count * STRIP) * sizeof *y);
 	for (; g + CHUNK_GROUPS <= x->groups; g += CHUNK_GROUPS)
-		add_groups_to_rows(f, row, next, x, m, count, g, CHUNK_GROUPS, y);
+		add_groups_to_rows(f, way, row, next, x, m, count, g, CHUNK_GROUPS, y);
 	for (; !is_long(f) && g < x->groups; g++)
-		add_groups_to_rows(f, row, next, x, m, count, g, 1, y);
+		add_groups_to_rows(f, way, row, next, x, m, count, g, 1, y);
 }
 
 // ---- many rows of x: tiles ----
@@ -489,7 +517,7 @@ YK_INLINE void pack(const int f, const uint8_t *const *row, int64_t from, const 
 }
 
 // acc (rows, TILE_COLS), rows `step` apart, += x (rows) times a packed panel.
-YK_INLINE void tile(const int f, const int rows, const struct activations *x, int64_t m,
+YK_INLINE void tile(const int f, const enum way way, const int rows, const struct activations *x, int64_t m,
 		    int64_t from, int64_t groups, const int16_t *panel, const float *scale,
 		    const float *min, int64_t step, float *acc)
 {
@@ -510,8 +538,8 @@ YK_INLINE void tile(const int f, const int rows, const struct activations *x, in
 				int32_t two;
 				memcpy(&two, xg + r * x->k + 2 * i, sizeof two);
 				const vs xv = (vs)vi_splat(two);
-				sum[r][0] += pairs(w[0], xv);
-				sum[r][1] += pairs(w[1], xv);
+				sum[r][0] = add_pairs(way, sum[r][0], w[0], xv);
+				sum[r][1] = add_pairs(way, sum[r][1], w[1], xv);
 			}
 		}
 #pragma GCC unroll 12
