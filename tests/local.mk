@@ -52,6 +52,7 @@ test_programs = \
 	tests/move.t \
 	tests/bitcast.t \
 	tests/bk.t \
+	tests/byteorder.t \
 	tests/checkpoint.t \
 	tests/conditions.t \
 	tests/config.t \
@@ -508,6 +509,7 @@ tests_onnx_t_SOURCES = tests/onnx.c tests/onnx_case.h
 tests_finetune_t_SOURCES = tests/finetune.c tests/models/recorded.h tests/models/recorded_files.h
 tests_adapter_files_t_SOURCES = tests/adapter_files.c tests/models/recorded.h tests/models/recorded_files.h \
 	tests/models/recorded_adapters.h
+tests_byteorder_t_SOURCES = tests/byteorder.c
 tests_safetensors_t_SOURCES = tests/safetensors.c
 tests_sampling_t_SOURCES = tests/sampling.c
 tests_scaler_t_SOURCES = tests/scaler.c

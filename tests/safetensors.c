@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/endian.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
@@ -24,7 +25,7 @@ static void test_bool(void)
 	uint8_t got[3];
 
 	for (int i = 0; i < 2; i++) {
-		memcpy(file, &n, 8);
+		memcpy(file, &(uint64_t){ yk_le64(n) }, 8);
 		memcpy(file + 8, header, n);
 		memcpy(file + 8 + n, i ? "\1\0\1" : "\1\2\1", 3);
 		yk_file_write(path, file, 8 + n + 3);
@@ -74,6 +75,7 @@ static void test_round(void)
 		return;
 	}
 	memcpy(&n, file, 8);
+	n = yk_le64(n);
 	ok(size == bytes && yk_hash(file, size, 0) == hash,
 	   "size and checksum are the file's");
 	ok(n % 8 == 0 && s.count == 27, "data begins at a multiple of 8; 27 entries");
@@ -109,6 +111,7 @@ static void test_round(void)
 		yoke_error_clear();
 	}
 	memcpy(&n, file, 8);
+	n = yk_le64(n);
 	for (int i = 0; i < 2000; i++) {
 		size_t at = (size_t)rnd_int(0, (int64_t)n + 7);
 		char old = file[at];

@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <sys/stat.h>
 
+#include "base/endian.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "formats/safetensors.h"
@@ -71,7 +72,7 @@ static void put_element(uint64_t x, int width, bool big)
 static bool equals(const void *got, size_t i, int dtype, uint64_t want)
 {
 	const size_t size = yoke_dtype_size(dtype);
-	return !memcmp((const char *)got + i * size, &want, size);
+	return !memcmp((const char *)got + i * size, (const char *)&want + (YK_HOST_BIG ? sizeof want - size : 0), size);
 }
 
 static void test_raw(void)

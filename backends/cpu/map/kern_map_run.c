@@ -37,11 +37,17 @@ static void splat_value(void *to, uint64_t bits, int dtype)
 
 static uint64_t input_bits(const struct yk_operand *o)
 {
-	uint64_t bits = 0;
+	uint64_t bits;
+	uint32_t word;
+	uint16_t half;
 	if (o->scalar)
 		return o->bits;
-	memcpy(&bits, o->base, o->size);
-	return bits;
+	switch (o->size) {
+	case 1: return *(const uint8_t *)(const void *)o->base;
+	case 2: return memcpy(&half, o->base, sizeof half), half;
+	case 4: return memcpy(&word, o->base, sizeof word), word;
+	default: return memcpy(&bits, o->base, sizeof bits), bits;
+	}
 }
 
 static void random_any(uint32_t *y, const struct yk_arg *va, const struct yk_arg *vb,

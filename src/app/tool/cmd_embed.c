@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/arena.h"
+#include "base/endian.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/number.h"
@@ -253,7 +254,13 @@ static int put_row(const struct embed *x, FILE *to, int64_t text, const float *v
 	switch (x->format) {
 	case FORMAT_JSON:
 		return put_json(to, x->text[text], x->similarity ? "similarity" : "vector", v, n);
-	case FORMAT_NPY: fwrite(v, sizeof *v, (size_t)n, to); return 0;
+	case FORMAT_NPY:
+		for (int64_t i = 0; i < n; i++) {
+			uint32_t bits;
+			memcpy(&bits, &v[i], sizeof bits);
+			fwrite(&(uint32_t){ yk_le32(bits) }, sizeof bits, 1, to);
+		}
+		return 0;
 	default: put_numbers(to, v, n, x->format == FORMAT_CSV ? "," : " ", false); fputc('\n', to);
 	}
 	return 0;

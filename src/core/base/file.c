@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/endian.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
@@ -303,6 +304,29 @@ int yk_file_put(const struct yk_file_writer *w, uint64_t at, const void *data, s
 		bytes -= (size_t)n;
 	}
 	return 0;
+}
+
+int yk_file_beyond(const char *path, uint64_t bytes)
+{
+	return yk_fail(YOKE_ERANGE, "%s: %llu bytes are more than a program of %zu bits can address", path, (unsigned long long)bytes,
+		       8 * sizeof(void *));
+}
+
+int yk_file_put_numbers(const struct yk_file_writer *w, uint64_t at, const void *data, size_t width, size_t n)
+{
+	const char *from = data;
+	char block[4096];
+	int e = 0;
+
+	if (!YK_HOST_BIG)
+		return yk_file_put(w, at, data, n * width);
+	for (size_t left = n * width, some; left && e == 0; left -= some, from += some, at += some) {
+		some = left < sizeof block ? left : sizeof block;
+		memcpy(block, from, some);
+		yk_swap_bytes(block, width, some / width);
+		e = yk_file_put(w, at, block, some);
+	}
+	return e;
 }
 
 int yk_file_nameless(struct yk_file_writer *w, const char *what)

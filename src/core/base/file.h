@@ -17,6 +17,8 @@ bool yk_file_is_same(const char *a, const char *b);
 // Opens a regular file for reading; returns its descriptor and size.  ENOENT, EIO; EFORMAT for
 // other file types and for pointer files of Git LFS or git-annex.
 int yk_file_open(const char *path, uint64_t *bytes);
+// ERANGE: the file is too large to be mapped by a program of 32 bits.
+int yk_file_beyond(const char *path, uint64_t bytes);
 // Reads exactly `bytes` bytes from position `at`.  EIO names path and position, also if the file
 // ends early.
 int yk_file_read_at(int fd, const char *path, uint64_t at, void *to, uint64_t bytes);
@@ -44,6 +46,8 @@ int yk_file_add(struct yk_file_writer *, const void *data, size_t bytes);
 // Writes at a position, from several threads at once; gaps read as zeros.  Not counted in the
 // writer's `bytes`.
 int yk_file_put(const struct yk_file_writer *, uint64_t at, const void *data, size_t bytes);
+// The same for n numbers of 1, 2, 4 or 8 bytes, which the file has in little-endian order.
+int yk_file_put_numbers(const struct yk_file_writer *, uint64_t at, const void *data, size_t width, size_t n);
 // An unnamed file in TMPDIR, else /var/tmp, into which `what` is unpacked; read and written by
 // position, and removed when its descriptor is closed.  EIO, ENOMEM.
 int yk_file_nameless(struct yk_file_writer *, const char *what);

@@ -5,6 +5,8 @@ libyokecore_la_SOURCES += \
 	src/core/base/arena.h \
 	src/core/base/clock.h \
 	src/core/base/complex.h \
+	src/core/base/endian.c \
+	src/core/base/endian.h \
 	src/core/base/error.c \
 	src/core/base/error.h \
 	src/core/base/file.c \

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/num.h"
+#include "base/endian.h"
 #include "yoke.h"
 
 // Significand bits including the hidden one, smallest exponent of a normal number, largest number.
@@ -75,13 +76,19 @@ static double half_value(uint64_t u)
 	return u >> 15 ? -x : x;
 }
 
+// Where an element's bytes are in a u64 that has its value.
+static void *low(uint64_t *u, int dtype)
+{
+	return (char *)u + (YK_HOST_BIG ? sizeof *u - yoke_dtype_size(dtype) : 0);
+}
+
 struct yk_num yk_num_load(const void *from, int dtype)
 {
 	struct yk_num n = { 0, 0 };
 	uint64_t u = 0;
 	uint32_t w;
 	float f;
-	memcpy(&u, from, yoke_dtype_size(dtype));
+	memcpy(low(&u, dtype), from, yoke_dtype_size(dtype));
 	switch (dtype) {
 	case yoke_f16: n.f = half_value(u); break;
 	case yoke_f32:
@@ -124,5 +131,5 @@ uint64_t yk_num_bits(struct yk_num n, int dtype)
 void yk_num_store(void *to, struct yk_num n, int dtype)
 {
 	uint64_t u = yk_num_bits(n, dtype);
-	memcpy(to, &u, yoke_dtype_size(dtype));
+	memcpy(to, low(&u, dtype), yoke_dtype_size(dtype));
 }

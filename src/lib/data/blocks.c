@@ -181,10 +181,10 @@ static int write_block(struct worker *w, int64_t number, const struct yk_block *
 		return yk_fail(YOKE_EIO, "%s: changed while it was being read", j->b->file[b->file].path);
 	for (int64_t i = 0; i < w->begins; i++)
 		w->begin[i] += (int64_t)base;
-	int e = w->list.count ? yk_file_put(j->out, j->tokens + base * width, w->list.ids, w->list.count * width) : 0;
+	int e = w->list.count ? yk_file_put_numbers(j->out, j->tokens + base * width, w->list.ids, width, w->list.count) : 0;
 	if (e == 0 && w->begins)
-		e = yk_file_put(j->out, j->documents + 8 * (uint64_t)j->document_base[number], w->begin,
-				8 * (size_t)w->begins);
+		e = yk_file_put_numbers(j->out, j->documents + 8 * (uint64_t)j->document_base[number], w->begin, 8,
+					(size_t)w->begins);
 	return e;
 }
 

@@ -110,11 +110,11 @@ static char *head_of(const struct yk_chat_store *s, const struct yk_tokenizer *t
 static int write_arrays(const struct yk_chat_store *s, const struct yk_file_writer *w,
 			const uint64_t at[ARRAYS])
 {
-	int e = yk_file_put(w, at[TOKENS], s->ids.ids, s->ids.count * (size_t)s->ids.width);
+	int e = yk_file_put_numbers(w, at[TOKENS], s->ids.ids, (size_t)s->ids.width, s->ids.count);
 	if (e == 0)
 		e = yk_file_put(w, at[TARGETS], s->target, s->ids.count);
 	if (e == 0)
-		e = yk_file_put(w, at[SAMPLES], s->begin, s->count * sizeof *s->begin);
+		e = yk_file_put_numbers(w, at[SAMPLES], s->begin, sizeof *s->begin, s->count);
 	return e < 0 ? e : yk_file_put(w, at[KINDS], s->kind, s->count);
 }
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/endian.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/number.h"
@@ -18,24 +19,6 @@ enum { BLOCK = 1 << 18, BANDS_BLOCK = 1 << 22 }; // bytes per read; for BSQ, who
 						 // bytes of a block of lines over all bands
 
 // ---- reading ----
-
-#define SWAP(bits) \
-	for (size_t i = 0; i < n; i++, p += bits / 8) { \
-		uint##bits##_t v; \
-		memcpy(&v, p, sizeof v); \
-		v = __builtin_bswap##bits(v); \
-		memcpy(p, &v, sizeof v); \
-	}
-
-static void swap(unsigned char *p, int width, size_t n)
-{
-	if (width == 2)
-		SWAP(16)
-	else if (width == 4)
-		SWAP(32)
-	else if (width == 8)
-		SWAP(64)
-}
 
 static struct yk_taken taken(const yoke_cube *c, bool packed, int64_t far, int64_t line, int64_t sample)
 {
@@ -80,7 +63,7 @@ static int read_columns(const yoke_cube *c, float *x, float *weight)
 	for (int64_t k = 0; !c->variable && k < bands && !err; k++)
 		err = yk_file_read_at(c->fd, c->data, e->offset + (uint64_t)c->band[k] * slab, block + (uint64_t)k * slab, slab);
 	if (!err && yk_envi_swapped(e))
-		swap(block, e->type->width, (size_t)(bands * pixels));
+		yk_swap_bytes(block, (size_t)e->type->width, (size_t)(bands * pixels));
 	if (!err)
 		yk_take_elements(&t, block, 0, e->lines, x, weight);
 	free(block);
@@ -115,7 +98,7 @@ int yoke_cube_read(const yoke_cube *c, float *x, float *weight)
 						bip ? bands : 1);
 		err = fetch(c, first, lines, block);
 		for (int64_t k = 0; !err && swapped && k < (bsq ? bands : 1); k++)
-			swap(block + k * slab, e->type->width, (size_t)(lines * e->samples * (bsq ? 1 : bands)));
+			yk_swap_bytes(block + k * slab, (size_t)e->type->width, (size_t)(lines * e->samples * (bsq ? 1 : bands)));
 		if (!err)
 			yk_take_elements(&t, block, first, lines, x, weight);
 	}
@@ -175,7 +158,7 @@ static int write_elements(struct yk_file_writer *w, const char *path, const stru
 						      (long long)(first + l), (long long)s, (long long)b, v, e->type->name);
 			}
 			if (!err && swapped)
-				swap(row, e->type->width, (size_t)inner);
+				yk_swap_bytes(row, (size_t)e->type->width, (size_t)inner);
 			rows++;
 			if (!err && (rows == max || (o + 1 == outer && m + 1 == middle))) {
 				err = yk_file_add(w, block, (size_t)(rows * line));

@@ -312,7 +312,7 @@ static int open_npy(yoke_cube *c, const struct settings *s)
 		return yk_fail(YOKE_EUNSUPPORTED, "%s: a cube is [lines,samples,bands] or [cubes,lines,samples,bands], the latter in C's order",
 			       c->path);
 	c->envi = (struct yk_envi){ .lines = dims[0], .samples = dims[1], .bands = rank == 3 ? dims[2] : 1,
-				    .type = yk_envi_type_named(n.element->name), .interleave = YK_BIP, .big = n.swap,
+				    .type = yk_envi_type_named(n.element->name), .interleave = YK_BIP, .big = n.big,
 				    .offset = n.offset, .scale = 1, .ignore = NAN };
 	c->columns = n.fortran;
 	c->stack = stack;

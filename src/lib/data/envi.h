@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/endian.h"
+
 enum yk_interleave { YK_BSQ, YK_BIL, YK_BIP };
 extern const char *const yk_interleave_names[]; // indexed by yk_interleave
 
@@ -44,8 +46,6 @@ struct yk_envi {
 	unsigned char *good;      // [bands]: bbl, or NULL; owned
 	bool odd_bbl;             // the bbl does not have one flag per band
 };
-
-#define YK_HOST_BIG (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__)
 
 // Are the bytes of an element in the opposite of the host's order?
 static inline bool yk_envi_swapped(const struct yk_envi *e)

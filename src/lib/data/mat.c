@@ -4,6 +4,7 @@
 // programs never load it.
 #include "config.h"
 
+#include "base/endian.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/kind.h"

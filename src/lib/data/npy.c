@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "base/endian.h"
 #include "base/error.h"
 #include "base/kind.h"
 #include "base/scan.h"
@@ -69,7 +70,7 @@ static int read_descr(struct scan *s, struct yk_npy *to)
 		return yk_fail(YOKE_EUNSUPPORTED, "%s: holds pickled objects, which are never loaded", s->path);
 	if (n < 3 || n > 4 || !strchr("<>|=", *d) || d[2] < '0' || d[2] > '9')
 		return bad(s, "descr is an unknown type");
-	to->swap = *d == '>';
+	to->big = *d == '>' || (*d == '=' && YK_HOST_BIG);
 	to->element = n == 3 ? yk_element_of(d[1], d[2] - '0') : NULL;
 	if (to->element)
 		return 0;
@@ -205,7 +206,7 @@ void yk_npy_part(struct yk_part *p, const struct yk_npy *n, struct yk_parts_shap
 	for (int k = 1; k < n->rank; k++)
 		p->elements *= shape->dims[k - 1] = n->dims[k];
 	p->element = n->element;
-	p->swap = n->swap;
+	p->big = n->big;
 	p->offset = n->offset;
 	p->stride = (uint64_t)p->elements * (uint64_t)n->element->width;
 	if (n->fortran && n->rank > 1) {

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/endian.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
@@ -88,21 +89,11 @@ int yk_element_count(const struct yk_element *e, const char *path, uint64_t offs
 	return 0;
 }
 
-static void swap_bytes(unsigned char *p, int width, size_t n)
-{
-	for (; n; n--, p += width)
-		for (int a = 0, b = width - 1; a < b; a++, b--) {
-			const unsigned char c = p[a];
-			p[a] = p[b];
-			p[b] = c;
-		}
-}
-
 static int64_t integer(const unsigned char *p, const struct yk_element *e)
 {
 	uint64_t x = 0;
 	for (int k = e->width - 1; k >= 0; k--)
-		x = x << 8 | p[k];
+		x = x << 8 | p[YK_HOST_BIG ? e->width - 1 - k : k];
 	const int unused = 64 - 8 * e->width;
 	return e->kind == 'i' ? (int64_t)(x << unused) >> unused : (int64_t)x;
 }
@@ -113,15 +104,18 @@ static void widen(const struct yk_element *e, void *to, size_t n, int width)
 	const unsigned char *from = (unsigned char *)to + n * (size_t)(width - e->width);
 	if (e->kind == 'u' && width == 4) { // token ids, the common case
 		for (size_t i = 0; i < n; i++) {
-			const uint32_t x = e->width == 1 ? from[i] : from[2 * i] | (uint32_t)from[2 * i + 1] << 8;
+			uint16_t pair = 0;
+			if (e->width == 2)
+				memcpy(&pair, from + 2 * i, sizeof pair);
+			const uint32_t x = e->width == 1 ? from[i] : pair;
 			memcpy((unsigned char *)to + 4 * i, &x, 4);
 		}
 		return;
 	}
 	for (size_t i = 0; i < n; i++) {
 		const int64_t x = integer(from + i * (size_t)e->width, e);
-		// the lower bytes come first
-		memcpy((unsigned char *)to + i * (size_t)width, &x, (size_t)width);
+		memcpy((unsigned char *)to + i * (size_t)width, (const char *)&x + (YK_HOST_BIG ? sizeof x - (size_t)width : 0),
+		       (size_t)width);
 	}
 }
 
@@ -195,8 +189,8 @@ void *yk_part_room(const struct yk_part *p, void *to)
 int yk_part_convert(const struct yk_part *p, int64_t sample, void *to)
 {
 	const size_t memory = yoke_dtype_size(p->element->dtype), n = (size_t)p->elements;
-	if (p->swap)
-		swap_bytes(yk_part_room(p, to), p->element->width, n);
+	if (p->big != YK_HOST_BIG)
+		yk_swap_bytes(yk_part_room(p, to), (size_t)p->element->width, n);
 	if (memory > (size_t)p->element->width)
 		widen(p->element, to, n, (int)memory);
 	return is_checked(p) ? check(p, sample, to) : 0;

@@ -33,7 +33,7 @@ struct yk_part {
 	char *path;
 	int fd;
 	const struct yk_element *element;
-	bool swap;             // big endian
+	bool big;              // the file is big-endian
 	uint64_t offset;       // byte offset of sample 0
 	uint64_t stride;       // bytes from a sample to the next
 	int64_t elements;      // elements per sample
@@ -67,7 +67,7 @@ yoke_dataset *yk_windows_set(struct yk_part *, uint64_t n, int64_t context, int6
 // Contents of a .npy header.  dims: with the rows first; rank: 0 for C order.
 struct yk_npy {
 	const struct yk_element *element;
-	bool swap, fortran;
+	bool big, fortran;
 	uint64_t offset;
 	int rank;
 	int64_t dims[YOKE_MAX_RANK];

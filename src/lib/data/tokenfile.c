@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/endian.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
@@ -44,6 +45,7 @@ int yk_raw_check(int fd, const char *path, const struct yk_element *e, uint64_t 
 	if (err || n < sizeof head)
 		return err;
 	memcpy(head, begin, sizeof head);
+	yk_le(head, sizeof *head, 3);
 	for (size_t i = 0; i < sizeof llmc / sizeof *llmc; i++)
 		if (head[0] == llmc[i].magic && head[1] > 0 && head[1] < 100 && head[2] >= 0)
 			return check_llmc(path, llmc[i].ids, head[2], e, offset, bytes);

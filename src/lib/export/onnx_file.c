@@ -155,7 +155,7 @@ const char *yk_onnx_ints(struct yk_onnx *e, int64_t n, const int64_t *v)
 	for (int64_t i = 0; i < n && few; i++)
 		at += yk_snprintf(key + at, sizeof key - (size_t)at, ".%" PRId64, v[i]);
 	return small(e, few ? key : NULL, YK_ONNX_I64, 1, &n,
-		     v); // machines that yoke runs on are little endian
+		     v);
 }
 
 // ---- nodes ----

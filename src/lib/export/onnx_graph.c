@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/endian.h"
 #include "base/error.h"
 #include "base/number.h"
 #include "base/sized.h"
@@ -413,6 +414,8 @@ static int start(struct job *j)
 	if ((j->n && yk_given_as(j->in, "onnx_write", "list of inputs")) ||
 	    yk_given_as(j->out, "onnx_write", "list of outputs") ||
 	    yk_given_as(j->path, "onnx_write", "path"))
+		return yk_error_last();
+	if (yk_only_little(j->path, "ONNX") < 0)
 		return yk_error_last();
 	if (j->options.weights < 0 ||
 	    (j->options.weights && (!j->options.weight || !j->options.weight_names)))

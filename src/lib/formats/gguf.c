@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/endian.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/kind.h"
@@ -345,12 +346,14 @@ static int take_tensors(struct yk_gguf *g, struct cursor *c, uint64_t n, uint64_
 
 static int map_file(struct yk_gguf_file *f)
 {
-	const int fd = yk_file_open(f->path, &f->bytes);
-	int e = 0;
+	int e = yk_only_little(f->path, "GGUF");
+	const int fd = e ? e : yk_file_open(f->path, &f->bytes);
 	if (fd < 0)
 		return fd;
 	if (f->bytes < 24) {
 		e = yk_file_refused_at(f->path, fd, "a GGUF file", "it has fewer than 24 bytes");
+	} else if (f->bytes > PTRDIFF_MAX) {
+		e = yk_file_beyond(f->path, f->bytes);
 	} else {
 		void *map = mmap(NULL, f->bytes, PROT_READ, MAP_PRIVATE, fd, 0);
 		if (map == MAP_FAILED)

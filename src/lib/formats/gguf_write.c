@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/endian.h"
 #include "base/error.h"
 
 enum { ALIGNMENT = 32 }; // general.alignment's default
@@ -170,7 +171,9 @@ static int write_head(struct yk_gguf_writer *w, struct yk_file_writer *to)
 int yk_gguf_write(struct yk_gguf_writer *w, const char *path, int (*fill)(void *arg, size_t i, struct yk_file_writer *), void *arg)
 {
 	struct yk_file_writer to;
-	int e = yk_file_begin(&to, path);
+	int e = yk_only_little(path, "GGUF");
+	if (e == 0)
+		e = yk_file_begin(&to, path);
 	if (e < 0)
 		return e;
 	e = write_head(w, &to);

@@ -10,14 +10,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/endian.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/kind.h"
 #include "formats/safetensors.h"
-
-#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
-#error "elements are copied as they are: the host must be little endian"
-#endif
 
 const char *yk_shape_text(char to[YK_SHAPE_TEXT], int rank, const int64_t *dims)
 {
@@ -44,10 +41,12 @@ static int open_file(struct yk_safetensors *s)
 	e = yk_file_read_at(s->fd, s->path, 0, &length, sizeof length);
 	if (e < 0)
 		return e;
+	length = yk_le64(length);
 	if (length > s->bytes - 8 || length > MAX_HEADER) {
-		char why[100];
-		snprintf(why, sizeof why, "a header of %llu bytes in a file of %llu", (unsigned long long)length,
-			 (unsigned long long)s->bytes);
+		char why[120];
+		snprintf(why, sizeof why, "a header of %llu bytes in a file of %llu%s", (unsigned long long)length,
+			 (unsigned long long)s->bytes,
+			 __builtin_bswap64(length) <= s->bytes - 8 ? "; its numbers are big-endian" : "");
 		return yk_file_refused_at(s->path, s->fd, "a safetensors file", why);
 	}
 	text = malloc(length + 1);
@@ -95,6 +94,13 @@ void yk_safetensors_close(struct yk_safetensors *s)
 	*s = (struct yk_safetensors){ .fd = -1 };
 }
 
+// The elements of an array as the host has them, and the reverse.
+static void turn(const struct yk_safetensors_entry *x, void *data)
+{
+	const size_t width = yk_safetensors_part(x->dtype);
+	yk_le(data, width, width ? (size_t)x->bytes / width : 0);
+}
+
 // Bools must be 0 or 1.
 static int check(const struct yk_safetensors *s, const struct yk_safetensors_entry *x, const uint8_t *data)
 {
@@ -109,7 +115,10 @@ int yk_safetensors_read(const struct yk_safetensors *s,
 			const struct yk_safetensors_entry *x, void *to)
 {
 	int e = yk_file_read_at(s->fd, s->path, x->offset, to, x->bytes);
-	return e ? e : check(s, x, to);
+	if (e)
+		return e;
+	turn(x, to);
+	return check(s, x, to);
 }
 
 const void *yk_safetensors_data(struct yk_safetensors *s, const struct yk_safetensors_entry *x)
@@ -121,12 +130,18 @@ const void *yk_safetensors_data(struct yk_safetensors *s, const struct yk_safete
 			yk_fail(YOKE_EIO, "%s: was truncated while it was read", s->path);
 			return NULL;
 		}
-		map = mmap(NULL, s->bytes, PROT_READ, MAP_PRIVATE, s->fd, 0);
+		if (s->bytes > PTRDIFF_MAX) {
+			yk_file_beyond(s->path, s->bytes);
+			return NULL;
+		}
+		map = mmap(NULL, s->bytes, YK_HOST_BIG ? PROT_READ | PROT_WRITE : PROT_READ, MAP_PRIVATE, s->fd, 0);
 		if (map == MAP_FAILED) {
 			yk_fail(errno == ENOMEM ? YOKE_ENOMEM : YOKE_EIO, "%s: cannot be mapped: %s", s->path, strerror(errno));
 			return NULL;
 		}
 		s->map = map;
+		for (int i = 0; YK_HOST_BIG && i < s->count; i++)
+			turn(&s->entries[i], (char *)map + s->entries[i].offset);
 	}
 	return check(s, x, s->map + x->offset) < 0 ? NULL : s->map + x->offset;
 }

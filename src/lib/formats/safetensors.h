@@ -42,6 +42,8 @@ enum {
 // unknown.
 const char *yk_safetensors_dtype(int dtype);
 size_t yk_safetensors_size(int dtype);
+// Bytes whose order a host may reverse: of an element, or of the parts of a complex one.
+size_t yk_safetensors_part(int dtype);
 
 // "[3,4]", for messages.
 enum { YK_SHAPE_TEXT = 22 * YOKE_MAX_RANK };

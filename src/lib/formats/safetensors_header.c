@@ -63,6 +63,11 @@ size_t yk_safetensors_size(int dtype)
 	return bits_of(dtype) % 8 ? 0 : bits_of(dtype) / 8;
 }
 
+size_t yk_safetensors_part(int dtype)
+{
+	return dtype == YK_SAFETENSORS_C64 ? 4 : yk_safetensors_size(dtype);
+}
+
 int yk_host_tensor_bytes(const struct yk_host_tensor *t, uint64_t *bytes)
 {
 	uint64_t n;

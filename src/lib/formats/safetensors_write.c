@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/endian.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
@@ -92,7 +93,7 @@ static char *head_text(const char *path, const json_t *header, size_t *bytes)
 	if (text)
 		head = malloc(8 + padded);
 	if (head) {
-		memcpy(head, &padded, 8);
+		memcpy(head, &(uint64_t){ yk_le64(padded) }, 8);
 		memcpy(head + 8, text, length);
 		memset(head + 8 + length, ' ', padded - length);
 		*bytes = 8 + padded;
@@ -136,13 +137,18 @@ char *yk_safetensors_head(const char *path, json_t *metadata, int n, const struc
 static int emit_array(struct yk_file_writer *w, struct yk_hash_state *h, const struct place *p, yk_safetensors_give_fn *give,
 		      void *arg, char *window)
 {
+	const size_t width = yk_safetensors_part(p->tensor->dtype);
 	int e = 0;
-	if (!give)
+	if (!window)
 		return emit(w, h, p->tensor->data, p->bytes);
 	for (uint64_t at = 0; at < p->bytes && e == 0; at += YK_SAFETENSORS_WINDOW) {
 		const uint64_t left = p->bytes - at;
 		const size_t n = left < YK_SAFETENSORS_WINDOW ? (size_t)left : YK_SAFETENSORS_WINDOW;
-		e = give(arg, p->index, at, n, window);
+		if (give)
+			e = give(arg, p->index, at, n, window);
+		else
+			memcpy(window, (const char *)p->tensor->data + at, n);
+		yk_le(window, width, width ? n / width : 0);
 		if (e == 0)
 			e = emit(w, h, window, n);
 	}
@@ -156,9 +162,9 @@ int yk_safetensors_write_by(const char *path, int n, const struct yk_host_tensor
 	struct yk_hash_state *h = yk_hash_new(0);
 	struct yk_file_writer w;
 	size_t length;
-	char *window = give ? malloc(YK_SAFETENSORS_WINDOW) : NULL;
+	char *window = give || YK_HOST_BIG ? malloc(YK_SAFETENSORS_WINDOW) : NULL;
 	char *head = make_head(path, NULL, n, t, places, &length);
-	int e = !head ? yoke_error_code() : !h || (give && !window) ? yk_fail(YOKE_ENOMEM, "out of memory to write %s", path) : 0;
+	int e = !head ? yoke_error_code() : !h || ((give || YK_HOST_BIG) && !window) ? yk_fail(YOKE_ENOMEM, "out of memory to write %s", path) : 0;
 
 	if (e == 0)
 		e = yk_file_begin(&w, path);

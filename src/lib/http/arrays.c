@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/endian.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "base/num.h"
@@ -166,16 +167,19 @@ int yk_array_of_npy(const char *data, size_t bytes, int dtype, struct yoke_serve
 	if (e < 0)
 		return e;
 	const size_t width = (size_t)n.element->width;
-	if (n.swap || n.fortran || !is_known(n.element->dtype) ||
+	if (n.big || n.fortran || !is_known(n.element->dtype) ||
 	    width != yk_array_element(n.element->dtype))
 		return yk_fail(YOKE_EUNSUPPORTED, "the request: elements must be f4, f8, i4 or i8, "
 						  "little endian, in C order");
 	a.rank = n.rank;
 	memcpy(a.dims, n.dims, sizeof a.dims);
 	e = reserve(&a, &count);
-	for (int64_t i = 0; i < count && e == 0; i++)
-		e = store(&a, i, yk_num_load(data + n.offset + (size_t)i * width, n.element->dtype),
-			  yk_num_real(n.element->dtype));
+	for (int64_t i = 0; i < count && e == 0; i++) {
+		char element[8];
+		memcpy(element, data + n.offset + (size_t)i * width, width);
+		yk_le(element, width, 1);
+		e = store(&a, i, yk_num_load(element, n.element->dtype), yk_num_real(n.element->dtype));
+	}
 	if (e < 0)
 		free(a.data);
 	else
@@ -203,7 +207,9 @@ int yk_array_to_npy(const struct yoke_serve_array *a, struct yk_string *to)
 	};
 	yk_string_add(to, head, sizeof head);
 	yk_string_add(to, dict, (size_t)n);
-	yk_string_add(to, a->data,
-		      (size_t)(a->dims[0] * yk_array_sample(a)) * yk_array_element(a->dtype));
+	const size_t width = yk_array_element(a->dtype), count = (size_t)(a->dims[0] * yk_array_sample(a));
+	yk_string_add(to, a->data, count * width);
+	if (!to->failed)
+		yk_le(to->s + to->n - count * width, width, count);
 	return 0;
 }
