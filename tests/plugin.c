@@ -240,6 +240,32 @@ static void broken(void)
 	ok(has("'^' stands once, at the beginning"), "'^' inside a list");
 }
 
+// A module whose header has another value in one byte.
+static void patch(const char *folder, const char *name, long at, int value)
+{
+	char file[64];
+	snprintf(file, sizeof file, "yoke_%s.so", name);
+	install("good", folder, name);
+	FILE *f = fopen(in(folder, file), "r+b");
+	if (!f || fseek(f, at, SEEK_SET) || fputc(value, f) == EOF)
+		diag("cannot change %s", file);
+	if (f)
+		fclose(f);
+}
+
+static void foreign(void)
+{
+	const bool big = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;
+	folder("foreign");
+	patch("foreign", "machine", big ? 19 : 18, 2); // a SPARC
+	patch("foreign", "word", 4, sizeof(void *) == 8 ? 1 : 2);
+	patch("foreign", "order", 5, big ? 1 : 2);
+	run(in("foreign", ""), ALL, "warn");
+	ok(count(" warn: ") == 3 && count("built for another processor") >= 3 && has("ELF machine 2,") &&
+	   has(sizeof(void *) == 8 ? "32 bits" : "64 bits") && has(big ? "little-endian; this" : "big-endian; this"),
+	   "modules for another processor, word size and byte order: one line each, which names both");
+}
+
 static void devices(void)
 {
 	folder("odd");
@@ -586,6 +612,7 @@ int main(int argc, char **argv)
 		return skip_all("no folder for temporary files");
 	setenv("YOKE_CACHE", in("cache", ""), 1);
 	broken();
+	foreign();
 	devices();
 	order();
 	owners();

@@ -14,6 +14,8 @@ libyokecore_la_SOURCES += \
 	src/core/device/dry.c \
 	src/core/device/facts.c \
 	src/core/device/facts.h \
+	src/core/device/foreign.c \
+	src/core/device/foreign.h \
 	src/core/device/pool_history.c \
 	src/core/device/pool_history.h \
 	src/core/device/host.c \

@@ -20,6 +20,7 @@
 #include "base/log.h"
 #include "base/number.h"
 #include "base/param.h"
+#include "device/foreign.h"
 #include "device/guard.h"
 #include "device/installed.h"
 #include "device/plugin.h"
@@ -418,6 +419,8 @@ static int open_file(struct file *f, char *why, size_t cap)
 	}
 	if (!yk_trusted_file(real, why, cap))
 		return YOKE_EPERM;
+	if (yk_elf_foreign(real, why, cap))
+		return YOKE_EPLUGIN;
 	int met = yk_probe(real, why, cap);
 	if (met < 0)
 		return met;
