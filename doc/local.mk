@@ -140,6 +140,7 @@ directory_readmes = \
 	backends/opencl/README.md \
 	bench/README.md \
 	cl/README.md \
+	packaging/README.md \
 	plugins/README.md \
 	plugins/cuda/README.md \
 	plugins/mpi/README.md \

@@ -228,6 +228,7 @@ test_scripts = \
 	tests/drivers.sh \
 	tests/cubes.sh \
 	tests/dialect.sh \
+	tests/dist.sh \
 	tests/matrix_layout.sh \
 	tests/doctor.sh \
 	tests/embed.sh \
@@ -253,6 +254,7 @@ test_scripts = \
 	tests/opencl_layers.sh \
 	tests/opencl_train.sh \
 	tests/opencl_two.sh \
+	tests/packaging.sh \
 	tests/pages.sh \
 	tests/pipe.sh \
 	tests/pipelines.sh \
