@@ -13,6 +13,7 @@ struct job {
 	int64_t count, slices, each; // number of indices; of all slices; slices per work item
 	int64_t dims[YOKE_MAX_RANK], to[YOKE_MAX_RANK], from[YOKE_MAX_RANK];
 	bool lines;                  // slices are elements of a vector, indices and results are lines
+	size_t row;                  // bytes of slices that are dense rows of lines, 0: they are not
 	struct line index, result;
 	_Atomic int64_t bad; // position of the first invalid index
 };
@@ -94,6 +95,22 @@ static int64_t elements(const struct job *j, int64_t first, int64_t end, size_t 
 	}
 }
 
+// Rows first .. end - 1 of a line.
+static void rows(struct job *j, int64_t first, int64_t end, size_t size)
+{
+	const struct yoke_view *x = &j->op->in[0];
+	const bool wide = j->op->in[1].dtype == yoke_i64;
+	const int64_t step = x->strides[0] * (int64_t)size, to = j->result.step * (int64_t)size;
+	char *y = yk_ptr(&j->op->out[0]);
+	for (int64_t i = first; i < end; i++) {
+		const int64_t row = line_index(&j->index, i, wide);
+		if (row >= 0 && row < x->dims[0])
+			memcpy(y + i * to, (const char *)yk_ptr(x) + row * step, j->row);
+		else
+			record_first(&j->bad, i);
+	}
+}
+
 static void item(void *arg, int64_t index)
 {
 	struct job *j = arg;
@@ -108,6 +125,10 @@ static void item(void *arg, int64_t index)
 		const int64_t bad = wide ? elements(j, index * j->each, end, size, true) : elements(j, index * j->each, end, size, false);
 		if (bad != INT64_MAX)
 			record_first(&j->bad, bad);
+		return;
+	}
+	if (j->row) {
+		rows(j, index * j->each, end, size);
 		return;
 	}
 	for (int64_t s = index * j->each; s < end; s++) {
@@ -148,7 +169,9 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 	if (j.slices == 0 || slice == 0)
 		return 0;
 	j.each = PER_ITEM / slice + 1;
-	j.lines = x->rank == 1 && as_line(idx, idx->rank, &j.index) && as_line(y, idx->rank, &j.result);
+	const bool flat = j.axis == 0 && as_line(idx, idx->rank, &j.index) && as_line(y, idx->rank, &j.result);
+	j.lines = flat && x->rank == 1;
+	j.row = flat && j.inner == 1 && j.from[0] == 1 && j.to[0] == 1 ? (size_t)slice * yk_esize(x->dtype) : 0;
 	yk_team_run((j.slices + j.each - 1) / j.each, item, &j);
 	int64_t bad = atomic_load(&j.bad);
 	return bad == INT64_MAX ? 0 :

@@ -12,7 +12,9 @@
 
 enum {
 	TILE = 64,
-	PER_ITEM = 1 << 15
+	PER_ITEM = 1 << 15,
+	SHORT = 8,  // rows that are copied column by column
+	BLOCK = 512 // of so many rows at a time, which stay in L1
 }; // elements: edge of a transposed tile; per work item
 
 struct job {
@@ -50,6 +52,13 @@ static uint64_t can(const struct yoke_op *op)
 	static void name(T *y, const T *x, int64_t nb, int64_t na, int64_t to_b, \
 			 int64_t to_a, int64_t from_b, int64_t from_a) \
 	{ \
+		if (na < SHORT && nb > na) { \
+			for (int64_t first = 0; first < nb; first += BLOCK) \
+				for (int64_t a = 0; a < na; a++) \
+					for (int64_t b = first; b < nb && b < first + BLOCK; b++) \
+						y[b * to_b + a * to_a] = x[b * from_b + a * from_a]; \
+			return; \
+		} \
 		for (int64_t b = 0; b < nb; b++, y += to_b, x += from_b) { \
 			if (to_a == 1 && from_a == 1) \
 				memcpy(y, x, (size_t)na * sizeof *y); \
@@ -130,7 +139,7 @@ static void plane(const struct job *j, char *y, int64_t tb, const char *x, int64
 		plane_16((uint16_t *)y, (const uint16_t *)x, nb, na, tb, ta, fb, fa);
 	else if (j->size == 8)
 		plane_64((uint64_t *)y, (const uint64_t *)x, nb, na, tb, ta, fb, fa);
-	else if (ta == 1 && fb == 1 && fa != 1)
+	else if (ta == 1 && fb == 1 && fa != 1 && fa != 0)
 		transpose_32((uint32_t *)y, (const uint32_t *)x, nb, na, tb, fa);
 	else
 		plane_32((uint32_t *)y, (const uint32_t *)x, nb, na, tb, ta, fb, fa);
@@ -202,7 +211,7 @@ static void cut(struct job *j)
 	for (int d = 0; d < a; d++)
 		if (j->from[d] == 1 && j->dims[d] > 1)
 			other = d;
-	if (j->from[a] != 1 && other >= 0) {
+	if (j->from[a] != 1 && j->from[a] != 0 && other >= 0) {
 		swap_axes(j, other, a - 1);
 		j->tile_a = j->tile_b = TILE;
 	} else {

@@ -108,32 +108,37 @@ static void insert(struct pair *a, int64_t n)
 	}
 }
 
-// Stable sort by the low `bytes` bytes of the keys. b: scratch for n pairs. Returns a or b,
+// Stable sort by the low `bytes` bytes of the keys. b: scratch for n elements. Returns a or b,
 // whichever holds the result.
-static struct pair *radix(struct pair *a, struct pair *b, int64_t n, int bytes)
-{
-	int64_t count[8][256];
-
-	memset(count, 0, sizeof *count * (size_t)bytes);
-	for (int64_t i = 0; i < n; i++)
-		for (int d = 0; d < bytes; d++)
-			count[d][a[i].key >> 8 * d & 255]++;
-	for (int d = 0; d < bytes; d++) {
-		int64_t *at = count[d], first = 0;
-		if (at[a[0].key >> 8 * d & 255] == n) // all digits are equal
-			continue;
-		for (int v = 0; v < 256; v++) {
-			int64_t c = at[v];
-			at[v] = first;
-			first += c;
-		}
-		for (int64_t i = 0; i < n; i++)
-			b[at[a[i].key >> 8 * d & 255]++] = a[i];
-		struct pair *t = a;
-		a = b, b = t;
+#define RADIX(name, T, key_of) \
+	static T *name(T *a, T *b, int64_t n, int bytes) \
+	{ \
+		int64_t count[8][256]; \
+		memset(count, 0, sizeof *count * (size_t)bytes); \
+		for (int64_t i = 0; i < n; i++) \
+			for (int d = 0; d < bytes; d++) \
+				count[d][key_of(a[i]) >> 8 * d & 255]++; \
+		for (int d = 0; d < bytes; d++) { \
+			int64_t *at = count[d], first = 0; \
+			if (at[key_of(a[0]) >> 8 * d & 255] == n) /* all digits are equal */ \
+				continue; \
+			for (int v = 0; v < 256; v++) { \
+				int64_t c = at[v]; \
+				at[v] = first; \
+				first += c; \
+			} \
+			for (int64_t i = 0; i < n; i++) \
+				b[at[key_of(a[i]) >> 8 * d & 255]++] = a[i]; \
+			T *t = a; \
+			a = b, b = t; \
+		} \
+		return a; \
 	}
-	return a;
-}
+#define OF_PAIR(p) (p).key
+#define OF_KEY(k) (k)
+RADIX(radix, struct pair, OF_PAIR)
+RADIX(radix_keys, uint64_t, OF_KEY)
+#undef RADIX
 
 // Moves the first k pairs to the front, keeping their order.
 static void select_first(struct pair *a, int64_t n, int64_t k, int bytes)
@@ -164,6 +169,45 @@ static void copy(char *y, const char *x, size_t size)
 	case 2: memcpy(y, x, 2); break;
 	case 4: memcpy(y, x, 4); break;
 	default: memcpy(y, x, 8);
+	}
+}
+
+// Integers without positions: their keys alone are sorted.
+#define WHOLE(name, T, turn) \
+	static void name(const struct job *j, uint64_t *a, const T *x, int64_t step, T *y, int64_t to) \
+	{ \
+		for (int64_t i = 0; i < j->n; i++) \
+			a[i] = whole_key((uint64_t)x[i * step], 8 * (int)sizeof(T), turn, j->descending); \
+		a = radix_keys(a, a + j->n, j->n, (int)sizeof(T)); \
+		for (int64_t i = 0; i < j->k; i++) \
+			y[i * to] = (T)((j->descending ? ~a[i] : a[i]) ^ (turn)); \
+	}
+WHOLE(whole_i8, uint8_t, 0x80)
+WHOLE(whole_u8, uint8_t, 0)
+WHOLE(whole_i32, uint32_t, 0x80000000)
+WHOLE(whole_i64, uint64_t, 0x8000000000000000)
+#undef WHOLE
+
+// Does the job sort keys alone?
+static bool is_whole(const struct job *j)
+{
+	const int dtype = j->x->dtype;
+	return !j->index && j->n > SHORT && j->k >= j->n / PART &&
+	       (dtype == yoke_i8 || dtype == yoke_u8 || dtype == yoke_bool || dtype == yoke_i32 || dtype == yoke_i64);
+}
+
+static void whole_row(const struct job *j, uint64_t *a, int64_t r)
+{
+	const struct yoke_view *x = j->x, *y = j->value;
+	const int last = x->rank - 1;
+	const int64_t size = (int64_t)yk_esize(x->dtype), step = x->strides[last], to = y->strides[last];
+	const void *from = (const char *)yk_ptr(x) + offset_of(x->dims, x->strides, last, r) * size;
+	void *result = (char *)yk_ptr(y) + offset_of(y->dims, y->strides, last, r) * size;
+	switch (x->dtype) {
+	case yoke_i8: whole_i8(j, a, from, step, result, to); break;
+	case yoke_i32: whole_i32(j, a, from, step, result, to); break;
+	case yoke_i64: whole_i64(j, a, from, step, result, to); break;
+	default: whole_u8(j, a, from, step, result, to);
 	}
 }
 
@@ -210,8 +254,13 @@ static void item(void *arg, int64_t index)
 		return;
 	}
 	int64_t end = (index + 1) * j->each < j->rows ? (index + 1) * j->each : j->rows;
-	for (int64_t r = index * j->each; r < end; r++)
-		row(j, a, r);
+	const bool whole = j->value && is_whole(j);
+	for (int64_t r = index * j->each; r < end; r++) {
+		if (whole)
+			whole_row(j, (uint64_t *)a, r);
+		else
+			row(j, a, r);
+	}
 }
 
 static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
