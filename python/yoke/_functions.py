@@ -593,13 +593,23 @@ def roll(x: Any, shift: int | Sequence[int], axis: Axis = None) -> Tensor:
         shifts = [shift] * len(axes) if isinstance(shift, int) else list(shift)
         if len(shifts) != len(axes):
             raise ValueError(f"roll: {len(shifts)} shifts for {len(axes)} axes")
-        y: Tensor = x
-        for s, a in zip(shifts, axes):
-            y = roll(y, s, a)
-        return y
+        return _rolled(x, [(s, _axis_of(x, a, "roll")) for s, a in zip(shifts, axes)])
     if axis is None:
         return _core.reshape(_core.roll(_core.reshape(x, (x.size,)), shift, 0), x.shape)
     return _core.roll(x, shift, axis)
+
+
+def _rolled(x: Tensor, moves: list[tuple[int, int]]) -> Tensor:
+    """Blocks of x, each copied once."""
+    if not moves:
+        return x
+    (shift, axis), *rest = moves
+    if axis in [a for _, a in rest] or not x.shape[axis]:
+        return _core.roll(_rolled(x, rest), shift, axis)
+    n = x.shape[axis]
+    at = -shift % n
+    parts = [_core.slice(x, axis, at, n)] + ([_core.slice(x, axis, 0, at)] if at else [])
+    return _core.concat([_rolled(p, rest) for p in parts], axis)
 
 
 def flip(x: Any, axis: Axis = None, *, dim: Axis = None) -> Tensor:
@@ -617,15 +627,20 @@ def where(condition: Any, x: Any = None, y: Any = None) -> Any:
         return nonzero(condition)
     if x is None or y is None:
         raise ValueError("where: takes x and y, or the condition alone")
-    if not isinstance(x, Tensor) and not isinstance(y, Tensor):
+    if not isinstance(x, Tensor) and not isinstance(y, Tensor) and not (type(x) is float and type(y) is float):
         x = _of(x)
     return _core.where(condition if isinstance(condition, Tensor) else _of(condition), x, y)
+
+
+def _count(mask: Tensor) -> int:
+    """How many elements are true; it reads that."""
+    return int(_core.nonzero(mask, 0)[1].item())
 
 
 def nonzero(x: Any) -> tuple[Tensor, ...]:
     """The indices of the elements that are not 0, an i64 tensor for each axis.  It reads their number."""
     x = _truth(_of(x))
-    found, _ = _core.nonzero(x, int(_core.sum(_core.cast(x, "i64")).item()))
+    found, _ = _core.nonzero(x, _count(x))
     return tuple(_core.reshape(_core.slice(found, 0, k, k + 1), (-1,)) for k in range(x.ndim)) if found.size else \
         tuple(_core.full("i64", (0,), 0) for _ in range(x.ndim))
 
@@ -637,7 +652,7 @@ def masked_select(x: Any, mask: Any) -> Tensor:
     x, m = _of(x), _truth(_of(mask))
     if m.shape != x.shape:
         m = _core.broadcast_to(m, numpy.broadcast_shapes(x.shape, m.shape))
-    return _core.masked_select(x, m, int(_core.sum(_core.cast(m, "i64")).item()))[0]
+    return _core.masked_select(x, m, _count(m))[0]
 
 
 def masked_scatter(x: Any, mask: Any, source: Any) -> Tensor:
@@ -989,18 +1004,21 @@ def unique(x: Any, return_inverse: bool = False, return_counts: bool = False) ->
     """The values that occur, ascending; with return_inverse the index of each element's value, with return_counts how often
     each occurs, i64, in this order.  NaNs count as one value, as in NumPy.  It reads their number."""
     x = _of(x)
-    values, inverse, counts, count = _core.unique(x, x.size)
-    eval_ = [t for t, wanted in ((values, True), (inverse, return_inverse), (counts, return_counts)) if wanted]
-    _core.eval(*eval_, count)
-    n = int(count.item())
-    values, counts = _core.slice(values, 0, 0, n), _core.slice(counts, 0, 0, n)
+    found = list(_core.unique(x, x.size))
+    for k, wanted in ((2, return_counts), (1, return_inverse)):
+        if not wanted:
+            del found[k]  # what nothing refers to is not computed
+    _core.eval(*found)
+    n = int(found.pop().item())
+    values, *rest = found
+    inverse = rest[:1] if return_inverse else []
+    counts = [_core.slice(t, 0, 0, n) for t in rest[len(inverse):]]
+    values = _core.slice(values, 0, 0, n)
     if not _is_integer(x) and n > 1 and bool(isnan(_core.slice(values, 0, n - 2, n - 1)).item()):
         first = int(sum(~isnan(values)).item())  # the first NaN
-        counts = _core.concat([_core.slice(counts, 0, 0, first), _core.sum(_core.slice(counts, 0, first, n), 0, keepdims=True)], 0)
-        values, inverse = _core.slice(values, 0, 0, first + 1), _core.min(inverse, first)
-    if not return_inverse and not return_counts:
-        return values
-    return (values, *([inverse] if return_inverse else []), *([counts] if return_counts else []))
+        counts = [_core.concat([_core.slice(c, 0, 0, first), _core.sum(_core.slice(c, 0, first, n), 0, keepdims=True)], 0) for c in counts]
+        values, inverse = _core.slice(values, 0, 0, first + 1), [_core.min(i, first) for i in inverse]
+    return (values, *inverse, *counts) if return_inverse or return_counts else values
 
 
 def bincount(x: Any, minlength: int = 0) -> Tensor:

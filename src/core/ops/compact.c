@@ -235,9 +235,10 @@ yoke_tensor *yoke_masked_scatter(yoke_tensor *x, yoke_tensor *mask, yoke_tensor 
 	}
 	if (!yk_count(&to))
 		return yk_rec_end(&r, yk_un(g, YK_CONTIGUOUS, r.in[0]));
-	yk_id chosen = flat(g, yk_broadcast_like(g, r.in[1], &to)), one = yk_cast(g, chosen, yoke_i64);
+	const int dtype = yk_count(&to) < INT32_MAX ? yoke_i32 : yoke_i64;
+	yk_id chosen = flat(g, yk_broadcast_like(g, r.in[1], &to)), one = yk_cast(g, chosen, dtype);
 	yk_id at = yk_bin(g, YK_SUB, yk_record(g, YK_CUMSUM, 1, &one, 3, along_0), one);
-	at = yk_tri(g, YK_SELECT, chosen, at, yk_lit(g, yoke_i64, 0));
+	at = yk_tri(g, YK_SELECT, chosen, at, yk_lit(g, dtype, 0));
 	yk_id y = yk_record(g, YK_GATHER, 2, (yk_id[]){ flat(g, r.in[2]), at }, 1, &(union yoke_attr){ .i = 0 });
 	y = yk_tri(g, YK_SELECT, chosen, y, flat(g, r.in[0]));
 	return yk_rec_end(&r, yk_reshape(g, y, to.rank, to.dims));

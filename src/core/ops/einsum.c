@@ -14,6 +14,7 @@
 enum {
 	EXACT = 8,       // operands whose order is found by dynamic programming
 	MAX = 64,        // operands
+	SHORT = 64,      // rows that are too short for a product of elements
 	LETTERS = 52,    // names a to z, A to Z; those of "..." follow, the last axis first
 	NAMES = LETTERS + YOKE_MAX_RANK
 };
@@ -571,18 +572,30 @@ yoke_tensor *yoke_outer(yoke_tensor *a, yoke_tensor *b)
 	return yk_rec_end(&r, yk_bin(r.g, YK_MUL, yk_reshape(r.g, r.in[0], 2, column), yk_reshape(r.g, r.in[1], 1, &row)));
 }
 
+// x [..,n,1] or [..,1,n] repeated `times` times along its axis of one element, [..,n times]
+static yk_id merged(struct yk_graph *g, yk_id x, const int64_t *dims, int rank, int64_t times)
+{
+	int64_t wide[YOKE_MAX_RANK];
+	memcpy(wide, dims, (size_t)rank * sizeof *wide);
+	const int one = dims[rank - 1] == 1 ? rank - 1 : rank - 2;
+	wide[one] = times;
+	x = yk_un(g, YK_CONTIGUOUS, yk_broadcast(g, x, rank, wide));
+	wide[rank - 2] *= wide[rank - 1];
+	return yk_reshape(g, x, rank - 1, wide);
+}
+
 yoke_tensor *yoke_kron(yoke_tensor *a, yoke_tensor *b)
 {
 	struct yk_rec r = yk_rec_begin_op(YK_MUL, 2, (yoke_tensor *[]){ a, b });
-	char u[160], w[160];
+	char text[2][160];
 	if (r.in[0] == YK_BAD || r.in[1] == YK_BAD)
 		return yk_rec_end(&r, YK_BAD);
 	const struct yk_value va = r.g->value[r.in[0]], vb = r.g->value[r.in[1]];
 	const int rank = va.rank > vb.rank ? va.rank : vb.rank;
 	int64_t da[2 * YOKE_MAX_RANK], db[2 * YOKE_MAX_RANK], dims[YOKE_MAX_RANK];
 	if (2 * rank > YOKE_MAX_RANK) {
-		yk_rec_fail(&r, YOKE_ESHAPE, "takes at most %d axes, got %s and %s", YOKE_MAX_RANK / 2, yk_describe(&va, u),
-			    yk_describe(&vb, w));
+		yk_rec_fail(&r, YOKE_ESHAPE, "takes at most %d axes, got %s and %s", YOKE_MAX_RANK / 2, yk_describe(&va, text[0]),
+			    yk_describe(&vb, text[1]));
 		return yk_rec_end(&r, YK_BAD);
 	}
 	for (int i = 0; i < rank; i++) {
@@ -591,10 +604,14 @@ yoke_tensor *yoke_kron(yoke_tensor *a, yoke_tensor *b)
 		db[2 * i + 1] = ib < 0 ? 1 : vb.dims[ib];
 		da[2 * i + 1] = db[2 * i] = 1;
 		if (__builtin_mul_overflow(da[2 * i], db[2 * i + 1], &dims[i])) {
-			yk_rec_fail(&r, YOKE_ESHAPE, "too many elements: %s and %s", yk_describe(&va, u), yk_describe(&vb, w));
+			yk_rec_fail(&r, YOKE_ESHAPE, "too many elements: %s and %s", yk_describe(&va, text[0]), yk_describe(&vb, text[1]));
 			return yk_rec_end(&r, YK_BAD);
 		}
 	}
-	yk_id y = yk_bin(r.g, YK_MUL, yk_reshape(r.g, r.in[0], 2 * rank, da), yk_reshape(r.g, r.in[1], 2 * rank, db));
-	return yk_rec_end(&r, yk_reshape(r.g, y, rank, dims));
+	yk_id u = yk_reshape(r.g, r.in[0], 2 * rank, da), w = yk_reshape(r.g, r.in[1], 2 * rank, db);
+	if (rank > 1 && db[2 * rank - 1] < SHORT) { // the last axis of both is repeated first, so that the product has long rows
+		u = merged(r.g, u, da, 2 * rank, db[2 * rank - 1]);
+		w = merged(r.g, w, db, 2 * rank, da[2 * rank - 2]);
+	}
+	return yk_rec_end(&r, yk_reshape(r.g, yk_bin(r.g, YK_MUL, u, w), rank, dims));
 }

@@ -3,6 +3,7 @@
 // have no kernels: each is composed of elementwise operations, in the accumulator's dtype.
 #include "config.h"
 
+#include <float.h>
 #include <math.h>
 
 #include "graph/record.h"
@@ -141,12 +142,15 @@ static void grad_atan2(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_
 static void decompose_hypot(struct yk_graph *g, const struct yk_call *c, yk_id *out)
 {
 	yk_id a = yk_un(g, YK_ABS, yk_up(g, c->in[0])), b = yk_un(g, YK_ABS, yk_up(g, c->in[1]));
-	yk_id big = yk_bin(g, YK_MAX, a, b), small = yk_bin(g, YK_MIN, a, b), zero = lit_like(g, a, 0);
-	yk_id plain = yk_bin(g, YK_OR, yk_bin(g, YK_EQ, big, zero), yk_bin_lit(g, YK_EQ, big, INFINITY));
-	yk_id infinite = yk_bin(g, YK_OR, yk_bin_lit(g, YK_EQ, a, INFINITY), yk_bin_lit(g, YK_EQ, b, INFINITY));
-	yk_id quotient = yk_bin(g, YK_DIV, small, yk_tri(g, YK_SELECT, plain, lit_like(g, a, 1), big));
+	yk_id big = yk_bin(g, YK_MAX, a, b), small = yk_bin(g, YK_MIN, a, b);
+	// neither 0 / 0 nor infinity / infinity occurs
+	yk_id divisor = yk_tri(g, YK_SELECT, yk_bin_lit(g, YK_EQ, big, 0), lit_like(g, a, 1), big);
+	divisor = yk_bin_lit(g, YK_MIN, divisor, is_wide(g, a) ? DBL_MAX : FLT_MAX);
+	yk_id quotient = yk_bin(g, YK_DIV, small, divisor), infinite = lit_like(g, a, INFINITY);
 	yk_id y = yk_bin(g, YK_MUL, big, yk_un(g, YK_SQRT, yk_bin_lit(g, YK_ADD, yk_un(g, YK_SQUARE, quotient), 1)));
-	y = yk_tri(g, YK_SELECT, infinite, lit_like(g, a, INFINITY), y); // also beside a NaN
+	// infinite also beside a NaN
+	yk_id either = yk_bin(g, YK_OR, yk_bin(g, YK_EQ, a, infinite), yk_bin(g, YK_EQ, b, infinite));
+	y = yk_tri(g, YK_SELECT, either, infinite, y);
 	out[0] = yk_down(g, y, c->in[0]);
 }
 
