@@ -43,7 +43,7 @@ struct yoke_engine_options {
 	size_t size;   // sizeof, set by the caller
 	int slots;     // max running sequences, 1 .. 256; 0: 8
 	int queue;     // max waiting requests; 0: 64
-	int64_t step;  // max tokens of a step, at least slots; 0: 256
+	int64_t step;  // max tokens of a step, at least slots; 0: 512
 	int64_t pages; // of 16 tokens, at least one sequence's context if less than slots contexts; 0: as
 		       // many as `slots` sequences of the model's context need, at most 2 GB
 	int alike;     // 1 yes, -1 no (faster for few rows); 0: yes

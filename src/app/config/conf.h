@@ -250,7 +250,7 @@
 	X(slots, SERVING, BASIC, INT, YK_S, "8", 1, 256, NULL, "texts that are generated at once") \
 	X(queue, SERVING, ADVANCED, INT, YK_S, "64", 1, 65536, NULL, \
 	  "requests that wait for a slot; more are refused with status 429") \
-	X(step, SERVING, ADVANCED, INT, YK_S, "256", 1, 65536, NULL, \
+	X(step, SERVING, ADVANCED, INT, YK_S, "512", 1, 65536, NULL, \
 	  "tokens per pass, of which prompts get what running texts leave") \
 	X(pages, SERVING, ADVANCED, INT, YK_S, "0", 0, 1e9, NULL, \
 	  "pages of 16 tokens in the cache of keys and values; 0: as many as slots texts need, at most 2 GB") \

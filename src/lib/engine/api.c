@@ -33,7 +33,7 @@ static int take_options(const struct yk_network *n, const struct yoke_engine_opt
 		return e;
 	o->slots = o->slots ? o->slots : 8;
 	o->queue = o->queue ? o->queue : 64;
-	o->step = o->step ? o->step : 256;
+	o->step = o->step ? o->step : 512;
 	o->alike = o->alike ? o->alike : 1;
 	const int64_t context = (n->shape.context + YK_PAGE - 1) / YK_PAGE, most = CACHE_BYTES / page_bytes(n);
 	const int64_t all = context * o->slots, few = most > context ? most : context;
