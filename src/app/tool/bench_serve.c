@@ -10,11 +10,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/system.h"
 #include "http/guard.h"
 #include "live/process.h"
 #include "tool/bench.h"
@@ -110,9 +110,8 @@ static int take_key(struct bench *b, const char *argument, const char *value)
 
 static int parse(struct bench *b, int argc, char **argv)
 {
-	static const char path[] = "/proc/self/exe", command[] = "serve", port[] = "port=0",
-			  host[] = "host=127.0.0.1";
-	const char *const own[] = { path, command, NULL, port, host };
+	static const char command[] = "serve", port[] = "port=0", host[] = "host=127.0.0.1";
+	const char *const own[] = { yk_program(), command, NULL, port, host };
 	if (argc < 2 || argv[1][0] == '-' || strchr(argv[1], '='))
 		return yk_usage("bench serve",
 				"no server given; put its URL, or a model to serve, first");
@@ -185,7 +184,7 @@ static int start_server(struct bench *b)
 		return yk_fail(YOKE_EIO, "no pipe for the server: %s", strerror(errno));
 	b->child = fork();
 	if (b->child == 0) { // only async-signal-safe calls before exec
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		yk_end_with_parent(SIGKILL);
 		if (getppid() != self || dup2(ends[1], STDOUT_FILENO) < 0)
 			_exit(126);
 		close(ends[0]);
