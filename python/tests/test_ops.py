@@ -362,3 +362,9 @@ def test_a_capacity_that_is_too_small_names_the_number():
     assert count.item() == 3
     with pytest.raises(Exception, match="3 elements, the capacity is 2"):
         yoke._core.counted(count, 2)
+
+
+def test_histc_has_weights_and_finds_its_limits(rng):
+    a, w = rng.normal(size=50), rng.uniform(size=50)
+    np.testing.assert_array_equal(yoke.histc(a, 7).numpy(), np.histogram(a, 7)[0])
+    np.testing.assert_allclose(yoke.histc(a, 7, -1, 2, weight=w).numpy(), np.histogram(a, 7, (-1, 2), weights=w)[0], rtol=1e-12)

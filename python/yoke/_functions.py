@@ -24,7 +24,7 @@ __all__ = [
     "detach", "zeros", "ones", "full", "zeros_like", "ones_like", "full_like", "eye", "arange", "linspace", "logspace",
     "meshgrid", "one_hot", "tril", "triu", "diagonal", "diag", "trace", "dot", "outer", "einsum", "tan", "sinh", "cosh",
     "cbrt", "hypot", "logaddexp", "deg2rad", "rad2deg", "nansum", "nanmean", "nanmax", "nanmin", "ptp", "average",
-    "searchsorted", "unique", "bincount", "argwhere", "take_along_axis", "tensordot", "inner", "vdot", "kron",
+    "searchsorted", "unique", "histc", "bincount", "argwhere", "take_along_axis", "tensordot", "inner", "vdot", "kron",
     "array_split", "column_stack", "append", "atleast_1d", "atleast_2d", "fliplr", "flipud", "copy", "empty", "empty_like",
     "identity", "resolvent", "resolvent_corner", "resolvent_log_det",
 ]
@@ -1019,6 +1019,19 @@ def unique(x: Any, return_inverse: bool = False, return_counts: bool = False) ->
         counts = [_core.concat([_core.slice(c, 0, 0, first), _core.sum(_core.slice(c, 0, first, n), 0, keepdims=True)], 0) for c in counts]
         values, inverse = _core.slice(values, 0, 0, first + 1), [_core.min(i, first) for i in inverse]
     return (values, *inverse, *counts) if return_inverse or return_counts else values
+
+
+def histc(x: Any, bins: int = 100, min: float = 0, max: float = 0, *, weight: Any = None) -> Tensor:
+    """How many elements are in each of `bins` intervals of equal width from min to max, in the dtype of x; with weight, of the
+    shape of x, the sum of their weights.  Where min and max are equal: from the smallest to the largest element, which are read."""
+    x = _of(x)
+    if min == max and x.size:
+        min, max = float(_core.reduce_min(x).item()), float(_core.reduce_max(x).item())
+    if min == max:
+        min, max = min - 1, max + 1
+    if weight is None:
+        return _core.cast(_core.histogram(x, bins, min, max), x.dtype)
+    return _core.histogram_weighted(x, _of(weight), bins, min, max)
 
 
 def bincount(x: Any, minlength: int = 0) -> Tensor:
