@@ -225,9 +225,9 @@ static void test_safetensors(void)
 	static const char head[] = "{\"a\":{\"dtype\":\"U64\",\"shape\":[2],\"data_offsets\":[0,16]},\"b\":{\"dtype\":\"I16\",\"shape\":[2],"
 				   "\"data_offsets\":[16,20]},\"c\":{\"dtype\":\"C64\",\"shape\":[2],\"data_offsets\":[20,36]},"
 				   "\"d\":{\"dtype\":\"F4\",\"shape\":[2],\"data_offsets\":[36,37]}}";
-	const uint64_t length = sizeof head - 1, big[] = { 7, 8 };
-	const int16_t small[] = { -3, -4 };
-	put((const char *)&length, 8), put(head, length), put((const char *)big, 16), put((const char *)small, 4), put(head, 17);
+	put_element(sizeof head - 1, 8, false), put(head, sizeof head - 1);
+	put_element(7, 8, false), put_element(8, 8, false), put_element((uint64_t)-3, 2, false), put_element((uint64_t)-4, 2, false);
+	put(head, 17);
 	save("o.safetensors");
 	d = yoke_dataset_open("o.safetensors", NULL);
 	int64_t a = 0;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/endian.h"
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/log.h"
@@ -70,7 +71,7 @@ static inline int eight_digits(const char *s, uint64_t *number)
 {
 	uint64_t x;
 	memcpy(&x, s, sizeof x);
-	x ^= 0x3030303030303030; // the value of a digit; above 9 for other characters
+	x = yk_le64(x) ^ 0x3030303030303030; // the value of a digit; above 9 for other characters
 	const uint64_t other = (x | (x + 0x7676767676767676)) & 0x8080808080808080;
 	const int n = other ? __builtin_ctzll(other) / 8 : 8;
 	x = n ? x << (64 - 8 * n) : 0; // leading zeros
