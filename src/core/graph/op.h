@@ -74,7 +74,7 @@ static inline const struct yk_op_def *yk_op_def(int op)
 
 // The attributes of SCAN_MAP: the program, then the attributes of the ABI.
 struct yk_scanned {
-	struct yoke_map map;
+	_Alignas(8) struct yoke_map map; // a whole number of attributes, also with 32 bits
 	int64_t axis, from_end, carried;
 };
 enum { YK_SCANNED = sizeof(struct yk_scanned) / sizeof(union yoke_attr) };
@@ -89,7 +89,7 @@ static inline struct yk_scanned yk_scanned(const union yoke_attr *attr)
 
 // The attributes of LIST_MAP and LIST_REDUCE.
 struct yk_listed {
-	struct yoke_map map;
+	_Alignas(8) struct yoke_map map;
 	int64_t lists;      // the program's first inputs that are lists
 	int64_t kind, each; // LIST_REDUCE: attributes of the ABI
 	int64_t wide;       // LIST_REDUCE, 1: the result is f64 whatever the program's dtype

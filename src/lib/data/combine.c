@@ -87,6 +87,25 @@ static int place_subset(const struct parts *p, const struct yoke_item *s, int64_
 // Each set has a contiguous range of positions, which is permuted into the epoch.  A set's samples
 // are traversed in an order that changes with each traversal, and a traversal continues across
 // epochs.
+// Divides a * b by c, which is above a and below 2^62, without overflow.
+static int64_t divide_product(int64_t a, int64_t b, int64_t c, int64_t *remainder)
+{
+	int64_t product;
+	uint64_t quotient = 0, r = 0;
+	if (!__builtin_mul_overflow(a, b, &product)) {
+		*remainder = product % c;
+		return product / c;
+	}
+	for (int bit = 62; bit >= 0; bit--) {
+		quotient *= 2;
+		r = 2 * r + (b >> bit & 1 ? (uint64_t)a : 0);
+		for (; r >= (uint64_t)c; r -= (uint64_t)c)
+			quotient++;
+	}
+	*remainder = (int64_t)r;
+	return (int64_t)quotient;
+}
+
 static int place_mix(const struct parts *p, const struct yoke_item *s, int64_t *number)
 {
 	const int64_t all = p->first[p->n];
@@ -96,9 +115,11 @@ static int place_mix(const struct parts *p, const struct yoke_item *s, int64_t *
 	// epoch * quota + at of the set's quota, split into full rounds of `count` and a remainder,
 	// without overflow
 	const int64_t whole = s->epoch / count, rest = s->epoch % count;
-	const __int128 use = (__int128)rest * quota + (at - p->first[set]);
-	const int64_t round = whole * quota + (int64_t)(use / count);
-	*number = yk_order_at((int64_t)(use % count), count, 1, p->seed + (uint64_t)set, round);
+	int64_t use;
+	int64_t round = whole * quota + divide_product(rest, quota, count, &use);
+	use += at - p->first[set];
+	round += use / count;
+	*number = yk_order_at(use % count, count, 1, p->seed + (uint64_t)set, round);
 	return set;
 }
 

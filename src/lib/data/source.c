@@ -34,7 +34,7 @@ int yk_file_sample(int fd, const char *path, uint64_t bytes, uint64_t *hash)
 	uint64_t h = yk_hash(&bytes, sizeof bytes, 0);
 	for (uint64_t i = 0; i < some; i++) {
 		// includes the first and the last block
-		const uint64_t at = (some < 2 ? 0 : (uint64_t)((unsigned __int128)i * (n - 1) / (some - 1))) * BLOCK;
+		const uint64_t at = (some < 2 ? 0 : i * (n - 1) / (some - 1)) * BLOCK; // n is below 2^53
 		const uint64_t size = bytes - at < BLOCK ? bytes - at : BLOCK;
 		const int e = yk_file_read_at(fd, path, at, block, size);
 		if (e < 0)
