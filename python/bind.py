@@ -39,12 +39,6 @@ ABSENT = {
     "chat_template_encode": "messages are chat_template_encode_json's",
     "tokenizer_encode_spans": "of C programs; chat_template_encode_json encodes with it",
     "op_fail": "an exception is it",
-    "server_new": "of C programs; Python has servers of its own",
-    "server_free": "of C programs; Python has servers of its own",
-    "server_start": "of C programs; Python has servers of its own",
-    "server_run": "of C programs; Python has servers of its own",
-    "server_stop": "of C programs; Python has servers of its own",
-    "serve_function": "of C programs; Python has servers of its own",
     "loader_errors": "a C function hears of each sample; loader_stats counts them",
 }
 
@@ -58,7 +52,7 @@ loader_next loader_put loader_host group_spawn group_exchange profile_new profil
 op_register op_find op_call op_check pipeline_state pipeline_context module_free module_move optim_move scaler_check unscale_check counters_between scaler_inverse
 run_open run_close recorder_new loader_new fit autocast device_of is_variable
 engine_new engine_free engine_adapter engine_submit engine_cancel engine_context engine_step engine_next engine_wait engine_wake
-engine_stats generation_new generation_next generation_end generation_free model_tokenizer model_embed_texts onnx_write quantize
+engine_stats server_new server_free server_start server_run server_stop serve_function generation_new generation_next generation_end generation_free model_tokenizer model_embed_texts onnx_write quantize
 tokenizer_parse tokenizer_encode tokenizer_decode tokenizer_piece tokenizer_id tokenizer_is_special tokenizer_bos tokenizer_pad
 tokenizer_unknown tokenizer_eos tokenizer_train model_dataset
 chat_template_parse chat_template_render_json chat_template_encode_json

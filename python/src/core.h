@@ -30,6 +30,7 @@
 #include <yoke-pipeline.h>
 #include <yoke-quant.h>
 #include <yoke-run.h>
+#include <yoke-serve.h>
 #include <yoke-tokenizer.h>
 #include <yoke.h>
 
@@ -99,6 +100,7 @@ void op_setup(nb::module_ &);
 void fit_setup(nb::module_ &);
 void model_setup(nb::module_ &);
 void engine_setup(nb::module_ &);
+void serve_setup(nb::module_ &);
 
 // ---- scopes, contexts ----
 

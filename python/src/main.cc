@@ -53,6 +53,7 @@ NB_MODULE(_core, m)
 	py::fit_setup(m);
 	py::model_setup(m);
 	py::engine_setup(m);
+	py::serve_setup(m);
 #define X(name) py::bind_##name(m);
 	YOKE_BOUND(X)
 #undef X

@@ -25,6 +25,7 @@ from ._fit import fit as fit
 from ._grad import grad as grad, value_and_grad as value_and_grad
 from ._engine import Engine as Engine
 from ._model import LanguageModel as LanguageModel, Tokenizer as Tokenizer, load as load
+from ._serve import Server as Server
 from ._op import custom_grad as custom_grad, op as op
 from ._with import autocast as autocast, device as device, profile as profile, scope as scope, setting as setting
 
