@@ -101,6 +101,8 @@ struct yoke_engine_request {
 	// It may call yoke_engine_submit, cancel, wake and stats.
 	void (*event)(void *user, const struct yoke_engine_event *);
 	void *user;            // for the callbacks, and in each event
+	int score_prompt;      // 1: also report the log-probability of each token of the prompt but the first,
+			       // once per request, by choice 0.  Pages of earlier prompts are not used then
 };
 // Adds a request, which waits for a slot.  Returns its number, > 0.  EINVAL: an empty prompt, or a
 // member out of range; ERANGE: a token that is not in the vocabulary; ENOENT: no such adapter; ESHAPE:
@@ -115,6 +117,7 @@ YOKE_API int64_t yoke_engine_context(const yoke_engine *);
 enum yoke_engine_kind {
 	YOKE_ENGINE_TOKEN = 1, // a token of a choice
 	YOKE_ENGINE_END = 2,   // a choice has ended; its last event
+	YOKE_ENGINE_PROMPT = 3, // with score_prompt: the next token of the prompt, before the first TOKEN
 };
 enum yoke_engine_reason {
 	YOKE_ENGINE_STOP = 1,      // at a token that ends the text, or by the mask
@@ -132,8 +135,8 @@ struct yoke_engine_event {
 	int reason;             // END: enum yoke_engine_reason
 	int error;              // END with YOKE_ENGINE_ERROR: a YOKE_E*
 	const char *message;    // END with YOKE_ENGINE_ERROR; valid like alternative
-	float logprob;          // TOKEN, if the request has logprobs: ln of its probability
-	int alternatives;       // TOKEN: number of the following, most likely first
+	float logprob;          // TOKEN, if the request has logprobs, and PROMPT: ln of its probability
+	int alternatives;       // TOKEN, PROMPT: number of the following, most likely first
 	const int32_t *alternative;         // valid in the callback, or until the next yoke_engine_next,
 	const float *alternative_logprob;   // step or free
 	int64_t prompt, cached; // END: tokens of the prompt, and those of them found in pages

@@ -209,6 +209,33 @@ def test_draws(folder, yoke):
                 wrong.append((seed, text, want))
     verdict('yoke generate draws the same text with the same seed, %d times' % same, (wrong or not same) and (same, wrong))
 
+def test_echo():
+    plain = complete(prompt=PROMPT, max_tokens=8, seed=3, n=2, logprobs=2)
+    both = complete(prompt=PROMPT, max_tokens=8, seed=3, n=2, echo=True, best_of=2)
+    verdict('with echo texts begin with the prompt', None if [c['text'] for c in both['choices']] ==
+            [PROMPT + c['text'] for c in plain['choices']] and both['usage']['completion_tokens'] == 16 else (plain, both))
+    ids = ask('/tokenize', {'content': PROMPT})[1]['tokens']
+    for n in (1, 2):
+        o = complete(prompt=PROMPT, max_tokens=8, seed=3, n=n, logprobs=2, echo=True, stop=['line'])
+        wrong = []
+        for c, p in zip(o['choices'], complete(prompt=PROMPT, max_tokens=8, seed=3, n=n, logprobs=2, stop=['line'])['choices']):
+            l, q = c['logprobs'], p['logprobs']
+            k = len(ids)
+            if c['text'] != PROMPT + p['text'] or ''.join(l['tokens'][:k]) != PROMPT or l['token_logprobs'][0] is not None or \
+               l['top_logprobs'][0] is not None or l['token_logprobs'][k:] != q['token_logprobs'] or l['tokens'][k:] != q['tokens'] or \
+               l['text_offset'][:2] != [0, len(l['tokens'][0])]:
+                wrong.append((l, q))
+        verdict('and the log-probabilities of its tokens are before those of the others, n=%d' % n, wrong)
+    o = complete(prompt=[PROMPT, ids], max_tokens=0, logprobs=1, echo=True)['choices']
+    want = [complete(prompt=ids[:i], max_tokens=1, logprobs=20, temperature=0, logit_bias={str(ids[i]): 100})['choices'][0]['logprobs']
+            for i in range(1, len(ids))]
+    verdict('max_tokens 0 gives the prompt alone, whose log-probabilities are those of its tokens after shorter prompts', None if
+            all(c['text'] == PROMPT and c['finish_reason'] == 'length' and c['logprobs']['token_logprobs'][1:] ==
+                [w['token_logprobs'][0] for w in want] and len(c['logprobs']['tokens']) == len(ids) for c in o) else (o, want))
+    body = {'prompt': PROMPT, 'max_tokens': 8, 'seed': 3, 'n': 2, 'logprobs': 2, 'echo': True}
+    a, b = whole(complete(**body), False), joined(events('/v1/completions', body), False)
+    verdict('streams too', None if a == b else (a, b))
+
 def test_schemas():
     wrong = []
     for schema, good in (({'type': 'object', 'properties': {'a': {'type': 'integer'}, 'b': {'enum': ['x', 'y']}},
@@ -271,7 +298,7 @@ def test_errors():
         ('a bias of 101', '/v1/completions', {'prompt': 'x', 'logit_bias': {'1': 101}}, 400, 'logit_bias', None),
         ('stream that is a text', '/v1/completions', {'prompt': 'x', 'stream': 'yes'}, 400, 'stream', None),
         ('stream_options without stream', '/v1/completions', {'prompt': 'x', 'stream_options': {}}, 400, 'stream_options', None),
-        ('echo', '/v1/completions', {'prompt': 'x', 'echo': True}, 400, 'echo', 'unsupported_parameter'),
+        ('suffix', '/v1/completions', {'prompt': 'x', 'suffix': 'y'}, 400, 'suffix', 'unsupported_parameter'),
         ('best_of', '/v1/completions', {'prompt': 'x', 'best_of': 3}, 400, 'best_of', 'unsupported_parameter'),
         ('tools', '/v1/chat/completions', {'messages': CHAT, 'tools': [{}]}, 400, 'tools', 'unsupported_parameter'),
         ('no messages', '/v1/chat/completions', {}, 400, 'messages', None),
@@ -538,6 +565,7 @@ if part == 'all':
     test_endpoints(*sys.argv[3:5])
     test_sampling()
     test_draws(*sys.argv[3:5])
+    test_echo()
     test_schemas()
     test_errors()
     test_connections()

@@ -28,7 +28,7 @@ static bool check_absent(struct yk_exchange *x, const json_t *o, bool chat)
 {
 	static const char *const chats[] = { "tools",         "functions", "tool_choice",
 					     "function_call", "audio",     "web_search_options" };
-	static const char *const plain[] = { "echo", "suffix" };
+	static const char *const plain[] = { "suffix" };
 	const char *const *names = chat ? chats : plain;
 	const size_t n = chat ? sizeof chats / sizeof *chats : sizeof plain / sizeof *plain;
 	for (size_t i = 0; i < n; i++) {
@@ -74,7 +74,12 @@ static bool read_tokens(struct yk_exchange *x, const json_t *o, struct yk_ask *a
 {
 	if (!a->chat) {
 		a->tokens = 16; // OpenAI's default
-		return yk_field_int(x, o, "max_tokens", 1, INT64_MAX, &a->tokens);
+		if (!yk_field_bool(x, o, "echo", &a->echo) ||
+		    !yk_field_int(x, o, "max_tokens", a->echo ? 0 : 1, INT64_MAX, &a->tokens))
+			return false;
+		a->none = a->tokens == 0;
+		a->tokens += a->none;
+		return true;
 	}
 	return yk_field_int(x, o, "max_tokens", 1, INT64_MAX, &a->tokens) &&
 	       yk_field_int(x, o, "max_completion_tokens", 1, INT64_MAX, &a->tokens);

@@ -88,15 +88,56 @@ static void fail(struct completions *c)
 	c->call.cancelled = true;
 }
 
+// Appends the text of a token to a choice; takes the entry.
+static bool add_token(struct completions *c, struct yk_choice *k, const struct yk_stops *stops,
+		      int32_t id, json_t *entry)
+{
+	struct yk_serve *serve = c->call.serve;
+	size_t bytes = 0;
+	const char *text = yk_tokenizer_decode(serve->pieces, id, &bytes);
+	if (!text || yoke_tokenizer_is_special(serve->tokenizer, id) > 0)
+		bytes = 0;
+	if (yk_choice_add(k, stops, text ? text : "", bytes, entry) == 0)
+		return true;
+	fail(c);
+	return false;
+}
+
+// Begins choices with the prompt.  With log-probabilities all tokens but the first wait for their events.
+static void echo(struct completions *c, const struct submission *s, const struct yk_ids *prompt)
+{
+	static const struct yk_stops none;
+	const size_t n = c->ask.logprobs ? 1 : prompt->n;
+	for (int i = 0; i < c->ask.choices; i++) {
+		struct yk_choice *k = &c->reply.choice[s->first + i];
+		for (size_t t = 0; t < n; t++) {
+			json_t *entry = c->ask.logprobs ? yk_reply_first_entry(c->call.serve, prompt->id[t]) : NULL;
+			if (!add_token(c, k, &none, prompt->id[t], entry))
+				return;
+		}
+		k->tokens = 0;
+	}
+}
+
+static void take_prompt(struct completions *c, struct submission *s, const struct yoke_engine_event *v)
+{
+	static const struct yk_stops none;
+	for (int i = 0; i < c->ask.choices; i++) {
+		struct yk_choice *k = &c->reply.choice[s->first + i];
+		if (!add_token(c, k, &none, v->token, yk_reply_entry(c->call.serve, v)))
+			return;
+		k->tokens = 0;
+		send_ready(c, s->first + i);
+	}
+}
+
 static void take_token(struct completions *c, struct submission *s,
 		       const struct yoke_engine_event *v)
 {
 	struct yk_serve *serve = c->call.serve;
 	struct yk_choice *k = &c->reply.choice[s->first + v->choice];
 	const double now = yk_seconds();
-	size_t bytes = 0;
-	const char *text = yk_tokenizer_decode(serve->pieces, v->token, &bytes);
-	if (k->stopped || k->finish)
+	if (k->stopped || k->finish || c->ask.none)
 		return;
 	if (!c->begun)
 		yk_metrics_observe(&serve->metrics, YK_TTFT, now - yk_exchange_began(c->call.x));
@@ -104,13 +145,8 @@ static void take_token(struct completions *c, struct submission *s,
 	if (k->tokens)
 		yk_metrics_observe(&serve->metrics, YK_TOKEN, now - k->last);
 	k->last = now;
-	if (!text || yoke_tokenizer_is_special(serve->tokenizer, v->token) > 0)
-		bytes = 0;
-	json_t *entry = c->ask.logprobs ? yk_reply_entry(serve, v) : NULL;
-	if (yk_choice_add(k, &c->ask.stops, text ? text : "", bytes, entry) < 0) {
-		fail(c);
+	if (!add_token(c, k, &c->ask.stops, v->token, c->ask.logprobs ? yk_reply_entry(serve, v) : NULL))
 		return;
-	}
 	send_ready(c, s->first + v->choice);
 	if (k->stopped && s->open == 1) // of several choices each is ended by the mask
 		yoke_engine_cancel(serve->engine, s->request);
@@ -134,7 +170,7 @@ static void take_end(struct completions *c, struct submission *s, const struct y
 		fail(c);
 	} else if (!c->call.cancelled) {
 		if (yk_choice_end(k, &c->ask.stops,
-				  v->reason == YOKE_ENGINE_LENGTH ? "length" : "stop") < 0) {
+				  v->reason == YOKE_ENGINE_LENGTH || c->ask.none ? "length" : "stop") < 0) {
 			fail(c);
 		} else {
 			send_ready(c, s->first + v->choice);
@@ -153,6 +189,8 @@ static void take_event(void *arg, const struct yoke_engine_event *v)
 	struct submission *s = arg;
 	if (v->kind == YOKE_ENGINE_END)
 		take_end(s->of, s, v);
+	else if (!s->of->call.cancelled && v->kind == YOKE_ENGINE_PROMPT)
+		take_prompt(s->of, s, v);
 	else if (!s->of->call.cancelled)
 		take_token(s->of, s, v);
 }
@@ -193,6 +231,7 @@ static int64_t submit(struct completions *c, struct submission *s, const struct 
 		.past_end = a->past_end,
 		.adapter = a->model->adapter ? a->model->name : NULL,
 		.logprobs = a->logprobs,
+		.score_prompt = a->echo && a->logprobs,
 		.mask = a->schema || (a->stops.n && a->choices > 1) ? mask : NULL,
 		.event = take_event,
 		.user = s,
@@ -232,6 +271,10 @@ static void start(struct yk_call *call)
 		for (int i = 0; i < c->reply.choices && c->ask.chat; i++)
 			send(c, i, YK_CHUNK_FIRST);
 	}
+	for (int i = 0; i < c->ask.prompts && c->ask.echo && !call->cancelled; i++)
+		echo(c, &c->submission[i], &c->ask.prompt[i]);
+	for (int i = 0; i < c->reply.choices && c->ask.echo && !call->cancelled; i++)
+		send_ready(c, i);
 }
 
 static void cancel(struct yk_call *call)

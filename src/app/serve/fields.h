@@ -19,6 +19,8 @@ struct yk_ask {
 	const struct yk_serve_model *model;
 	int choices;
 	int64_t tokens; // max new ones; 0: until the context is full
+	bool echo;      // the text begins with the prompt
+	bool none;      // no token is made
 	double temperature, top_p, min_p, repetition, frequency, presence;
 	int64_t top_k;
 	uint64_t seed;

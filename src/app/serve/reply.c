@@ -36,6 +36,13 @@ static json_t *token_entry(struct yk_serve *s, int32_t id, float logprob)
 			 "logprob", logprob_of(logprob), "bytes", bytes);
 }
 
+json_t *yk_reply_first_entry(struct yk_serve *s, int32_t id)
+{
+	json_t *o = token_entry(s, id, 0);
+	json_object_set_new(o, "logprob", json_null());
+	return o;
+}
+
 json_t *yk_reply_entry(struct yk_serve *s, const struct yoke_engine_event *v)
 {
 	json_t *o = token_entry(s, v->token, v->logprob), *top = json_array();
@@ -56,7 +63,7 @@ static json_t *lists_of(const json_t *entries, int alternatives, size_t *at)
 	for (size_t i = 0; i < json_array_size(entries); i++) {
 		json_t *e = json_array_get(entries, i), *token = json_object_get(e, "token");
 		const json_t *top = json_object_get(e, "top_logprobs");
-		json_t *most = json_object();
+		json_t *most = top ? json_object() : json_null();
 		for (size_t k = 0; k < json_array_size(top); k++) {
 			json_t *t = json_array_get(top, k);
 			const char *name = json_string_value(json_object_get(t, "token"));

@@ -63,7 +63,8 @@ static int begin(struct yoke_engine *e)
 	e->running = allocate(e->options.slots, sizeof *e->running);
 	e->operand = allocate(YK_ENGINE_OPERANDS * yk_engine_rounded(e->options.step), sizeof *e->operand);
 	e->table = allocate(e->options.slots * table, sizeof *e->table);
-	e->logits = allocate(yk_engine_rounded(e->options.slots) * n->shape.vocab, sizeof *e->logits);
+	e->rows = yk_engine_rounded(e->options.slots);
+	e->logits = allocate(e->rows * n->shape.vocab, sizeof *e->logits);
 	e->pages = yk_pages_new((int32_t)e->options.pages);
 	e->sampler = yk_sampler_new(n->shape.vocab);
 	if (!e->slot || !e->running || !e->operand || !e->table || !e->logits || !e->pages || !e->sampler)
@@ -265,7 +266,8 @@ static struct yk_request *request_new(const struct yoke_engine *e, const struct 
 	bool good = r->is.prompt && r->is.bias_id && r->is.bias && r->is.stop;
 	for (int i = 0; i < choices; i++) {
 		struct yk_sequence *s = &r->choice[i];
-		*s = (struct yk_sequence){ .request = r, .choice = i, .n = from->count, .end = end, .cached = -1, .slot = -1, .logits = -1 };
+		*s = (struct yk_sequence){ .request = r, .choice = i, .n = from->count, .end = end, .cached = -1, .slot = -1, .logits = -1,
+					   .scored = 1, .scores = from->score_prompt && !i ? from->count : 0 };
 		s->ids = malloc((size_t)end * sizeof *s->ids);
 		s->page = malloc((size_t)(end / YK_PAGE + 1) * sizeof *s->page);
 		good = good && s->ids && s->page;

@@ -44,8 +44,8 @@ static void fill(struct yoke_engine *e, int64_t size)
 			to[SLOT * size + t] = s->page[k / YK_PAGE] * YK_PAGE + (int32_t)(k % YK_PAGE);
 			to[ADAPTER * size + t] = s->request->adapter;
 		}
-		if (s->logits >= 0)
-			to[LAST * size + s->logits] = (int32_t)t - 1;
+		for (int k = 0; s->logits >= 0 && k < s->rows; k++)
+			to[LAST * size + s->logits + k] = (int32_t)t - s->rows + k;
 	}
 }
 
@@ -69,7 +69,7 @@ int yk_engine_compute(struct yoke_engine *e, int64_t tokens, int rows)
 {
 	const int64_t size = yk_engine_rounded(tokens), line[] = { 1, size }, slots = yk_engine_rounded(e->options.slots);
 	int64_t lasts = yk_engine_rounded(rows);
-	if (slots <= FEW_LOGITS)
+	if (slots <= FEW_LOGITS && lasts <= slots)
 		lasts = size < slots ? size : slots;
 	const int64_t width[] = { size, -1 };
 	fill(e, size);

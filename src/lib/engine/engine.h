@@ -31,10 +31,13 @@ struct yk_sequence {
 	struct yk_page_chain chain;
 	int slot;               // row of the table; -1: waits
 	int failures;           // of evaluations with it, since its last token
+	int64_t scored;         // first tokens of the prompt whose probability was reported
+	int64_t scores;         // of them that will be; 0: the request does not want any
 	struct yk_sequence *next; // among those that wait, by arrival
 	// of the step
 	int64_t news;           // tokens computed in it, from `computed` on
-	int logits;             // its row of the logits; -1: none
+	int logits;             // its first row of the logits; -1: none
+	int rows;               // of its last tokens
 };
 
 struct yk_request {
@@ -83,7 +86,8 @@ struct yoke_engine {
 	int lost_steps;                     // attempts in a row
 	// Host copies of a step's operands: ids, rows, positions, slots, adapters of `step` tokens; the table.
 	int32_t *operand, *table;
-	float *logits;                      // [slots rounded up, vocabulary]
+	float *logits;                      // [rows, vocabulary]
+	int64_t rows;                       // slots rounded up, or more once a prompt is scored
 	struct yk_event *event, **last_event; // of requests without a callback
 	struct yk_event *current;             // the one that yoke_engine_next returned last
 
@@ -127,6 +131,8 @@ void yk_sampler_free(struct yk_sampler *);
 // Chooses the next token of a sequence from its logits, which it changes: fills token, logprob and alternatives of `to`.
 // 1: the mask ends the text; negative: an error.
 int yk_sampler_choose(struct yk_sampler *, const struct yk_sequence *, float *logits, struct yk_event *to);
+// Fills token, logprob and alternatives of `to` for a token that is given.
+void yk_sampler_score(struct yk_sampler *, const struct yk_sequence *, const float *logits, int32_t token, struct yk_event *to);
 
 // ---- adapters.c ----
 

@@ -88,6 +88,23 @@ static int apply_mask(struct yk_sampler *s, const struct yk_sequence *q, float *
 	return 0;
 }
 
+// Fills the alternatives of `to`; returns the logarithm of the sum.
+static double report(const struct yk_sampler *s, const struct yk_sequence *q, const float *logits, struct yk_event *to)
+{
+	const int wanted = q->request->is.logprobs;
+	const double sum = log_sum(logits, s->vocabulary);
+	to->is.alternatives = wanted > 0 ? largest(logits, s->vocabulary, wanted, to->alternative) : 0;
+	for (int i = 0; i < to->is.alternatives; i++)
+		to->logprob[i] = (float)(logits[to->alternative[i]] - sum);
+	return sum;
+}
+
+void yk_sampler_score(struct yk_sampler *s, const struct yk_sequence *q, const float *logits, int32_t token, struct yk_event *to)
+{
+	to->is.token = token;
+	to->is.logprob = (float)(logits[token] - report(s, q, logits, to));
+}
+
 int yk_sampler_choose(struct yk_sampler *s, const struct yk_sequence *q, float *logits, struct yk_event *to)
 {
 	const struct yoke_engine_request *r = &q->request->is;
@@ -97,11 +114,7 @@ int yk_sampler_choose(struct yk_sampler *s, const struct yk_sequence *q, float *
 	};
 	double sum = 0;
 	if (r->logprobs) {
-		sum = log_sum(logits, s->vocabulary);
-		const int n = r->logprobs > 0 ? largest(logits, s->vocabulary, r->logprobs, to->alternative) : 0;
-		to->is.alternatives = n;
-		for (int i = 0; i < n; i++)
-			to->logprob[i] = (float)(logits[to->alternative[i]] - sum);
+		sum = report(s, q, logits, to);
 		memcpy(s->raw, logits, (size_t)s->vocabulary * sizeof *logits);
 	}
 	for (int64_t i = 0; i < r->biases; i++)

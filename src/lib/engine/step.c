@@ -19,6 +19,7 @@ enum {
 	ALONE = 2,       // failures in a row after which a sequence is computed alone
 	FAILURES = 3,    // after which it ends with the error, or all that wait if the cache cannot be created
 	CALM = 32,       // good steps after which a step may have twice as many tokens again
+	SCORES = 64,     // tokens of prompts that are scored in a step
 };
 
 static int64_t pages_for(int64_t tokens)
@@ -96,7 +97,7 @@ static void find_pages(struct yoke_engine *e, struct yk_sequence *s)
 {
 	s->pages = s->full = s->computed = 0;
 	s->chain = yk_page_chain_of(s->request->adapter + 1);
-	while (e->options.reuse >= 0 && s->computed + YK_PAGE < s->n) {
+	while (e->options.reuse >= 0 && s->scored >= s->scores && s->computed + YK_PAGE < s->n) {
 		const int32_t page = yk_page_find(e->pages, &s->chain, s->ids + s->computed);
 		if (page == YK_NO_PAGE)
 			break;
@@ -192,7 +193,7 @@ static int64_t reserve(struct yoke_engine *e, struct yk_sequence *s, int64_t tok
 static int64_t pack(struct yoke_engine *e)
 {
 	const int64_t max = e->limit;
-	int64_t t = 0;
+	int64_t t = 0, scores = SCORES;
 	int singles = 0; // sequences that compute their last token only, and have room in the step
 	for (int i = 0; i < e->count; i++)
 		singles += e->running[i]->n - e->running[i]->computed == 1;
@@ -202,7 +203,9 @@ static int64_t pack(struct yoke_engine *e)
 		struct yk_sequence *s = e->running[i];
 		const int64_t left = s->n - s->computed;
 		const int64_t room = left == 1 ? 1 : max - t - singles;
-		const int64_t want = left < room ? left : room;
+		int64_t want = left < room ? left : room;
+		if (s->scored < s->scores && want > scores)
+			want = scores;
 		s->news = want > 0 ? reserve(e, s, want) : 0;
 		if (want > 0 && !s->news && e->count > 1) {
 			struct yk_sequence *youngest = e->running[e->count - 1];
@@ -212,6 +215,7 @@ static int64_t pack(struct yoke_engine *e)
 			continue;
 		}
 		singles -= left == 1;
+		scores -= s->scored < s->scores ? s->news : 0;
 		t += s->news;
 		i++;
 	}
@@ -322,6 +326,20 @@ static bool ends_text(const struct yoke_engine *e, const struct yk_request *r, i
 	return ends;
 }
 
+// Reports the tokens of a prompt that the first `rows` of the logits predict; they have been computed.
+static void score(struct yoke_engine *e, struct yk_sequence *s, const float *logits)
+{
+	const int64_t first = s->computed - s->rows + 1; // predicted by the first row
+	for (int i = 0; i < s->rows && s->scored < s->scores; i++) {
+		struct yk_event v = { .is = { .kind = YOKE_ENGINE_PROMPT } };
+		if (first + i != s->scored) // reported before the sequence was put back
+			continue;
+		yk_sampler_score(e->sampler, s, logits + i * e->net->shape.vocab, s->ids[s->scored], &v);
+		s->scored++;
+		yk_engine_emit(e, s, &v);
+	}
+}
+
 static void next_token(struct yoke_engine *e, struct yk_sequence *s, float *logits)
 {
 	struct yk_event v = { .is = { .kind = YOKE_ENGINE_TOKEN } };
@@ -358,9 +376,36 @@ static void finish(struct yoke_engine *e)
 		for (; s->full < s->computed / YK_PAGE; s->full++)
 			yk_page_filled(e->pages, s->page[s->full], &s->chain, s->ids + s->full * YK_PAGE);
 	}
-	for (int i = 0; i < n; i++)
-		if (all[i]->logits >= 0)
-			next_token(e, all[i], e->logits + all[i]->logits * e->net->shape.vocab);
+	for (int i = 0; i < n; i++) {
+		struct yk_sequence *s = all[i];
+		float *logits = s->logits >= 0 ? e->logits + s->logits * e->net->shape.vocab : NULL;
+		if (logits)
+			score(e, s, logits);
+		if (logits && s->computed == s->n)
+			next_token(e, s, logits + (s->rows - 1) * e->net->shape.vocab);
+	}
+}
+
+// Gives sequences rows of the logits; returns their number, or ENOMEM.
+static int assign_rows(struct yoke_engine *e)
+{
+	int rows = 0;
+	for (int i = 0; i < e->count; i++) {
+		struct yk_sequence *s = e->running[i];
+		const bool last = s->news && s->computed + s->news == s->n, scores = s->news && s->scored < s->scores;
+		s->rows = scores ? (int)s->news : last;
+		s->logits = s->rows ? rows : -1;
+		rows += s->rows;
+	}
+	if (rows <= e->rows)
+		return rows;
+	const int64_t more = yk_engine_rounded(rows);
+	float *logits = realloc(e->logits, (size_t)(more * e->net->shape.vocab) * sizeof *logits);
+	if (!logits)
+		return yk_fail(YOKE_ENOMEM, "engine: no memory for %d rows of logits", rows);
+	e->logits = logits;
+	e->rows = more;
+	return rows;
 }
 
 static int left_of(struct yoke_engine *e)
@@ -383,7 +428,6 @@ static int left_of(struct yoke_engine *e)
 
 int yk_engine_step(struct yoke_engine *e)
 {
-	int rows = 0;
 	take_requests(e);
 	if (e->lost)
 		restore(e);
@@ -391,11 +435,10 @@ int yk_engine_step(struct yoke_engine *e)
 		return left_of(e);
 	start_waiting(e);
 	const int64_t t = pack(e);
-	for (int i = 0; i < e->count; i++) {
-		struct yk_sequence *s = e->running[i];
-		s->logits = s->news && s->computed + s->news == s->n ? rows++ : -1;
-	}
-	const int error = t ? yk_engine_compute(e, t, rows) : 0;
+	const int rows = assign_rows(e);
+	int error = rows < 0 ? rows : 0;
+	if (t && !error)
+		error = yk_engine_compute(e, t, rows);
 	if (error == YOKE_EBUSY)
 		return error;
 	if (error < 0) {
