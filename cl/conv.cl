@@ -2,8 +2,8 @@
 // CONV, CONV_X and CONV_W: products of a matrix and the windows of an operand, any strides; sums
 // have the type ACC. Reference: kern_conv.c, with the same equations.
 //
-// A tap (channel, k0, k1) and a position (image, p0, p1) are one number each, row-major. Along an
-// axis, the element of b for (tap, position) is its operand's element position * step + off + tap *
+// A tap (channel, k0, k1, k2) and a position (image, p0, p1, p2) are one number each, row-major; with
+// AXES 2 there are no k0 and p0. Along an axis, the element of b for (tap, position) is its operand's element position * step + off + tap *
 // by, or 0 outside.
 // y(i, position) = sum over taps of a(i, tap) b(tap, position), or with ALONG 1, y(i, tap) = sum
 // over positions of a(i, position) b(tap, position). Blocks and sums as in tile.cl. Groups:
@@ -14,51 +14,65 @@
 #ifndef ALONG
 #define ALONG 0
 #endif
+#ifndef AXES
+#define AXES 2
+#endif
 
 // Strides of a tensor: of a row, and of each component of a tap or position, in elements.
 struct places {
-	long start, group, row, at[3];
+	long start, group, row, at[4];
 };
 
 struct conv_args {
 	long rows, columns, depth;
-	uint tap[3], pos[3]; // size of each component
+	uint tap[4], pos[4]; // size of each component
 	struct places a, y;
-	long b_group, b_image, b_channel, b_axis[2]; // strides of b's operand
-	long size[2], step[2], off[2], by[2];
+	long b_group, b_image, b_channel, b_axis[3]; // strides of b's operand
+	long size[3], step[3], off[3], by[3];
 };
 
-struct triple {
-	uint part[3];
+struct parts {
+	uint part[4];
 };
 
-FN struct triple parts_of(uint i, uint n1, uint n2)
+FN struct parts parts_of(uint i, uint n1, uint n2, uint n3)
 {
-	struct triple t;
-	uint q = i / n2;
-	t.part[2] = i - q * n2;
-	t.part[0] = q / n1;
-	t.part[1] = q - t.part[0] * n1;
+	struct parts t;
+	uint q = i / n3, r = q / n2;
+	t.part[3] = i - q * n3;
+	t.part[2] = q - r * n2;
+#if AXES == 3
+	t.part[0] = r / n1;
+	t.part[1] = r - t.part[0] * n1;
+#else
+	t.part[0] = r;
+	t.part[1] = 0;
+#endif
 	return t;
 }
 
-FN long place(const struct places *p, long row, struct triple t)
+FN long place(const struct places *p, long row, struct parts t)
 {
-	return p->start + row * p->row + (long)t.part[0] * p->at[0] + (long)t.part[1] * p->at[1] + (long)t.part[2] * p->at[2];
+	long at = p->start + row * p->row + (long)t.part[0] * p->at[0];
+	for (int i = 4 - AXES; i < 4; i++)
+		at += (long)t.part[i] * p->at[i];
+	return at;
 }
 
-FN ACC window_at(GLOBAL number *b, const struct conv_args *s, struct triple tap, struct triple pos)
+FN ACC window_at(GLOBAL number *b, const struct conv_args *s, struct parts tap, struct parts pos)
 {
-	long x0 = (long)pos.part[1] * s->step[0] + s->off[0] + (long)tap.part[1] * s->by[0];
-	long x1 = (long)pos.part[2] * s->step[1] + s->off[1] + (long)tap.part[2] * s->by[1];
-	if (x0 < 0 || x0 >= s->size[0] || x1 < 0 || x1 >= s->size[1])
-		return (ACC)0;
-	return ACC_OF(b[(long)pos.part[0] * s->b_image + (long)tap.part[0] * s->b_channel + x0 * s->b_axis[0] +
-			x1 * s->b_axis[1]]);
+	long at = (long)pos.part[0] * s->b_image + (long)tap.part[0] * s->b_channel;
+	bool inside = true;
+	for (int i = 3 - AXES; i < 3; i++) {
+		long x = (long)pos.part[1 + i] * s->step[i] + s->off[i] + (long)tap.part[1 + i] * s->by[i];
+		inside = inside && x >= 0 && x < s->size[i];
+		at += x * s->b_axis[i];
+	}
+	return inside ? ACC_OF(b[at]) : (ACC)0;
 }
 
-#define TAP(s, i) parts_of((uint)(i), (s).tap[1], (s).tap[2])
-#define POSITION(s, i) parts_of((uint)(i), (s).pos[1], (s).pos[2])
+#define TAP(s, i) parts_of((uint)(i), (s).tap[1], (s).tap[2], (s).tap[3])
+#define POSITION(s, i) parts_of((uint)(i), (s).pos[1], (s).pos[2], (s).pos[3])
 #if ALONG
 #define OF_DEPTH POSITION
 #define OF_COLUMN TAP

@@ -9,19 +9,19 @@
 #include "axes.h"
 #include "tile.h"
 
-enum { PARTS = 64 }; // max launches of an op
+enum { AXES = 3, PARTS = 64 }; // the first axes may be missing; max launches of an op
 
 // Match struct places and struct conv_args of cl/conv.cl.
 struct places {
-	int64_t start, group, row, at[3];
+	int64_t start, group, row, at[1 + AXES];
 };
 
 struct conv_args {
 	int64_t rows, columns, depth;
-	uint32_t tap[3], pos[3];
+	uint32_t tap[1 + AXES], pos[1 + AXES];
 	struct places a, y;
-	int64_t b_group, b_image, b_channel, b_axis[2];
-	int64_t size[2], step[2], off[2], by[2];
+	int64_t b_group, b_image, b_channel, b_axis[AXES];
+	int64_t size[AXES], step[AXES], off[AXES], by[AXES];
 };
 
 // One spatial axis: see struct line of kern_conv.c.
@@ -43,15 +43,15 @@ static struct operands operands_of(const struct yoke_op *op)
 	}
 }
 
-// Size of one of the last two axes; the first may be missing.
+// Size of one of the last three axes; the first ones may be missing.
 static int64_t dim(const struct yoke_view *v, int axis)
 {
-	return axis + v->rank - 2 < 2 ? 1 : v->dims[axis + v->rank - 2];
+	return axis + v->rank - AXES < 2 ? 1 : v->dims[axis + v->rank - AXES];
 }
 
 static int64_t stride_of(const struct yoke_view *v, int axis)
 {
-	return axis + v->rank - 2 < 2 ? 0 : v->strides[axis + v->rank - 2];
+	return axis + v->rank - AXES < 2 ? 0 : v->strides[axis + v->rank - AXES];
 }
 
 struct axis {
@@ -60,7 +60,7 @@ struct axis {
 
 static struct axis axis_of(const struct yoke_op *op, int axis)
 {
-	const int at = axis + op->in[0].rank - 3;
+	const int at = axis + op->in[0].rank - 1 - AXES;
 	if (at < 1)
 		return (struct axis){ 1, 1, 0 };
 	const uint64_t p = (uint64_t)op->attr[at].i;
@@ -80,19 +80,24 @@ static bool is_real(struct yk_gpu_device *d, int dtype)
 
 static uint64_t can_conv(struct yk_gpu_device *d, const struct yoke_op *op)
 {
-	if (op->nin != 2 || op->nout != 1 || op->in[0].rank < 3 || op->in[0].rank > 4 || op->nattr < op->in[0].rank - 1)
+	if (op->nin != 2 || op->nout != 1 || op->in[0].rank < 3 || op->in[0].rank > 2 + AXES || op->nattr < op->in[0].rank - 1)
 		return 0;
 	const struct operands o = operands_of(op);
 	const struct yoke_view *all[] = { o.x, o.w, o.y };
 	for (int i = 0; i < 3; i++)
 		if (all[i]->kind != YOKE_VIEW_BUFFER || all[i]->rank != o.x->rank || all[i]->dtype != o.x->dtype)
 			return 0;
-	const double taps = (double)o.w->dims[0] * (double)dim(o.w, 0) * (double)dim(o.w, 1) * (double)o.w->dims[1];
-	const double positions[] = { (double)o.x->dims[0] * (double)dim(o.x, 0) * (double)dim(o.x, 1),
-				     (double)o.y->dims[0] * (double)dim(o.y, 0) * (double)dim(o.y, 1) };
+	double taps = (double)o.w->dims[0] * (double)o.w->dims[1];
+	double positions[] = { (double)o.x->dims[0], (double)o.y->dims[0] }, parts = 1;
+	for (int i = 0; i < AXES; i++) {
+		taps *= (double)dim(o.w, i);
+		positions[0] *= (double)dim(o.x, i);
+		positions[1] *= (double)dim(o.y, i);
+		parts *= (double)parts_along(op, i);
+	}
 	return is_real(d, o.x->dtype) && d->info.max_args >= sizeof(struct conv_args) + 6 * 8 &&
 	       taps < INT32_MAX && positions[0] < INT32_MAX && positions[1] < INT32_MAX &&
-	       parts_along(op, 0) * parts_along(op, 1) <= PARTS && yk_gpu_tiling_of(d, o.x->dtype, 0);
+	       parts <= PARTS && yk_gpu_tiling_of(d, o.x->dtype, 0);
 }
 
 // Positions of x with remainder `rest` modulo the stride: the taps that reach them, and their
@@ -137,7 +142,7 @@ static struct conv_args args_of(const struct yoke_op *op, const struct line *lin
 	s.a.at[0] = a->strides[along || x ? 0 : 1];
 	s.a.group = along ? outputs * a->strides[1] : outputs * a->strides[0];
 	s.y.group = s.rows * s.y.row;
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < AXES; i++) {
 		s.tap[1 + i] = (uint32_t)line[i].taps;
 		s.pos[1 + i] = (uint32_t)line[i].count;
 		s.b_axis[i] = stride_of(b, i);
@@ -150,7 +155,11 @@ static struct conv_args args_of(const struct yoke_op *op, const struct line *lin
 		s.y.at[1 + i] = stride_of(r, i) * (along ? 1 : line[i].out_step);
 		s.y.start += along ? 0 : stride_of(r, i) * line[i].out;
 	}
-	const int64_t taps = (int64_t)s.tap[0] * s.tap[1] * s.tap[2], positions = (int64_t)s.pos[0] * s.pos[1] * s.pos[2];
+	int64_t taps = 1, positions = 1;
+	for (int i = 0; i <= AXES; i++) {
+		taps *= s.tap[i];
+		positions *= s.pos[i];
+	}
 	s.columns = along ? taps : positions;
 	s.depth = along ? positions : taps;
 	return s;
@@ -160,8 +169,13 @@ static int record_conv(struct yk_gpu_record *r, const struct yoke_op *op, uint32
 {
 	const struct operands o = operands_of(op);
 	const struct yk_gpu_tiling *t = yk_gpu_tiling_of(r->device, o.x->dtype, 0);
-	const struct axis axis[2] = { axis_of(op, 0), axis_of(op, 1) };
-	const int64_t along[2] = { parts_along(op, 0), parts_along(op, 1) }, groups = op->attr[0].i;
+	const int64_t groups = op->attr[0].i;
+	struct axis axis[AXES];
+	int64_t along[AXES], parts = 1;
+	for (int i = 0; i < AXES; i++) {
+		axis[i] = axis_of(op, i);
+		parts *= along[i] = parts_along(op, i);
+	}
 	struct yk_gpu_build b = { .file = "conv.cl", .name = "conv" };
 	struct yk_gpu_entry *kernel;
 
@@ -170,15 +184,16 @@ static int record_conv(struct yk_gpu_record *r, const struct yoke_op *op, uint32
 		return 0;
 	yk_gpu_tiling_define(&b, t);
 	yk_gpu_define(&b, "DTYPE", o.x->dtype);
+	yk_gpu_define(&b, "AXES", o.x->rank == 2 + AXES ? AXES : 2);
 	yk_gpu_flag(&b, "ALONG", op->code == YOKE_OP_CONV_W);
 	yk_gpu_flag(&b, "USE_F64", o.x->dtype == yoke_f64);
 	int err = yk_gpu_kernel_file(r->device, &b, &kernel);
-	for (int64_t k = 0; k < along[0] * along[1] && !err; k++) {
-		const int64_t rest[2] = { k / along[1], k % along[1] };
-		struct line line[2];
-		for (int i = 0; i < 2; i++)
+	for (int64_t k = 0; k < parts && !err; k++) {
+		struct line line[AXES];
+		int64_t rest = k;
+		for (int i = AXES - 1; i >= 0; rest /= along[i--])
 			line[i] = op->code == YOKE_OP_CONV_X ?
-					  remainder_of(&axis[i], dim(o.w, i), dim(o.x, i), rest[i]) :
+					  remainder_of(&axis[i], dim(o.w, i), dim(o.x, i), rest % along[i]) :
 					  (struct line){ dim(o.w, i), 0, 1, dim(o.y, i), axis[i].stride, -axis[i].lo,
 							 axis[i].dilation, 0, 1 };
 		const struct conv_args s = args_of(op, line);
