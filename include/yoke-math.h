@@ -63,6 +63,10 @@ YOKE_API yoke_tensor *yoke_integer_pow(yoke_tensor *a, yoke_tensor *b);
 // Cumulative maximum and minimum; NaN propagates.  Equal elements share the gradient.
 YOKE_API yoke_tensor *yoke_cummax(yoke_tensor *x, int axis);
 YOKE_API yoke_tensor *yoke_cummin(yoke_tensor *x, int axis);
+// The same, with the place of each extreme as i64 in *indices (NULL: not needed): of equal elements
+// the last one so far, of NaNs too.  The gradient goes to these elements, as in PyTorch.
+YOKE_API yoke_tensor *yoke_cummax_indices(yoke_tensor *x, int axis, yoke_tensor **indices);
+YOKE_API yoke_tensor *yoke_cummin_indices(yoke_tensor *x, int axis, yoke_tensor **indices);
 // Cumulative logsumexp, without overflow.  If two equal infinities are added, each gets half of the
 // gradient (NaN in JAX).
 YOKE_API yoke_tensor *yoke_logcumsumexp(yoke_tensor *x, int axis);
@@ -176,6 +180,74 @@ YOKE_API yoke_tensor *yoke_quantile_by(yoke_tensor *x, yoke_tensor *q, int axis,
 // Like yoke_histogram, with the sum of the elements' weights, numbers of x's shape, in each interval:
 // [bins] of their dtype.
 YOKE_API yoke_tensor *yoke_histogram_weighted(yoke_tensor *x, yoke_tensor *weight, int64_t bins, double lo, double hi);
+// ---- embedding bags ----
+
+enum yoke_bag { YOKE_BAG_SUM, YOKE_BAG_MEAN, YOKE_BAG_MAX };
+struct yoke_embedding_bag {
+	size_t size;          // sizeof, set by the caller
+	int mode;             // enum yoke_bag
+	int64_t padding;      // rows of this id are left out; -1: none
+	yoke_tensor *offsets; // i32 or i64 [B], where each bag begins in ids [M]; YOKE_NONE: ids are
+			      // [B,L]
+	yoke_tensor *weights; // a factor of each row, of w's dtype and ids' shape, SUM only; or
+			      // YOKE_NONE
+	int include_last;     // nonzero: offsets are [B+1] and end with the end of the last bag
+};
+#define YOKE_EMBEDDING_BAG_INIT \
+	{ .size = sizeof(struct yoke_embedding_bag), .padding = -1, .offsets = YOKE_NONE, .weights = YOKE_NONE }
+// w [N,C], ids i32 or i64 [B,L], or [M] with offsets -> [B,C]: for each bag of ids the sum, mean or
+// maximum of their rows; an empty bag gives 0.  Does not copy the rows.  Differentiable by w and
+// weights; equal maxima share the gradient.  options: NULL, for sums, or YOKE_EMBEDDING_BAG_INIT with
+// changes.  The evaluation fails with ERANGE if an id
+// is not in 0 .. N - 1, or offsets decrease or leave 0 .. M.  ESHAPE, EDTYPE: operands do not match.
+YOKE_API yoke_tensor *yoke_embedding_bag(yoke_tensor *w, yoke_tensor *ids, const struct yoke_embedding_bag *);
+
+// ---- windows: maxima with places, columns ----
+
+// As yoke_max_pool, with the places of the maxima as i64 [B,C,Q..] in *indices (NULL: not needed):
+// the row-major index in S.. of the first maximum, or of the last NaN.  The gradient goes to these
+// elements, as in PyTorch.  The evaluation fails with ERANGE if a window contains only padding.
+YOKE_API yoke_tensor *yoke_max_pool_indices(yoke_tensor *x, const struct yoke_pool_options *, yoke_tensor **indices);
+// x [B,C,Q..] and indices of its shape -> [B,C,to..]: zeros with the elements of x at the row-major
+// indices; of several elements at one index the mean.  ERANGE: an index is not in 0 .. all of to - 1.
+YOKE_API yoke_tensor *yoke_max_unpool(yoke_tensor *x, yoke_tensor *indices, const int64_t *to);
+// x [B,C,S..] or, with axes, [C,S..] -> [B,C K..,L]: the windows as columns, PyTorch's unfold; stride
+// 0 is the window.  The padding is 0.
+YOKE_API yoke_tensor *yoke_unfold(yoke_tensor *x, const struct yoke_pool_options *);
+// Its adjoint: x [B,C K..,L] or [C K..,L] -> [B,C,sizes..], where overlapping windows add up.  axes is
+// the number of sizes.  ESHAPE: x does not have as many windows.
+YOKE_API yoke_tensor *yoke_fold(yoke_tensor *x, const int64_t *sizes, const struct yoke_pool_options *);
+
+// ---- interpolation ----
+
+// CUBIC is Keys' kernel with a = -0.75, as in PyTorch.
+enum yoke_interpolation { YOKE_NEAREST, YOKE_NEAREST_EXACT, YOKE_LINEAR, YOKE_CUBIC };
+struct yoke_interpolate {
+	size_t size;       // sizeof, set by the caller
+	int mode;          // enum yoke_interpolation
+	int align_corners; // LINEAR, CUBIC: the first and last elements keep their positions
+	int antialias;     // LINEAR, CUBIC of two axes: as in PyTorch, the kernel gets as wide as
+			   // an output where there are fewer of these than elements
+	double scale[3];   // of each axis: output i is at (i + 1/2) / scale - 1/2, NEAREST at i /
+			   // scale; 0: to / S.  NEAREST, LINEAR and antialias leave an axis that
+			   // keeps its size as it is, as PyTorch does
+};
+// x [B,C,S..] -> [B,C,to..] with 1 to 3 spatial axes; CUBIC takes two.  to NULL: floor(S scale).
+// Output i of n is at (i + 1/2) S / n - 1/2, with align_corners at i (S - 1) / (n - 1); positions
+// outside are clamped, CUBIC's elements too.  NEAREST is element floor(i S / n), NEAREST_EXACT
+// floor((i + 1/2) S / n).  NULL: NEAREST.  Positions are exact ratios.  EINVAL: options that do not
+// go together; ERANGE: sizes or scales below 0 or too large.
+YOKE_API yoke_tensor *yoke_interpolate(yoke_tensor *x, const int64_t *to, const struct yoke_interpolate *);
+enum yoke_padding { YOKE_PADDING_ZEROS, YOKE_PADDING_BORDER, YOKE_PADDING_REFLECTION };
+// x [B,C,H,W] at grid [B,P,Q,2] -> [B,C,P,Q], or x [B,C,D,H,W] at grid [B,O,P,Q,3]: as PyTorch's
+// grid_sample.  A position is (x, y) or (x, y, z), -1 .. 1 from one border of the image to the other,
+// with align_corners from the first element's centre to the last one's.  mode: NEAREST, LINEAR or, of
+// two axes, CUBIC; padding: enum yoke_padding, for positions outside; NaN is outside.  Differentiable
+// by x and, but for NEAREST, by grid.  ESHAPE, EDTYPE, EINVAL: operands or modes do not match.
+YOKE_API yoke_tensor *yoke_grid_sample(yoke_tensor *x, yoke_tensor *grid, int mode, int padding, int align_corners);
+// theta [B,2,3] and dims [H,W] -> the grid [B,H,W,2] of an affine map of the positions of an image; or
+// [B,3,4] and [D,H,W] -> [B,D,H,W,3].
+YOKE_API yoke_tensor *yoke_affine_grid(yoke_tensor *theta, int rank, const int64_t *dims, int align_corners);
 
 // ---- losses ----
 // Like the PyTorch losses of these names; half precision is computed in f32 and rounded once.

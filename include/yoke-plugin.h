@@ -371,6 +371,24 @@ struct yoke_map {
 	/* sorted [..,N], ascending, v [..,M], equal leading dims -> [..,M] i64: for each element of v \
 	   the number of elements of its row that are less than it or, if set, equal; attr: i 1: or equal */ \
 	X(SEARCHSORTED, 91) \
+	/* A sparse matrix: row i has the entries m with first[i] <= m < first[i+1], or without \
+	   first the M / rows entries from i M / rows on; entry m is in column idx[m] and is w[m], */ \
+	/* or 1 without w; idx -1 is skipped.  idx i32 or i64 [G,M] and w [G,M] have a first axis of \
+	   G or 1; first is i64 [rows+1].  All in acc, in order of m.  ERANGE: another index, or first */ \
+	/* decreases or leaves 0 .. M */ \
+	/* x [G,A,N,R], idx, w or none, first or none -> y [G,A,rows,R], for each row the sum of \
+	   w[m] x[..,idx[m],..]; attr: i rows, i 1: the maximum, without w, of no entries -inf */ \
+	X(SPARSE, 110) \
+	/* g [G,A,rows,R], idx, w, first -> [G,A,N,R]: SPARSE's derivative by x; attr: i N */ \
+	X(SPARSE_X, 111) \
+	/* x, g, idx, first -> [G,M] or [1,M], as idx: its derivative by w, 0 for skipped entries */ \
+	X(SPARSE_W, 112) \
+	/* x [B,C,S..] -> i64 [B,C,Q..]: the row-major place in S.. of POOL_MAX's element: the */ \
+	/* first maximum, or the last NaN; -1 if a window has none; attr: POOL_MAX's */ \
+	X(POOL_ARGMAX, 113) \
+	/* x -> i64: along an axis, the place of the last maximum so far, or of the last NaN */ \
+	/* once there is one; attr: i axis, i kind: REDUCE_ARGMAX or REDUCE_ARGMIN */ \
+	X(CUM_ARG, 114) \
 	/* the application's kernel op->source: any outputs, inputs and attributes; contiguous */ \
 	/* (row-major) BUFFER views, inputs may be none */ \
 	X(SOURCE, 50)

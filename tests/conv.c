@@ -104,31 +104,34 @@ static void dims_of(const struct shape *s, char which, int64_t *dims)
 // and w, and so on.
 static void reference(const struct shape *s, double *x, double *w, double *y, char which)
 {
-	const int64_t taps = product(s->axes, s->taps), out = product(s->axes, s->out);
-	for (int64_t n = 0; n < s->batch * s->groups * s->outputs * out; n++)
-		for (int64_t k = 0; k < s->channels * taps; k++) {
-			const int64_t b = n / out / s->outputs / s->groups, o = n / out % (s->groups * s->outputs);
-			int64_t p = n % out, tap = k % taps, at = 0, stride = 1;
-			bool inside = true;
-			for (int d = s->axes - 1; d >= 0; d--) {
-				const int64_t i = p % s->out[d] * s->o.stride[d] + tap % s->taps[d] * s->o.dilation[d] - s->o.lo[d];
-				inside &= i >= 0 && i < s->in[d];
-				at += i * stride;
-				stride *= s->in[d];
-				p /= s->out[d];
-				tap /= s->taps[d];
-			}
-			if (!inside)
+	enum { TAPS = 64 };
+	const int64_t taps = product(s->axes, s->taps), out = product(s->axes, s->out), plane = product(s->axes, s->in);
+	int64_t size[3] = { 1, 1, 1 }, off[TAPS][3] = { 0 }; // the axes that are missing come first
+	for (int d = 0; d < s->axes; d++)
+		size[3 - s->axes + d] = s->in[d];
+	for (int64_t t = 0; t < taps; t++)
+		for (int64_t d = s->axes - 1, rest = t; d >= 0; rest /= s->taps[d--])
+			off[t][3 - s->axes + d] = rest % s->taps[d] * s->o.dilation[d] - s->o.lo[d];
+	for (int64_t n = 0; n < s->batch * s->groups * s->outputs * out; n++) {
+		const int64_t b = n / out / s->outputs / s->groups, o = n / out % (s->groups * s->outputs);
+		int64_t at[3] = { 0 };
+		for (int64_t d = s->axes - 1, rest = n % out; d >= 0; rest /= s->out[d--])
+			at[3 - s->axes + d] = rest % s->out[d] * s->o.stride[d];
+		for (int64_t k = 0; k < taps; k++) {
+			const int64_t z = at[0] + off[k][0], i = at[1] + off[k][1], j = at[2] + off[k][2];
+			if (z < 0 || z >= size[0] || i < 0 || i >= size[1] || j < 0 || j >= size[2])
 				continue;
-			const int64_t channel = (b * s->groups + o / s->outputs) * s->channels + k / taps;
-			double *xp = x + channel * stride + at, *wp = w + o * s->channels * taps + k;
-			if (which == 'y')
-				y[n] += *xp * *wp;
-			else if (which == 'x')
-				*xp += y[n] * *wp;
-			else
-				*wp += *xp * y[n];
+			double *xp = x + (b * s->groups + o / s->outputs) * s->channels * plane + (z * size[1] + i) * size[2] + j;
+			double *wp = w + o * s->channels * taps + k;
+			for (int64_t c = 0; c < s->channels; c++, xp += plane, wp += taps)
+				if (which == 'y')
+					y[n] += *xp * *wp;
+				else if (which == 'x')
+					*xp += y[n] * *wp;
+				else
+					*wp += *xp * y[n];
 		}
+	}
 }
 
 // norm: errors are compared with the size of the result as a whole.

@@ -73,6 +73,8 @@ static void all_rows_met(void)
 			continue;
 		if (op == YK_PAGED_ATTENTION) // for inference
 			continue;
+		if (op == YK_POOL_ARGMAX || op == YK_CUM_ARG) // their results are places
+			continue;
 		if (op == YK_DEQUANT || op == YK_QLINEAR || op == YK_QGATHER) // by tests/quant.c
 			continue;
 		if (row->max_in == 0 || none) {
@@ -210,6 +212,19 @@ static yoke_tensor *max_pool_backward(yoke_tensor *const *x)
 	return yoke_square(g);
 }
 FN(conv, yoke_conv(x[0], x[1], &how))
+static yoke_tensor *bag_of(yoke_tensor *w, yoke_tensor *by, int mode)
+{
+	struct yoke_embedding_bag o = YOKE_EMBEDDING_BAG_INIT;
+	o.mode = mode;
+	o.weights = by;
+	o.offsets = yoke_from(yoke_i64, 1, (int64_t[]){ 3 }, (int64_t[]){ 0, 2, 2 });
+	return yoke_embedding_bag(w, yoke_from(yoke_i64, 1, (int64_t[]){ 6 }, (int64_t[]){ 3, 0, 3, 1, 4, 2 }), &o);
+}
+FN(bag, bag_of(x[0], x[1], YOKE_BAG_SUM))
+FN(bag_max, yoke_square(bag_of(x[0], YOKE_NONE, YOKE_BAG_MAX)))
+static const struct yoke_interpolate cubic = { .size = sizeof cubic, .mode = YOKE_CUBIC };
+FN(interpolate, yoke_square(yoke_interpolate(x[0], (int64_t[]){ 5, 2 }, &cubic)))
+FN(grid_sample, yoke_grid_sample(x[0], x[1], YOKE_CUBIC, YOKE_PADDING_BORDER, 0))
 FN(conv_transposed, yoke_conv_transposed(x[0], x[1], &how))
 FN(grouped, yoke_grouped_matmul(x[0], x[1], yoke_from(yoke_i64, 1, (int64_t[]){ 4 }, (int64_t[]){ 0, 2, 2, 4 })))
 FN(kl, yoke_kl(yoke_log_softmax(x[0], -1), yoke_log_softmax(x[1], -1)))
@@ -491,6 +506,10 @@ static const struct row rows[] = {
 	{ "window", 1, { M3(2, 8, 2) }, f_window, 0 },
 	{ "max_pool", 1, { M4(2, 2, 3, 4) }, f_max_pool, 0 },
 	{ "max_pool_backward", 2, { M4(2, 2, 3, 4), M4(2, 2, 2, 4) }, max_pool_backward, 0 },
+	{ "embedding_bag", 2, { M2(5, 3), M1(6) }, f_bag, 0 },
+	{ "embedding_bag, max", 1, { M2(5, 3) }, f_bag_max, 0 },
+	{ "interpolate", 1, { M4(1, 2, 3, 4) }, f_interpolate, 0 },
+	{ "grid_sample", 2, { M4(1, 2, 3, 4), M4(1, 2, 2, 2) }, f_grid_sample, 0 },
 	{ "conv", 2, { M4(2, 4, 4, 5), M4(4, 2, 2, 2) }, f_conv, 0 },
 	{ "conv_transposed", 2, { M4(1, 4, 2, 3), M4(4, 1, 2, 3) }, f_conv_transposed, 0 },
 	{ "grouped_matmul", 2, { M2(5, 3), M3(3, 3, 2) }, f_grouped, 0 },

@@ -58,6 +58,8 @@ test_programs = \
 	tests/config.t \
 	tests/conv.t \
 	tests/conv_layers.t \
+	tests/interpolate.t \
+	tests/places.t \
 	tests/cores.t \
 	tests/chats.t \
 	tests/chats_train.t \
@@ -351,6 +353,8 @@ endif
 tests_amx_t_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=yk_isa_choose
 tests_conv_t_SOURCES = tests/conv.c
 tests_conv_layers_t_SOURCES = tests/conv_layers.c
+tests_interpolate_t_SOURCES = tests/interpolate.c
+tests_places_t_SOURCES = tests/places.c
 tests_cores_t_SOURCES = tests/cores.c
 tests_cores_t_LDADD = $(LDADD) $(HWLOC_LIBS)
 tests_data_t_SOURCES = tests/data.c

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// POOL_MAX and POOL_MAX_BACKWARD. Each plane [S..] is copied with a border of -inf, and the elements
+// POOL_MAX, POOL_MAX_BACKWARD and POOL_ARGMAX. Each plane [S..] is copied with a border of -inf, and the elements
 // that a stride visits along the last axis are made contiguous, so that a tap of all positions of a
 // line is one run. The gradient's sums have the copy's layout.
 #include "config.h"
@@ -21,7 +21,8 @@ struct axis {
 };
 
 struct job {
-	const struct yoke_view *x, *g, *to; // to: y, or x's gradient
+	const struct yoke_view *x, *g, *to; // to: y, x's gradient, or the maxima's places
+	bool places;
 	struct axis axis[AXES];             // the first ones may be missing
 	int64_t lines;    // of a plane
 	int64_t run, row; // elements of a copied line: per stride remainder; in all
@@ -40,7 +41,8 @@ static struct axis axis_of(const struct yoke_op *op, const struct yoke_view *x, 
 
 static void job_init(struct job *j, const struct yoke_op *op)
 {
-	*j = (struct job){ .x = &op->in[0], .g = op->nin > 1 ? &op->in[1] : NULL, .to = &op->out[0] };
+	*j = (struct job){ .x = &op->in[0], .g = op->nin > 1 ? &op->in[1] : NULL, .to = &op->out[0],
+			    .places = op->code == YOKE_OP_POOL_ARGMAX };
 	for (int k = 0; k < AXES; k++)
 		j->axis[k] = axis_of(op, j->x, j->g ? j->g : j->to, k);
 	const struct axis *a = &j->axis[2];
@@ -63,7 +65,8 @@ static uint64_t can(const struct yoke_op *op)
 		return 0;
 	for (uint32_t k = 0; k < 2 + (uint32_t)back; k++) {
 		const struct yoke_view *v = k ? &op->in[k - 1] : &op->out[0];
-		if (v->kind != YOKE_VIEW_BUFFER || v->dtype != x->dtype || v->rank != x->rank)
+		const int dtype = !k && op->code == YOKE_OP_POOL_ARGMAX ? yoke_i64 : x->dtype;
+		if (v->kind != YOKE_VIEW_BUFFER || v->dtype != dtype || v->rank != x->rank)
 			return 0;
 	}
 	for (int i = 0; i < x->rank; i++)
@@ -74,7 +77,18 @@ static uint64_t can(const struct yoke_op *op)
 	return (double)j.row * (2 * (double)j.axis[0].n * (double)j.axis[1].n + 1) <= LIMIT;
 }
 
-#define LINES(T, name) \
+#define LINES(T, I, name) \
+	static void name##_place(void *max, void *at, const void *from, int64_t n, int64_t tap) \
+	{ \
+		T *m = max; \
+		I *a = at; \
+		const T *x = from; \
+		for (int64_t i = 0; i < n; i++) { \
+			const bool more = x[i] > m[i] || x[i] != x[i]; \
+			a[i] = more ? (I)tap : a[i]; \
+			m[i] = more ? x[i] : m[i]; \
+		} \
+	} \
 	static void name##_max(void *max, const void *from, int64_t n) \
 	{ \
 		T *m = max; \
@@ -108,8 +122,8 @@ static uint64_t can(const struct yoke_op *op)
 		for (int64_t i = 0; i < n; i++) \
 			((T *)to)[i] = (T)value; \
 	}
-LINES(float, f32)
-LINES(double, f64)
+LINES(float, int32_t, f32)
+LINES(double, int64_t, f64)
 
 // Makes strides 1 and 2 constants, for which compilers generate vector code.
 #define EACH(stride, n, statement) \
@@ -146,12 +160,13 @@ static const struct kind {
 	void (*take)(void *, const char *, int64_t, int64_t);
 	void (*put)(char *, int64_t, const void *, int64_t);
 	void (*max)(void *, const void *, int64_t);
+	void (*place)(void *, void *, const void *, int64_t, int64_t);
 	void (*ties)(void *, const void *, const void *, int64_t);
 	void (*give)(void *, const void *, const void *, const void *, int64_t);
 	void (*divide)(void *, const void *, int64_t);
 	void (*fill)(void *, double, int64_t);
 } kinds[] = {
-#define KIND(T, name, lines) { sizeof(T), name##_take, name##_put, lines##_max, lines##_ties, lines##_give, lines##_divide, lines##_fill }
+#define KIND(T, name, lines) { sizeof(T), name##_take, name##_put, lines##_max, lines##_place, lines##_ties, lines##_give, lines##_divide, lines##_fill }
 	[yoke_f32] = KIND(float, f32, f32),
 	[yoke_f64] = KIND(double, f64, f64),
 	[yoke_f16] = KIND(float, f16, f32),
@@ -227,6 +242,40 @@ static int64_t tap_of(const struct job *j, int64_t y, int64_t t)
 	return (la * b->n + lb) * j->row + off % c->stride * j->run + off / c->stride;
 }
 
+// Writes the places of line y's maxima from their taps.
+static void put_places(const struct job *j, const void *taps, int64_t plane, int64_t y)
+{
+	const struct axis *a = &j->axis[0], *b = &j->axis[1], *c = &j->axis[2];
+	int64_t stride, *to = (int64_t *)line_of(j->to, plane, y, &stride);
+	for (int64_t q = 0; q < c->out; q++) {
+		const int64_t tap = j->x->dtype == yoke_f64 ? ((const int64_t *)taps)[q] : ((const int32_t *)taps)[q];
+		const int64_t tb = tap / c->window;
+		const int64_t la = y / b->out * a->stride + tb / b->window * a->dilation - a->lo;
+		const int64_t lb = y % b->out * b->stride + tb % b->window * b->dilation - b->lo;
+		const int64_t at = (la * b->n + lb) * c->n + q * c->stride + tap % c->window * c->dilation - c->lo;
+		to[q * stride] = tap < 0 ? -1 : at;
+	}
+}
+
+// The first tap of each position of a line that is within the plane; -1: none.
+static void first_taps(const struct job *j, void *taps, int64_t y)
+{
+	const struct axis *c = &j->axis[2];
+	int64_t row = 0;
+	const int64_t rows = j->axis[0].window * j->axis[1].window;
+	while (row < rows && tap_of(j, y, row * c->window) < 0)
+		row++;
+	for (int64_t q = 0; q < c->out; q++) {
+		const int64_t off = c->lo - q * c->stride, k = off > 0 ? (off + c->dilation - 1) / c->dilation : 0;
+		const bool in = row < rows && k < c->window && q * c->stride + k * c->dilation - c->lo < c->n;
+		const int64_t tap = in ? row * c->window + k : -1;
+		if (j->x->dtype == yoke_f64)
+			((int64_t *)taps)[q] = tap;
+		else
+			((int32_t *)taps)[q] = (int32_t)tap;
+	}
+}
+
 static void plane_of(const struct job *j, const struct kind *k, char *memory, int64_t plane)
 {
 	const struct axis *a = j->axis;
@@ -241,10 +290,18 @@ static void plane_of(const struct job *j, const struct kind *k, char *memory, in
 		k->fill(sums, 0, none);
 	for (int64_t y = 0; y < a[0].out * a[1].out; y++) {
 		k->fill(max, -INFINITY, n);
+		if (j->places)
+			first_taps(j, ties, y);
 		for (int64_t t = 0; t < taps; t++) {
 			const int64_t at = tap_of(j, y, t);
-			if (at >= 0)
+			if (at >= 0 && j->places)
+				k->place(max, ties, copy + (size_t)at * k->size, n, t);
+			else if (at >= 0)
 				k->max(max, copy + (size_t)at * k->size, n);
+		}
+		if (j->places) {
+			put_places(j, ties, plane, y);
+			continue;
 		}
 		if (!j->g) {
 			char *to = line_of(j->to, plane, y, &stride);
@@ -294,4 +351,4 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 	return j.no_memory ? yk_cpu_fail(YOKE_ENOMEM, "pool: no memory for a plane") : 0;
 }
 
-YK_KERNEL(pool_max, POOL_MAX, POOL_MAX_BACKWARD) = { .can = can, .run = run, .impl = { "planes" } };
+YK_KERNEL(pool_max, POOL_MAX, POOL_MAX_BACKWARD, POOL_ARGMAX) = { .can = can, .run = run, .impl = { "planes" } };

@@ -10,9 +10,7 @@
 #include "ops/conv.h"
 #include "ops/rules.h"
 
-// Sums v, values per element of x's windows, into the shape of x: the adjoint of
-// yk_windows_in_front.
-static yk_id gathered(struct yk_graph *g, yk_id v, const struct yk_value *x, int axes, const union yoke_attr *attr)
+yk_id yk_windows_gathered(struct yk_graph *g, yk_id v, const struct yk_value *x, int axes, const union yoke_attr *attr)
 {
 	int64_t start[YOKE_MAX_RANK] = { 0 }, step[YOKE_MAX_RANK];
 	for (int i = 0; i < axes && v != YK_BAD; i++) {
@@ -114,7 +112,7 @@ static void decompose_pool_max_backward(struct yk_graph *g, const struct yk_call
 	const struct yk_value kept = g->value[l.ties];
 	const yk_id each = yk_bin(g, YK_DIV, yk_reshape(g, yk_up(g, c->in[1]), kept.rank, kept.dims), l.ties);
 	const yk_id v = yk_tri(g, YK_SELECT, l.is, each, yk_lit(g, kept.dtype, 0));
-	out[0] = yk_down(g, gathered(g, v, &x, axes, c->attr), c->in[0]);
+	out[0] = yk_down(g, yk_windows_gathered(g, v, &x, axes, c->attr), c->in[0]);
 }
 
 // Gradient by g: the mean of the cotangent over each window's maxima; by x it is 0.
@@ -144,15 +142,6 @@ YK_OP(POOL_MAX_BACKWARD) = { .name = "pool_max_backward", .code = YOKE_OP_POOL_M
 	.max_in = 2, .nout = 1, .shape = shape_pool_max_backward, .grad = grad_pool_max_backward,
 	.decompose = decompose_pool_max_backward };
 
-// A call: its spatial axes, its attributes, and the elements at the end that only ceil_mode adds.
-struct pool {
-	int axes;
-	bool single; // x has no batch
-	struct yoke_pool_options o;
-	union yoke_attr attr[2 * YK_CONV_AXES]; // window sizes, then each axis as for convolutions
-	int64_t excess[YK_CONV_AXES];
-};
-
 // Adds padding at the end so that the last window may be incomplete, if it begins before the
 // padding's end: PyTorch's ceil_mode.
 static int64_t excess_of(const struct yk_conv_axis *a, int64_t n, int64_t window)
@@ -162,38 +151,46 @@ static int64_t excess_of(const struct yk_conv_axis *a, int64_t n, int64_t window
 	return (rest >= 0 && rest % a->stride == 0) || next >= n + a->lo ? 0 : next - rest;
 }
 
-// The operand with a batch; YK_BAD with an error.
-static yk_id pool_begin(struct yk_rec *r, const struct yoke_pool_options *given, struct pool *p)
+bool yk_pool_take(struct yk_rec *r, const struct yoke_pool_options *given, struct yoke_pool_options *o)
 {
-	*p = (struct pool){ 0 };
-	struct yoke_pool_options *o = &p->o;
-	bool good = r->in[0] != YK_BAD && !yk_sized_take(o, sizeof *o, given, r->g->call, "yoke_pool_options");
-	const yk_id x = good ? yk_conv_batched(r, o->axes, &p->single) : YK_BAD;
+	*o = (struct yoke_pool_options){ 0 };
+	return r->in[0] != YK_BAD && !yk_sized_take(o, sizeof *o, given, r->g->call, "yoke_pool_options");
+}
+
+bool yk_pool_axis(struct yk_rec *r, struct yk_pool *p, int i, int64_t n, struct yk_conv_axis *a)
+{
+	const struct yoke_pool_options *o = &p->o;
+	if (!yk_conv_number(r, "window", o->window[i], 1, 0, &p->attr[i].i) ||
+	    !yk_conv_number(r, "stride", o->stride[i], 1, p->attr[i].i, &a->stride) ||
+	    !yk_conv_number(r, "dilation", o->dilation[i], 1, 1, &a->dilation) ||
+	    !yk_conv_number(r, "lo", o->lo[i], 0, 0, &a->lo) || !yk_conv_number(r, "hi", o->hi[i], 0, 0, &a->hi))
+		return false;
+	p->excess[i] = o->ceil_mode ? excess_of(a, n, p->attr[i].i) : 0;
+	const bool good = yk_conv_number(r, "padding", a->hi + p->excess[i], 0, 0, &a->hi);
+	p->attr[p->axes + i].i = yk_conv_pack(a);
+	return good;
+}
+
+yk_id yk_pool_begin(struct yk_rec *r, const struct yoke_pool_options *given, struct yk_pool *p)
+{
+	*p = (struct yk_pool){ 0 };
+	const struct yoke_pool_options *o = &p->o;
+	const yk_id x = yk_pool_take(r, given, &p->o) ? yk_conv_batched(r, o->axes, &p->single) : YK_BAD;
+	struct yk_conv_axis a;
 	p->axes = yk_conv_axes_of(r, x);
-	good = p->axes > 0;
+	bool good = p->axes > 0;
 	if (good && o->axes && o->axes != p->axes) {
 		char text[160];
 		yk_rec_fail(r, YOKE_ESHAPE, "axes %d: x is [B,C,S..] or [C,S..] with as many spatial axes, got %s", o->axes,
 			    yk_describe(&r->g->value[r->in[0]], text));
 		good = false;
 	}
-	for (int i = 0; i < p->axes && good; i++) {
-		struct yk_conv_axis a;
-		const int64_t n = r->g->value[x].dims[2 + i];
-		good = yk_conv_number(r, "window", o->window[i], 1, 0, &p->attr[i].i) &&
-		       yk_conv_number(r, "stride", o->stride[i], 1, p->attr[i].i, &a.stride) &&
-		       yk_conv_number(r, "dilation", o->dilation[i], 1, 1, &a.dilation) &&
-		       yk_conv_number(r, "lo", o->lo[i], 0, 0, &a.lo) && yk_conv_number(r, "hi", o->hi[i], 0, 0, &a.hi);
-		if (!good)
-			break;
-		p->excess[i] = o->ceil_mode ? excess_of(&a, n, p->attr[i].i) : 0;
-		good = yk_conv_number(r, "padding", a.hi + p->excess[i], 0, 0, &a.hi);
-		p->attr[p->axes + i].i = yk_conv_pack(&a);
-	}
+	for (int i = 0; i < p->axes && good; i++)
+		good = yk_pool_axis(r, p, i, r->g->value[x].dims[2 + i], &a);
 	return good ? x : YK_BAD;
 }
 
-static yoke_tensor *pool_end(struct yk_rec *r, const struct pool *p, yk_id y)
+static yoke_tensor *pool_end(struct yk_rec *r, const struct yk_pool *p, yk_id y)
 {
 	return yk_rec_end(r, p->single ? yk_conv_single(r, y) : y);
 }
@@ -201,13 +198,13 @@ static yoke_tensor *pool_end(struct yk_rec *r, const struct pool *p, yk_id y)
 yoke_tensor *yoke_max_pool(yoke_tensor *x, const struct yoke_pool_options *options)
 {
 	struct yk_rec r = yk_rec_begin(1, &x);
-	struct pool p;
-	const yk_id v = pool_begin(&r, options, &p);
+	struct yk_pool p;
+	const yk_id v = yk_pool_begin(&r, options, &p);
 	return pool_end(&r, &p, v == YK_BAD ? v : yk_record(r.g, YK_POOL_MAX, 1, &v, 2 * (uint32_t)p.axes, p.attr));
 }
 
 // The number of elements that each window counts, as a literal where all count the same.
-static yk_id counted(struct yk_graph *g, const struct pool *p, const int64_t *n, int dtype)
+static yk_id counted(struct yk_graph *g, const struct yk_pool *p, const int64_t *n, int dtype)
 {
 	union yoke_attr attr[2 * YK_CONV_AXES];
 	int64_t ones[YK_CONV_AXES], all = 1;
@@ -234,8 +231,8 @@ static yk_id counted(struct yk_graph *g, const struct pool *p, const int64_t *n,
 yoke_tensor *yoke_mean_pool(yoke_tensor *x, const struct yoke_pool_options *options)
 {
 	struct yk_rec r = yk_rec_begin(1, &x);
-	struct pool p;
-	yk_id v = pool_begin(&r, options, &p);
+	struct yk_pool p;
+	yk_id v = yk_pool_begin(&r, options, &p);
 	if (v == YK_BAD)
 		return yk_rec_end(&r, v);
 	const struct yk_value was = r.g->value[v];

@@ -8,6 +8,7 @@
 
 #include "graph/record.h"
 #include "ops/conv.h"
+#include "ops/interpolate.h"
 #include "ops/rules.h"
 
 static yk_id whole(struct yk_graph *g, double value)
@@ -34,10 +35,10 @@ static bool sizes(struct yk_rec *r, int axes, const int64_t *to)
 }
 
 // The windows floor(i n / to) .. ceil((i+1) n / to) - 1 of x along each axis: [..,to,max,..];
-// shorter windows are padded with `fill`. *there marks the elements that belong to the window.
-static yk_id uneven(struct yk_graph *g, yk_id x, int axes, const int64_t *to, double fill, yk_id *there)
+// shorter windows are padded with -inf.
+static yk_id uneven(struct yk_graph *g, yk_id x, int axes, const int64_t *to)
 {
-	*there = YK_NIL;
+	yk_id there = YK_NIL;
 	for (int i = 0; i < axes; i++) {
 		if (x == YK_BAD)
 			return x;
@@ -51,49 +52,79 @@ static yk_id uneven(struct yk_graph *g, yk_id x, int axes, const int64_t *to, do
 		yk_id in = yk_bin(g, YK_LT, at, yk_reshape(g, end, 2, (int64_t[]){ to[i], 1 }));
 		x = picked(g, x, yk_bin(g, YK_MIN, at, whole(g, (double)(n - 1))), axis);
 		in = yk_reshape(g, in, 2 * (axes - i), (int64_t[]){ to[i], max, 1, 1, 1, 1 });
-		*there = *there == YK_NIL ? in : yk_bin(g, YK_AND, *there, in);
+		there = there == YK_NIL ? in : yk_bin(g, YK_AND, there, in);
 	}
-	return x == YK_BAD ? x : yk_tri(g, YK_SELECT, *there, x, yk_lit(g, g->value[x].dtype, fill));
+	return x == YK_BAD ? x : yk_tri(g, YK_SELECT, there, x, yk_lit(g, g->value[x].dtype, -INFINITY));
 }
 
-static yoke_tensor *adaptive(const char *call, yoke_tensor *x, const int64_t *to, bool mean)
+// Means over the windows of one axis.
+static yk_id means(struct yk_graph *g, yk_id x, int axis, int64_t to)
 {
-	struct yk_rec r = yk_rec_begin_as(call, YK_LEAF, 0, 1, &x);
+	const int dtype = g->value[x].dtype;
+	const int64_t n = g->value[x].dims[axis], max = (n + to - 1) / to + (n % to != 0);
+	const yk_id times = yk_add_last(g, yk_bin(g, YK_MUL, yk_counting(g, to), whole(g, (double)n)));
+	const yk_id start = yk_bin(g, YK_DIV, times, whole(g, (double)to));
+	const yk_id end = yk_bin(g, YK_DIV, yk_bin(g, YK_ADD, times, whole(g, (double)(n + to - 1))), whole(g, (double)to));
+	const yk_id at = yk_bin(g, YK_ADD, start, yk_counting(g, max)), in = yk_bin(g, YK_LT, at, end);
+	const yk_id share = yk_bin(g, YK_DIV, yk_lit(g, dtype, 1), yk_cast(g, yk_bin(g, YK_SUB, end, start), dtype));
+	return yk_applied(g, x, axis, to, max, yk_tri(g, YK_SELECT, in, at, whole(g, -1)),
+			  yk_tri(g, YK_SELECT, in, share, yk_lit(g, dtype, 0)));
+}
+
+// [B,C,S..] as [B,C,to,S/to,..]: *over masks the windows' axes. False: the sizes are no multiples.
+static bool split(const struct yk_value *x, int axes, const int64_t *to, int64_t *dims, unsigned *over, double *count)
+{
+	*over = 0;
+	*count = 1;
+	dims[0] = x->dims[0];
+	dims[1] = x->dims[1];
+	for (int i = 0; i < axes; i++) {
+		if (x->dims[2 + i] % to[i])
+			return false;
+		dims[2 + 2 * i] = to[i];
+		dims[3 + 2 * i] = x->dims[2 + i] / to[i];
+		*count *= (double)dims[3 + 2 * i];
+		*over |= 1u << (3 + 2 * i);
+	}
+	return true;
+}
+
+yoke_tensor *yoke_adaptive_mean_pool(yoke_tensor *x, const int64_t *to)
+{
+	struct yk_rec r = yk_rec_begin(1, &x);
 	const int axes = yk_conv_axes_of(&r, r.in[0]);
+	int64_t dims[YOKE_MAX_RANK];
+	unsigned over;
+	double count;
 	if (!sizes(&r, axes, to))
 		return yk_rec_end(&r, YK_BAD);
-	yk_id v = mean ? yk_up(r.g, r.in[0]) : r.in[0], there;
-	const struct yk_value was = r.g->value[v];
-	int64_t dims[YOKE_MAX_RANK] = { was.dims[0], was.dims[1] };
-	unsigned over = 0;
-	double count = 1;
-	bool even = true;
-	for (int i = 0; i < axes; i++) {
-		even &= was.dims[2 + i] % to[i] == 0;
-		dims[2 + 2 * i] = to[i];
-		dims[3 + 2 * i] = was.dims[2 + i] / to[i];
-		count *= (double)dims[3 + 2 * i];
-		over |= 1u << (3 + 2 * i);
-	}
-	v = even ? yk_reshape(r.g, v, 2 + 2 * axes, dims) : uneven(r.g, v, axes, to, mean ? 0 : -INFINITY, &there);
-	v = yk_reduce(r.g, mean ? YK_SUM : YK_REDUCE_MAX, v, over, false);
-	if (mean && even) {
+	yk_id v = yk_up(r.g, r.in[0]);
+	if (v != YK_BAD && split(&r.g->value[v], axes, to, dims, &over, &count)) {
+		v = yk_reduce(r.g, YK_SUM, yk_reshape(r.g, v, 2 + 2 * axes, dims), over, false);
 		v = yk_bin_lit(r.g, YK_MUL, v, 1 / count);
-	} else if (mean) {
-		const yk_id n = yk_reduce(r.g, YK_SUM, yk_cast(r.g, there, was.dtype), over >> 2, false);
-		v = yk_bin(r.g, YK_DIV, v, n);
+	} else {
+		for (int i = 0; i < axes && v != YK_BAD; i++)
+			if (r.g->value[v].dims[2 + i] != to[i])
+				v = means(r.g, v, 2 + i, to[i]);
 	}
 	return yk_rec_end(&r, v == YK_BAD ? v : yk_down(r.g, v, r.in[0]));
 }
 
 yoke_tensor *yoke_adaptive_max_pool(yoke_tensor *x, const int64_t *to)
 {
-	return adaptive("adaptive_max_pool", x, to, false);
-}
-
-yoke_tensor *yoke_adaptive_mean_pool(yoke_tensor *x, const int64_t *to)
-{
-	return adaptive("adaptive_mean_pool", x, to, true);
+	struct yk_rec r = yk_rec_begin(1, &x);
+	const int axes = yk_conv_axes_of(&r, r.in[0]);
+	int64_t dims[YOKE_MAX_RANK];
+	unsigned over = 0;
+	double count;
+	if (!sizes(&r, axes, to))
+		return yk_rec_end(&r, YK_BAD);
+	const struct yk_value was = r.g->value[r.in[0]];
+	const bool even = split(&was, axes, to, dims, &over, &count);
+	for (int i = 0; i < axes; i++)
+		over |= 1u << (3 + 2 * i);
+	const yk_id v = even ? yk_reshape(r.g, r.in[0], 2 + 2 * axes, dims) : uneven(r.g, r.in[0], axes, to);
+	return yk_rec_end(&r, yk_reduce(r.g, YK_REDUCE_MAX, v, over, false));
 }
 
 // ---- resizing ----

@@ -237,6 +237,59 @@ yoke_tensor *yoke_cummin(yoke_tensor *x, int axis)
 	return extreme("cummin", x, axis, false);
 }
 
+// ---- places of extremes ----
+
+// attr: axis, kind: argmax or argmin
+static int shape_cum_arg(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
+{
+	const int err = shape_scan(g, c, out);
+	out->dtype = yoke_i64;
+	return err;
+}
+
+static void decompose_cum_arg(struct yk_graph *g, const struct yk_call *c, yk_id *out)
+{
+	const struct yk_value x = *IN(0);
+	const int axis = (int)c->attr[0].i;
+	const bool max = c->attr[1].i == YOKE_REDUCE_ARGMAX;
+	int64_t dims[YOKE_MAX_RANK];
+	for (int i = 0; i < x.rank; i++)
+		dims[i] = i == axis ? x.dims[i] : 1;
+	const yk_id m = running(g, c->in[0], axis, max ? yk_dtype_min(x.dtype) : yk_dtype_max(x.dtype), max ? larger : smaller);
+	const yk_id hit = yk_bin(g, YK_OR, yk_bin(g, YK_EQ, c->in[0], m), yk_bin(g, YK_NE, c->in[0], c->in[0]));
+	const yk_id place = yk_reshape(g, yk_counting(g, x.dims[axis]), x.rank, dims);
+	out[0] = running(g, yk_tri(g, YK_SELECT, hit, place, yk_lit(g, yoke_i64, 0)), axis, 0, larger);
+}
+
+YK_OP(CUM_ARG) = { .name = "cum_arg", .code = YOKE_OP_CUM_ARG, .flags = YK_F_FLAT, .min_in = 1, .max_in = 1, .nout = 1,
+	.shape = shape_cum_arg, .decompose = decompose_cum_arg };
+
+static yoke_tensor *with_indices(const char *call, yoke_tensor *x, int axis, int kind, yoke_tensor **indices)
+{
+	struct yk_rec r = yk_rec_begin_as(call, YK_LEAF, 0, 1, &x);
+	const int k = yk_rec_axis(&r, r.in[0], axis);
+	if (indices)
+		*indices = NULL;
+	if (k < 0)
+		return yk_rec_end(&r, YK_BAD);
+	const yk_id at = yk_record(r.g, YK_CUM_ARG, 1, r.in, 2, (union yoke_attr[]){ { .i = k }, { .i = kind } });
+	const yk_id y = at == YK_BAD ? at :
+				       yk_record(r.g, YK_TAKE_ALONG, 2, (yk_id[]){ r.in[0], at }, 1, &(union yoke_attr){ .i = k });
+	if (y == YK_BAD || (indices && !(*indices = yk_handle_of(r.ctx, at))))
+		return yk_rec_end(&r, YK_BAD);
+	return yk_rec_end(&r, y);
+}
+
+yoke_tensor *yoke_cummax_indices(yoke_tensor *x, int axis, yoke_tensor **indices)
+{
+	return with_indices("cummax_indices", x, axis, YOKE_REDUCE_ARGMAX, indices);
+}
+
+yoke_tensor *yoke_cummin_indices(yoke_tensor *x, int axis, yoke_tensor **indices)
+{
+	return with_indices("cummin_indices", x, axis, YOKE_REDUCE_ARGMIN, indices);
+}
+
 // log(exp a + exp b) = max + log(1 + exp(-|a - b|)).  Equal operands get half of the gradient each,
 // also infinite ones.
 static yk_id log_add(struct yk_graph *g, yk_id a, yk_id b)

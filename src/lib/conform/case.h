@@ -114,6 +114,11 @@ extern const struct yk_case_row yk_case_rows[]; // ends with a NULL name
 	X(SCATTER_SET, scatter_set, ALL, 24) \
 	X(COMPACT, compact, D(bool), 24) \
 	X(SEARCHSORTED, searchsorted, NUMBERS, 24) \
+	X(SPARSE, sparse, D(f32) | D(f64), 36) \
+	X(SPARSE_X, sparse_x, D(f32) | D(f64), 36) \
+	X(SPARSE_W, sparse_w, D(f32) | D(f64), 36) \
+	X(POOL_ARGMAX, pool_argmax, REALS, 36) \
+	X(CUM_ARG, cum_arg, NUMBERS, 24) \
 	X(LIST_MAP, list_map, REALS, 48) \
 	X(LIST_REDUCE, list_reduce, REALS, 36) \
 	X(SOURCE, source, D(f32) | D(i32), 24)

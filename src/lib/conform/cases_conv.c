@@ -246,9 +246,21 @@ static double largest_of(const struct shape *s, const struct yk_num *x, int64_t 
 	return max;
 }
 
-static bool make_pool(struct yk_case *c, int dtype, bool back)
+// The place in its plane of the first element of a window that is `max`; -1: the window has none.
+static int64_t first_of(const struct shape *s, const struct yk_num *x, int64_t i, double max)
+{
+	for (int64_t t = 0; t < all_of(s->taps); t++) {
+		const int64_t at = place_of(s, i, t);
+		if (at >= 0 && x[at].f == max)
+			return at % all_of(s->in);
+	}
+	return -1;
+}
+
+static bool make_pool(struct yk_case *c, int dtype, int code)
 {
 	struct shape s = draw(c);
+	const bool back = code == YOKE_OP_POOL_MAX_BACKWARD, places = code == YOKE_OP_POOL_ARGMAX;
 	s.groups = 1;
 	const int axes = s.axes;
 	int64_t dims[2][2 + AXES] = { { s.batch, s.channels }, { s.batch, s.channels } }, ties;
@@ -256,8 +268,8 @@ static bool make_pool(struct yk_case *c, int dtype, bool back)
 		dims[0][2 + i] = s.in[AXES - axes + i];
 		dims[1][2 + i] = s.out[AXES - axes + i];
 	}
-	yk_case_op(c, back ? YOKE_OP_POOL_MAX_BACKWARD : YOKE_OP_POOL_MAX);
-	const uint32_t to = yk_case_out(c, dtype, 2 + axes, dims[back ? 0 : 1], YK_ANY);
+	yk_case_op(c, code);
+	const uint32_t to = yk_case_out(c, places ? yoke_i64 : dtype, 2 + axes, dims[back ? 0 : 1], YK_ANY);
 	const uint32_t x = yk_draw_one_in(c, 2) ? yk_case_in_by(c, dtype, 2 + axes, dims[0], YK_ANY, draw_few) :
 						  yk_case_in(c, dtype, 2 + axes, dims[0], YK_ANY, -1, 1);
 	const uint32_t g = back ? yk_case_in(c, dtype, 2 + axes, dims[1], YK_ANY, -1, 1) : 0;
@@ -269,8 +281,13 @@ static bool make_pool(struct yk_case *c, int dtype, bool back)
 	const int64_t outputs = yk_count_of(2 + axes, dims[1]), n = c->array[to].n, taps = all_of(s.taps);
 	const struct yk_num *nx = c->array[x].num;
 	if (!back) {
-		for (int64_t i = 0; i < outputs; i++)
-			yk_want_real(&c->array[to].want[i], dtype, largest_of(&s, nx, i, &ties), 0);
+		for (int64_t i = 0; i < outputs; i++) {
+			const double max = largest_of(&s, nx, i, &ties);
+			if (places)
+				yk_want_int(&c->array[to].want[i], first_of(&s, nx, i, max));
+			else
+				yk_want_real(&c->array[to].want[i], dtype, max, 0);
+		}
 		return true;
 	}
 	double *sum = yk_case_alloc(c, 2 * (uint64_t)n * sizeof(double)), *size = sum + n;
@@ -292,10 +309,15 @@ static bool make_pool(struct yk_case *c, int dtype, bool back)
 
 bool yk_make_pool_max(struct yk_case *c, int dtype)
 {
-	return make_pool(c, dtype, false);
+	return make_pool(c, dtype, YOKE_OP_POOL_MAX);
 }
 
 bool yk_make_pool_max_backward(struct yk_case *c, int dtype)
 {
-	return make_pool(c, dtype, true);
+	return make_pool(c, dtype, YOKE_OP_POOL_MAX_BACKWARD);
+}
+
+bool yk_make_pool_argmax(struct yk_case *c, int dtype)
+{
+	return make_pool(c, dtype, YOKE_OP_POOL_ARGMAX);
 }

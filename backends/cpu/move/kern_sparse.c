@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: Apache-2.0
+// SPARSE, SPARSE_X and SPARSE_W: a sparse matrix and a tensor along an axis.  Work is divided over
+// the leading axes and over rows of the result, or, for SPARSE_X, over ranges of its axis, so that
+// each result has one owner that sums in the order of the entries.
+#include "config.h"
+
+#include <math.h>
+
+#include "kern_gather.h"
+
+enum {
+	PER_ITEM = 1 << 14, // elements of a work item
+	RANGES = 16,        // max ranges of SPARSE_X along its axis
+	LONG = 16           // min elements after the axis for which it is divided
+};
+
+struct job {
+	const struct yoke_view *x, *y; // y: with the matrix's rows; x: with its columns
+	const struct yoke_view *idx, *w, *first;
+	const struct yoke_view *to;    // SPARSE_W: its result
+	int64_t groups, before, columns, rows, after, entries, taps; // taps: entries per row, without first
+	bool shared; // one matrix for all groups
+	bool max, skips; // skips: some entries are left out
+	int64_t blocks, each; // per leading index: work items, and rows or columns of each
+};
+
+static bool is_kind(const struct yoke_view *v, int dtype, int rank)
+{
+	return v->kind == YOKE_VIEW_BUFFER && v->dtype == dtype && v->rank == rank;
+}
+
+static bool dense_pairs(const struct yoke_view *v)
+{
+	return v->kind == YOKE_VIEW_BUFFER && v->rank == 2 && dense_from(v, 0);
+}
+
+static bool job_init(struct job *j, const struct yoke_op *op)
+{
+	const uint32_t at = op->code == YOKE_OP_SPARSE_W ? 2 : 1;
+	if (op->nin != 4 || op->nout != 1)
+		return false;
+	*j = (struct job){ .idx = &op->in[at], .w = &op->in[2], .first = &op->in[3], .to = &op->out[0] };
+	switch (op->code) {
+	case YOKE_OP_SPARSE: j->x = &op->in[0], j->y = &op->out[0]; break;
+	case YOKE_OP_SPARSE_X: j->x = &op->out[0], j->y = &op->in[0]; break;
+	default: j->x = &op->in[0], j->y = &op->in[1], j->w = NULL;
+	}
+	const int dtype = j->x->dtype;
+	if ((dtype != yoke_f32 && dtype != yoke_f64) || !is_kind(j->x, dtype, 4) || !is_kind(j->y, dtype, 4) || !is_index(j->idx) ||
+	    !dense_pairs(j->idx) || (op->code == YOKE_OP_SPARSE_W && (j->to->dtype != dtype || !dense_pairs(j->to))))
+		return false;
+	if (j->w && j->w->kind == YOKE_VIEW_NONE)
+		j->w = NULL;
+	if (j->w && (j->w->dtype != dtype || !dense_pairs(j->w)))
+		return false;
+	if (j->first->kind == YOKE_VIEW_NONE)
+		j->first = NULL;
+	if (j->first && (j->first->kind != YOKE_VIEW_BUFFER || j->first->dtype != yoke_i64 || j->first->rank != 1 ||
+			 !dense_from(j->first, 0)))
+		return false;
+	j->groups = j->x->dims[0];
+	j->before = j->x->dims[1];
+	j->columns = j->x->dims[2];
+	j->after = j->x->dims[3];
+	j->rows = j->y->dims[2];
+	j->entries = j->idx->dims[1];
+	j->shared = j->idx->dims[0] == 1;
+	j->max = op->code == YOKE_OP_SPARSE && op->attr[1].i;
+	j->taps = j->first || !j->rows ? 0 : j->entries / j->rows;
+	return true;
+}
+
+static uint64_t can(const struct yoke_op *op)
+{
+	struct job j;
+	return job_init(&j, op);
+}
+
+static int64_t begin_of(const struct job *j, int64_t row)
+{
+	return j->first ? ((const int64_t *)yk_ptr(j->first))[row] : row * j->taps;
+}
+
+// Checks all indices, and that the rows do not overlap.
+static int check(struct job *j)
+{
+	const int64_t n = j->idx->dims[0] * j->entries;
+	int64_t bad = -1;
+	if (j->idx->dtype == yoke_i32) {
+		const int32_t *idx = yk_ptr(j->idx);
+		const uint32_t limit = j->columns < INT32_MAX ? (uint32_t)j->columns + 1 : (uint32_t)INT32_MAX + 1;
+		uint32_t wrong = 0, all = 0;
+		for (int64_t i = 0; i < n; i++) {
+			wrong |= (uint32_t)idx[i] + 1 >= limit;
+			all |= (uint32_t)idx[i];
+		}
+		j->skips = all >> 31;
+		for (int64_t i = 0; wrong && i < n && bad < 0; i++)
+			bad = (uint32_t)idx[i] + 1 >= limit ? i : -1;
+	} else {
+		const int64_t *idx = yk_ptr(j->idx);
+		uint64_t wrong = 0, all = 0;
+		for (int64_t i = 0; i < n; i++) {
+			wrong |= (uint64_t)idx[i] + 1 > (uint64_t)j->columns;
+			all |= (uint64_t)idx[i];
+		}
+		j->skips = all >> 63;
+		for (int64_t i = 0; wrong && i < n && bad < 0; i++)
+			bad = idx[i] < -1 || idx[i] >= j->columns ? i : -1;
+	}
+	if (bad >= 0)
+		return out_of_range("sparse", j->idx, bad, j->columns);
+	for (int64_t i = 0; i < j->rows && j->first; i++)
+		if (begin_of(j, i) < 0 || begin_of(j, i) > begin_of(j, i + 1) || begin_of(j, i + 1) > j->entries)
+			return yk_cpu_fail(YOKE_ERANGE, "sparse: row %lld begins at entry %lld and ends at %lld of %lld", (long long)i,
+					   (long long)begin_of(j, i), (long long)begin_of(j, i + 1), (long long)j->entries);
+	return 0;
+}
+
+// Rows of results of one element, from `taps` entries each.
+#define ROW_SUMS(name, T, I) \
+	static inline __attribute__((always_inline)) void name(const T *x, const I *idx, const T *w, int64_t taps, \
+							       bool skips, T *y, int64_t n) \
+	{ \
+		for (int64_t i = 0; i < n; i++, idx += taps) { \
+			T sum = 0; \
+			for (int64_t t = 0; t < taps; t++) { \
+				const bool in = !skips || idx[t] >= 0; \
+				const T v = x[in ? idx[t] : 0] * (w ? w[i * taps + t] : 1); \
+				sum += in ? v : 0; \
+			} \
+			y[i] = sum; \
+		} \
+	}
+
+#define KERNELS(name, T, I) \
+	ROW_SUMS(name##_row, T, I) \
+	static void name##_two(T *restrict y, const T *a, T by_a, const T *b, T by_b, int64_t n) \
+	{ \
+		for (int64_t r = 0; r < n; r++) \
+			y[r] = by_a * a[r] + by_b * b[r]; \
+	} \
+	static void name##_add_two(T *restrict y, const T *a, T by_a, const T *b, T by_b, int64_t n) \
+	{ \
+		for (int64_t r = 0; r < n; r++) \
+			y[r] = y[r] + by_a * a[r] + by_b * b[r]; \
+	} \
+	static void name##_sums(const struct job *j, const T *x, const I *idx, const T *w, T *y, int64_t i, int64_t end) \
+	{ \
+		const int64_t step = j->x->strides[2], to = j->y->strides[2], xs = j->x->strides[3], ys = j->y->strides[3]; \
+		if (j->after == 1 && j->columns && !j->max && j->taps && (w || j->taps == 1) && step == 1 && to == 1) { \
+			idx += i * j->taps; \
+			w = w ? w + i * j->taps : w; \
+			if (!w && j->skips) \
+				name##_row(x, idx, NULL, 1, true, y + i, end - i); \
+			else if (!w) \
+				name##_row(x, idx, NULL, 1, false, y + i, end - i); \
+			else if (j->skips && j->taps == 4) \
+				name##_row(x, idx, w, 4, true, y + i, end - i); \
+			else if (j->skips) \
+				name##_row(x, idx, w, j->taps, true, y + i, end - i); \
+			else if (j->taps == 2) \
+				name##_row(x, idx, w, 2, false, y + i, end - i); \
+			else if (j->taps == 4) \
+				name##_row(x, idx, w, 4, false, y + i, end - i); \
+			else \
+				name##_row(x, idx, w, j->taps, false, y + i, end - i); \
+			return; \
+		} \
+		for (; i < end; i++) { \
+			T *row = y + i * to; \
+			const int64_t last = begin_of(j, i + 1); \
+			int64_t m = begin_of(j, i); \
+			bool fresh = xs == 1 && ys == 1 && !j->max; /* nothing is in the row yet */ \
+			for (int64_t r = 0; r < j->after && !fresh; r++) \
+				row[r * ys] = j->max ? (T)-INFINITY : (T)0; \
+			if (fresh && !w && m + 1 == last && idx[m] >= 0) { \
+				memcpy(row, x + (int64_t)idx[m] * step, (size_t)j->after * sizeof(T)); \
+				continue; \
+			} \
+			if (fresh && m + 1 < last && idx[m] >= 0 && idx[m + 1] >= 0) { \
+				name##_two(row, x + (int64_t)idx[m] * step, w ? w[m] : 1, x + (int64_t)idx[m + 1] * step, \
+					   w ? w[m + 1] : 1, j->after); \
+				m += 2; \
+			} else if (fresh) \
+				memset(row, 0, (size_t)j->after * sizeof(T)); \
+			for (; m < last; m++) { \
+				const T *from = x + (int64_t)idx[m] * step; \
+				const T by = w ? w[m] : 1; \
+				if (idx[m] < 0) \
+					continue; \
+				if (j->max) \
+					for (int64_t r = 0; r < j->after; r++) { \
+						const T v = from[r * xs], old = row[r * ys]; \
+						row[r * ys] = v > old || v != v ? v : old; \
+					} \
+				else if (xs == 1 && ys == 1 && m + 1 < last && idx[m + 1] >= 0) { \
+					name##_add_two(row, from, by, x + (int64_t)idx[m + 1] * step, w ? w[m + 1] : 1, j->after); \
+					m++; \
+				} else if (xs == 1 && ys == 1) \
+					for (int64_t r = 0; r < j->after; r++) \
+						row[r] += by * from[r]; \
+				else \
+					for (int64_t r = 0; r < j->after; r++) \
+						row[r * ys] += by * from[r * xs]; \
+			} \
+		} \
+	} \
+	/* adds to columns c .. end - 1 of x */ \
+	static void name##_adds(const struct job *j, T *x, const I *idx, const T *w, const T *y, int64_t c, int64_t end) \
+	{ \
+		const int64_t to = j->x->strides[2], step = j->y->strides[2], xs = j->x->strides[3], ys = j->y->strides[3]; \
+		for (int64_t i = c; i < end; i++) \
+			for (int64_t r = 0; r < j->after; r++) \
+				x[i * to + r * xs] = 0; \
+		for (int64_t i = 0; i < j->rows; i++) { \
+			const T *from = y + i * step; \
+			const int64_t last = begin_of(j, i + 1); \
+			for (int64_t m = begin_of(j, i); m < last; m++) { \
+				const T by = w ? w[m] : 1; \
+				T *row = x + (int64_t)idx[m] * to; \
+				if (idx[m] < c || idx[m] >= end) \
+					continue; \
+				if (j->after == 1) \
+					*row += by * *from; \
+				else if (xs == 1 && ys == 1) \
+					for (int64_t r = 0; r < j->after; r++) \
+						row[r] += by * from[r]; \
+				else \
+					for (int64_t r = 0; r < j->after; r++) \
+						row[r * xs] += by * from[r * ys]; \
+			} \
+		} \
+	} \
+	/* adds one leading index's products to the sums of rows i .. end - 1 */ \
+	static void name##_dots(const struct job *j, const T *x, const T *y, const I *idx, T *to, int64_t i, int64_t end) \
+	{ \
+		const int64_t xn = j->x->strides[2], yn = j->y->strides[2], xs = j->x->strides[3], ys = j->y->strides[3]; \
+		for (; i < end; i++) { \
+			const int64_t last = begin_of(j, i + 1); \
+			for (int64_t m = begin_of(j, i); m < last; m++) { \
+				const T *a = x + (int64_t)idx[m] * xn, *b = y + i * yn; \
+				if (idx[m] < 0) \
+					continue; \
+				T sum = 0; \
+				for (int64_t r = 0; r < j->after; r++) \
+					sum += a[r * xs] * b[r * ys]; \
+				to[m] += sum; \
+			} \
+		} \
+	}
+KERNELS(f32_i32, float, int32_t)
+KERNELS(f32_i64, float, int64_t)
+KERNELS(f64_i32, double, int32_t)
+KERNELS(f64_i64, double, int64_t)
+#undef KERNELS
+
+// Calls the kernel for the dtypes: fn(T, I, name).
+#define EACH_DTYPE(j, fn) \
+	if ((j)->x->dtype == yoke_f32 && (j)->idx->dtype == yoke_i32) \
+		fn(float, int32_t, f32_i32); \
+	else if ((j)->x->dtype == yoke_f32) \
+		fn(float, int64_t, f32_i64); \
+	else if ((j)->idx->dtype == yoke_i32) \
+		fn(double, int32_t, f64_i32); \
+	else \
+		fn(double, int64_t, f64_i64)
+
+// First element of leading index `lead` (group, then the axes before) of x or y.
+static int64_t lead_of(const struct job *j, const struct yoke_view *v, int64_t lead)
+{
+	return lead / j->before * v->strides[0] + lead % j->before * v->strides[1];
+}
+
+static int64_t entries_of(const struct job *j, int64_t group)
+{
+	return j->shared ? 0 : group * j->entries;
+}
+
+static void sum_item(void *arg, int64_t item)
+{
+	const struct job *j = arg;
+	const int64_t lead = item / j->blocks, i = item % j->blocks * j->each;
+	const int64_t end = i + j->each < j->rows ? i + j->each : j->rows, m = entries_of(j, lead / j->before);
+#define SUMS(T, I, name) \
+	name##_sums(j, (const T *)yk_ptr(j->x) + lead_of(j, j->x, lead), (const I *)yk_ptr(j->idx) + m, \
+		    j->w ? (const T *)yk_ptr(j->w) + m : NULL, (T *)yk_ptr(j->y) + lead_of(j, j->y, lead), i, end)
+	EACH_DTYPE(j, SUMS);
+#undef SUMS
+}
+
+static void add_item(void *arg, int64_t item)
+{
+	const struct job *j = arg;
+	const int64_t lead = item / j->blocks, i = item % j->blocks * j->each;
+	const int64_t end = i + j->each < j->columns ? i + j->each : j->columns, m = entries_of(j, lead / j->before);
+#define ADDS(T, I, name) \
+	name##_adds(j, (T *)yk_ptr(j->x) + lead_of(j, j->x, lead), (const I *)yk_ptr(j->idx) + m, \
+		    j->w ? (const T *)yk_ptr(j->w) + m : NULL, (const T *)yk_ptr(j->y) + lead_of(j, j->y, lead), i, end)
+	EACH_DTYPE(j, ADDS);
+#undef ADDS
+}
+
+// All leading indices of a matrix, for some of its rows.
+static void dot_item(void *arg, int64_t item)
+{
+	const struct job *j = arg;
+	const int64_t group = item / j->blocks, i = item % j->blocks * j->each;
+	const int64_t end = i + j->each < j->rows ? i + j->each : j->rows, m = entries_of(j, group);
+	const int64_t leads = (j->shared ? j->groups : 1) * j->before;
+	const int64_t begin = begin_of(j, i), last = begin_of(j, end);
+#define DOTS(T, I, name) \
+	do { \
+		T *to = (T *)yk_ptr(j->to) + m; \
+		memset(to + begin, 0, (size_t)(last - begin) * sizeof(T)); \
+		for (int64_t lead = group * leads; lead < (group + 1) * leads; lead++) \
+			name##_dots(j, (const T *)yk_ptr(j->x) + lead_of(j, j->x, lead), \
+				    (const T *)yk_ptr(j->y) + lead_of(j, j->y, lead), (const I *)yk_ptr(j->idx) + m, to, i, end); \
+	} while (0)
+	EACH_DTYPE(j, DOTS);
+#undef DOTS
+}
+
+// Divides `n` rows or columns of `size` elements into blocks.
+static void divide(struct job *j, int64_t n, int64_t size)
+{
+	j->each = size < PER_ITEM ? PER_ITEM / (size > 0 ? size : 1) : 1;
+	j->blocks = (n + j->each - 1) / j->each;
+}
+
+static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
+{
+	struct job j = { 0 };
+	(void)impl, (void)prepared;
+	job_init(&j, op);
+	const int err = check(&j);
+	if (err < 0)
+		return err;
+	const int64_t leads = j.groups * j.before, mean = j.rows ? j.entries / j.rows + 1 : 1;
+	if (op->code == YOKE_OP_SPARSE) {
+		divide(&j, j.rows, mean * j.after);
+		yk_team_run(leads * j.blocks, sum_item, &j);
+	} else if (op->code == YOKE_OP_SPARSE_X) {
+		const bool ranges = j.after >= LONG && leads < RANGES && j.columns >= RANGES;
+		j.each = ranges ? (j.columns + RANGES - 1) / RANGES : j.columns;
+		j.blocks = j.columns ? (j.columns + j.each - 1) / j.each : 0;
+		yk_team_run(leads * j.blocks, add_item, &j);
+	} else {
+		memset(yk_ptr(j.to), 0, (size_t)(j.idx->dims[0] * j.entries) * yk_esize(j.to->dtype));
+		divide(&j, j.rows, mean * j.after * j.before * (j.shared ? j.groups : 1));
+		yk_team_run(j.idx->dims[0] * j.blocks, dot_item, &j);
+	}
+	return 0;
+}
+
+YK_KERNEL(sparse, SPARSE, SPARSE_X, SPARSE_W) = { .can = can, .run = run, .impl = { "rows" } };
