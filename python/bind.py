@@ -121,9 +121,11 @@ SAID = {
 }
 # Integers that are yes or no.
 YES_NO = set("reverse descending largest causal bias diagonal on training smooth tensorboard plain nesterov partial exact "
-             "skip_first_wait resume overwrite ceil_mode count_include_pad right accumulate".split())
+             "skip_first_wait resume overwrite ceil_mode count_include_pad right accumulate align_corners antialias "
+             "include_last".split())
 # Members of structs whose default is not 0.
 MEMBERS = {
+    "embedding_bag": {"padding": "-1"},
     "resolvent": {"half": "yoke_f16", "sweeps": "YOKE_SWEEPS", "tolerance": "1e-4", "blend": "0.5", "adaptive": "1e-2"},
 }
 SKIPPED_MEMBERS = {("resolvent", "bound")}
@@ -329,6 +331,10 @@ class Writer:
                 self.pre += [f'{{ std::vector<int64_t> l = shape_of(a_{name}.o, "{self.f.name}"); '
                              f'same_count("{self.f.name}", l.size(), {array[1:-1]}); '
                              f"for (size_t i = 0; i < l.size(); i++) {target}[i] = static_cast<uint64_t>(l[i]); }}"]
+            elif array and kind == "double":
+                self.arg("Numbers", name, "nb::make_tuple()", True)
+                self.pre += [f'{{ std::vector<double> l = numbers_of(a_{name}.o, "{self.f.name}"); '
+                             f"for (size_t i = 0; i < l.size() && i < {array[1:-1]}; i++) {target}[i] = l[i]; }}"]
             elif kind == "yoke_tensor*":
                 self.arg("Optional", name, "None", True)
                 self.pre += [f"Op v_{name};", f'v_{name}.take(a_{name}.o, true, "{self.f.name}");', f"{target} = v_{name}.h;"]

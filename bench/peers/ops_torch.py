@@ -44,6 +44,14 @@ def two(r, n):
     return [f32(r, n), f32(r, n)]
 
 
+def cube(n):
+    return (round(n ** (1 / 3)),) * 3
+
+
+def image(r, n):
+    return [f32(r, 1, 16, side(n // 16), side(n // 16))]
+
+
 def whole(r, high, *shape):
     return r.integers(0, high, shape)
 
@@ -103,6 +111,23 @@ CASES = [
     ("frexp", vector, lambda y, x: y.frexp(x), lambda t, x: t.frexp(x)),
     ("quantile", vector, lambda y, x: y.quantile(x, 0.3), lambda t, x: t.quantile(x, 0.3)),
     ("quantile rows", lambda r, n: [f32(r, n // 100, 100)], lambda y, x: y.quantile(x, 0.3, 1, method="nearest"), lambda t, x: t.quantile(x, 0.3, 1, interpolation="nearest")),
+    # windows, interpolation, bags
+    ("conv3d", lambda r, n: [f32(r, 1, 16, *cube(n // 16)), f32(r, 16, 16, 3, 3, 3)], lambda y, x, w: y.conv(x, w, lo=1, hi=1), lambda t, x, w: t.nn.functional.conv3d(x, w, padding=1)),
+    ("conv_transposed3d", lambda r, n: [f32(r, 1, 16, *cube(n // 128)), f32(r, 16, 16, 2, 2, 2)], lambda y, x, w: y.conv_transposed(x, w, stride=2), lambda t, x, w: t.nn.functional.conv_transpose3d(x, w, stride=2)),
+    ("max_pool3d", lambda r, n: [f32(r, 1, 16, *cube(n // 16))], lambda y, x: y.max_pool(x, window=2), lambda t, x: t.nn.functional.max_pool3d(x, 2)),
+    ("max_pool3d, indices", lambda r, n: [f32(r, 1, 16, *cube(n // 16))], lambda y, x: y.max_pool_indices(x, window=2)[1], lambda t, x: t.nn.functional.max_pool3d(x, 2, return_indices=True)[1]),
+    ("avg_pool3d", lambda r, n: [f32(r, 1, 16, *cube(n // 16))], lambda y, x: y.mean_pool(x, window=2), lambda t, x: t.nn.functional.avg_pool3d(x, 2)),
+    ("adaptive_avg_pool2d", image, lambda y, x: y.adaptive_mean_pool(x, (7, 7)), lambda t, x: t.nn.functional.adaptive_avg_pool2d(x, 7)),
+    *[(f"interpolate {m}", lambda r, n: image(r, n // 4), lambda y, x, m=m: y.interpolate(x, scale_factor=2, mode=m),
+       lambda t, x, m=m: t.nn.functional.interpolate(x, scale_factor=2, mode=m)) for m in ("nearest", "bilinear", "bicubic")],
+    ("interpolate, antialias", lambda r, n: image(r, 4 * n), lambda y, x: y.interpolate(x, scale_factor=0.5, mode="bilinear", antialias=True), lambda t, x: t.nn.functional.interpolate(x, scale_factor=0.5, mode="bilinear", antialias=True)),
+    *[(f"grid_sample {m}", lambda r, n: image(r, n) + [r.uniform(-1, 1, (1, side(n // 16), side(n // 16), 2)).astype("f4")],
+       lambda y, x, g, m=m: y.grid_sample(x, g, m), lambda t, x, g, m=m: t.nn.functional.grid_sample(x, g, m, align_corners=False))
+      for m in ("bilinear", "nearest", "bicubic")],
+    ("unfold", image, lambda y, x: y.unfold(x, 3, padding=1), lambda t, x: t.nn.functional.unfold(x, 3, padding=1)),
+    ("cummax, indices", square, lambda y, x: y.cummax_indices(x, 1)[1], lambda t, x: t.cummax(x, 1)[1]),
+    *[(f"embedding_bag {m}", lambda r, n: [whole(r, 10000, n // 640 + 1, 10), f32(r, 10000, 64)], lambda y, i, w, m=m: y.embedding_bag(i, w, mode=m),
+       lambda t, i, w, m=m: t.nn.functional.embedding_bag(i, w, mode=m)) for m in ("sum", "mean", "max")],
 ]
 
 

@@ -88,6 +88,14 @@ def norm(x, w, b, eps=1e-5):
     return (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + eps) * w + b
 
 
+def columns(x):
+    return np.stack([x[:, :, i:i + 3].reshape(x.shape[0], -1) for i in range(0, x.shape[2] - 2, 2)], 2)
+
+
+def reached(fn, x):
+    return np.stack([fn(x[:, :i + 1], 1) for i in range(x.shape[1])], 1)
+
+
 def resized(x, n):
     at = np.clip((np.arange(n) + 0.5) * x.shape[2] / n - 0.5, 0, x.shape[2] - 1)
     lo = np.floor(at).astype(int)
@@ -262,6 +270,21 @@ ROWS = {
     "mean_pool": (lambda r: [any_real(r, 2, 3, 9)], lambda f, x: f(x, window=3, stride=2), pooled(np.mean, 3, 2)),
     "adaptive_max_pool": (lambda r: [any_real(r, 2, 3, 9)], lambda f, x: f(x, (4,)), adaptive(np.max, 4)),
     "adaptive_mean_pool": (lambda r: [any_real(r, 2, 3, 9)], lambda f, x: f(x, (4,)), adaptive(np.mean, 4)),
+    "cummax_indices": (lambda r: [any_real(r)], lambda f, x: f(x, 1)[1], lambda a: reached(np.argmax, a)),
+    "cummin_indices": (lambda r: [any_real(r)], lambda f, x: f(x, 1)[1], lambda a: reached(np.argmin, a)),
+    "max_pool_indices": (lambda r: [any_real(r, 2, 3, 9)], lambda f, x: f(x, window=3, stride=3)[1],
+                         lambda x: pooled(np.argmax, 3, 3)(x) + np.arange(3) * 3),
+    "max_unpool": (lambda r: [any_real(r, 1, 2, 2), np.array([[[3, 0], [1, 4]]])], lambda f, x, i: f(x, i, (5,)),
+                   lambda x, i: np.stack([[[x[0, 0, 1], 0, 0, x[0, 0, 0], 0], [0, x[0, 1, 0], 0, 0, x[0, 1, 1]]]])),
+    "unfold": (lambda r: [any_real(r, 2, 3, 9)], lambda f, x: f(x, 3, stride=2), columns),
+    "fold": (lambda r: [any_real(r, 2, 6, 4)], lambda f, x: f(x, (8,), 2, stride=2),
+             lambda x: x.reshape(2, 3, 2, 4).transpose(0, 1, 3, 2).reshape(2, 3, 8)),
+    "interpolate": (lambda r: [any_real(r, 2, 3, 5)], lambda f, x: f(x, 8, mode="linear"), lambda x: resized(x, 8)),
+    "grid_sample": (lambda r: [any_real(r, 2, 3, 2, 2), np.tile([[[[-1.0, -1], [1, 1]]]], (2, 1, 1, 1))],
+                    lambda f, x, g: f(x, g, align_corners=True), lambda x, g: x[:, :, [0, 1], [0, 1]][:, :, None]),
+    "affine_grid": (lambda r: [any_real(r, 2, 2, 3)], lambda f, t: f(t, (2, 1, 1, 1)), lambda t: t[:, :, 2].reshape(2, 1, 1, 2)),
+    "embedding_bag": (lambda r: [whole(r, 0, 7, (2, 4)), any_real(r, 7, 3)], lambda f, i, w: f(i, w, mode="sum"),
+                      lambda i, w: w[i].sum(1)),
     "resize": (lambda r: [any_real(r, 2, 3, 5)], lambda f, x: f(x, (8,), True), lambda x: resized(x, 8)),
     "grouped_matmul": (lambda r: [any_real(r, 6, 3), any_real(r, 2, 3, 4), np.array([1, 3, 5])], None,
                        lambda x, w, _: np.concatenate([np.zeros((1, 4)), x[1:3] @ w[0], x[3:5] @ w[1], np.zeros((1, 4))])),

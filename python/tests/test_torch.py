@@ -46,7 +46,7 @@ def compare(ours, theirs, *inputs, what="", updates=0):
         close(state[n], theirs.state_dict()[n], f"{what}: {n}")
 
 
-@pytest.mark.parametrize("axes", [1, 2])
+@pytest.mark.parametrize("axes", [1, 2, 3])
 @pytest.mark.parametrize("transposed", [False, True], ids=["conv", "transposed"])
 def test_convolutions(axes, transposed, rng):
     kinds = list(itertools.product([1, 2, 3], [1, 2, 3], [1, 2, 4], [0, 1, 2], [1, 2, 3], [True, False]))
@@ -59,7 +59,7 @@ def test_convolutions(axes, transposed, rng):
         theirs = theirs_of(4, 8, kernel, stride=stride, dilation=dilation, groups=groups, padding=padding, bias=bias, **more)
         ours = ours_of(4, 8, (kernel,) * axes, stride=stride, dilation=dilation, groups=groups, padding=padding, bias=bias,
                        **more)
-        x = rng.normal(size=(2, 4, 11, 9)[:2 + axes]).astype("f4")
+        x = rng.normal(size=(2, 4, 11, 9, 7)[:2 + axes]).astype("f4")
         compare(ours, theirs, x, what=f"{axes} axes, stride {stride}, dilation {dilation}, groups {groups}, padding {padding}, "
                                       f"kernel {kernel}, bias {bias}")
 
@@ -89,6 +89,17 @@ LAYERS = {
     "max pool": lambda: (nn.MaxPool(3, 2, 1), torch.nn.MaxPool2d(3, 2, 1), (2, 3, 9, 8)),
     "dilated max pool": lambda: (nn.MaxPool((2, 3), 1, (1, 1), 2), torch.nn.MaxPool2d((2, 3), 1, 1, 2), (2, 3, 9, 8)),
     "mean pool": lambda: (nn.MeanPool(3, 2, 1), torch.nn.AvgPool2d(3, 2, 1, count_include_pad=False), (2, 3, 9, 8)),
+    "max pool, ceil": lambda: (nn.MaxPool2d(3, 2, 1, ceil_mode=True), torch.nn.MaxPool2d(3, 2, 1, ceil_mode=True), (2, 3, 9, 8)),
+    "max pool, 3 axes": lambda: (nn.MaxPool3d(2), torch.nn.MaxPool3d(2), (2, 3, 5, 6, 4)),
+    "avg pool": lambda: (nn.AvgPool2d(3, 2, 1, True), torch.nn.AvgPool2d(3, 2, 1, True), (2, 3, 9, 8)),
+    "avg pool, 3 axes": lambda: (nn.AvgPool3d(2), torch.nn.AvgPool3d(2), (2, 3, 5, 6, 4)),
+    "avg pool without a batch": lambda: (nn.AvgPool1d(3, 2, 1), torch.nn.AvgPool1d(3, 2, 1), (3, 9)),
+    "adaptive avg pool, 3 axes": lambda: (nn.AdaptiveAvgPool3d(2), torch.nn.AdaptiveAvgPool3d(2), (2, 3, 5, 4, 3)),
+    "upsample": lambda: (nn.Upsample(scale_factor=1.7, mode="bilinear"), torch.nn.Upsample(scale_factor=1.7, mode="bilinear"), (2, 3, 9, 8)),
+    "upsample, bicubic": lambda: (nn.Upsample((5, 17), mode="bicubic", align_corners=True),
+                                  torch.nn.Upsample((5, 17), mode="bicubic", align_corners=True), (2, 3, 9, 8)),
+    "unfold": lambda: (nn.Unfold(3, 2, 1, 2), torch.nn.Unfold(3, 2, 1, 2), (2, 3, 9, 8)),
+    "fold": lambda: (nn.Fold((5, 6), 2), torch.nn.Fold((5, 6), 2), (2, 12, 20)),
     "adaptive max pool": lambda: (nn.AdaptiveMaxPool((4, 3)), torch.nn.AdaptiveMaxPool2d((4, 3)), (2, 3, 9, 8)),
     "adaptive mean pool": lambda: (nn.AdaptiveMeanPool((4, 3)), torch.nn.AdaptiveAvgPool2d((4, 3)), (2, 3, 9, 8)),
     "nearest": lambda: (nn.Resize((5, 17)), torch.nn.Upsample((5, 17), mode="nearest"), (2, 3, 9, 8)),

@@ -19,7 +19,7 @@ import warnings
 import weakref
 from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence
 
-from . import _core
+from . import _core, _functions
 from ._arrays import host, packed, put, tensor
 from ._record import dtype
 from ._with import context_of, device_name
@@ -32,9 +32,10 @@ __all__ = [
     "AdaptiveMaxPool1d", "AdaptiveMaxPool2d", "AdaptiveMaxPool3d", "AdaptiveMeanPool", "Attention", "AvgPool1d",
     "AvgPool2d", "AvgPool3d", "BatchNorm", "BatchNorm1d", "BatchNorm2d", "Block", "Buffer", "Conv1d", "Conv2d",
     "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "ConvTransposed1d", "ConvTransposed2d",
-    "ConvTransposed3d", "Dropout", "Embedding", "Flatten", "GELU", "GroupNorm", "Identity", "LayerNorm", "Linear",
-    "LoRA", "MLP", "MaxPool", "MaxPool1d", "MaxPool2d", "MaxPool3d", "MeanPool", "Module", "ModuleDict",
-    "ModuleList", "Parameter", "RMSNorm", "ReLU", "Residual", "Resize", "Sequential", "SiLU", "Sigmoid", "Tanh",
+    "ConvTransposed3d", "Dropout", "Embedding", "EmbeddingBag", "Flatten", "Fold", "GELU", "GroupNorm", "Identity",
+    "LayerNorm", "Linear", "LoRA", "MLP", "MaxPool", "MaxPool1d", "MaxPool2d", "MaxPool3d", "MeanPool", "Module",
+    "ModuleDict", "ModuleList", "Parameter", "RMSNorm", "ReLU", "Residual", "Resize", "Sequential", "SiLU",
+    "Sigmoid", "Tanh", "Unfold", "Upsample",
 ]
 
 
@@ -646,7 +647,7 @@ class MaxPool(_Layer):
 
     axes = 0
 
-    def __init__(self, kernel_size: Shape, stride: Shape = 0, padding: Shape = 0, dilation: Shape = 1,
+    def __init__(self, kernel_size: Shape, stride: Shape = 0, padding: Shape = 0, dilation: Shape = 1, *,
                  ceil_mode: bool = False) -> None:
         self._is(_core.nn_max_pool(window=kernel_size, stride=stride or 0, lo=padding, hi=padding, dilation=dilation, axes=self.axes,
                                    ceil_mode=ceil_mode))
@@ -744,6 +745,50 @@ class Resize(_Layer):
 
     def __init__(self, size: Shape, smooth: bool = False) -> None:
         self._is(_core.nn_resize(_axes(size), size, smooth))
+
+
+class Upsample(Module):
+    """yoke.interpolate as a layer."""
+
+    def __init__(self, size: Shape | None = None, scale_factor: float | Sequence[float] | None = None, mode: str = "nearest",
+                 align_corners: bool | None = None, recompute_scale_factor: bool | None = None) -> None:
+        self._how = dict(size=size, scale_factor=scale_factor, mode=mode, align_corners=align_corners,
+                         recompute_scale_factor=recompute_scale_factor)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return _functions.interpolate(x, **self._how)  # type: ignore[arg-type]
+
+
+class EmbeddingBag(Module):
+    """Sums, means or maxima of rows of a table: yoke.embedding_bag as a layer."""
+
+    def __init__(self, num_embeddings: int, embedding_dim: int, mode: str = "mean", include_last_offset: bool = False,
+                 padding_idx: int | None = None) -> None:
+        self.weight = Parameter(shape=(num_embeddings, embedding_dim), normal=1.0)
+        self._how = dict(mode=mode, include_last_offset=include_last_offset, padding_idx=padding_idx)
+
+    def forward(self, ids: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None) -> Tensor:
+        return _functions.embedding_bag(ids, self.weight, offsets, per_sample_weights=per_sample_weights, **self._how)  # type: ignore[arg-type]
+
+
+class Unfold(Module):
+    """Windows as columns: yoke.unfold as a layer."""
+
+    def __init__(self, kernel_size: Shape, dilation: Shape = 1, padding: Shape = 0, stride: Shape = 1) -> None:
+        self._how = dict(kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return _functions.unfold(x, **self._how)
+
+
+class Fold(Module):
+    """Columns added up: yoke.fold as a layer."""
+
+    def __init__(self, output_size: Shape, kernel_size: Shape, dilation: Shape = 1, padding: Shape = 0, stride: Shape = 1) -> None:
+        self._how = dict(output_size=output_size, kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return _functions.fold(x, **self._how)
 
 
 class Flatten(_Layer):
