@@ -38,12 +38,17 @@ if [ "${YOKE_TEST_SAMPLE:-0}" != 0 ]; then
 	plain=softmax.f32,move.f32, days=contract.f32
 fi
 
+# PoCL 3.1 vectorizes the loops that it makes of a group's items, which gives wrong results of attention_paged.
+unvectorized='POCL_WORK_GROUP_METHOD=loops POCL_KERNEL_CACHE=0'
+
 # run DEVICE WAY OPTION ..: runs the conformance test there
 run()
 {
-	device=$1 way=$2
+	device=$1 way=$2 pocl=
 	shift 2
-	verdict "$device, $way, $(echo "$*" | cut -c 1-60)" "$(wrong 0 env "$way" "$yoke" check device "$device" "$@")"
+	[ "$way" != YOKE_OPENCL_PRESET=gpu ] || pocl=$unvectorized
+	# shellcheck disable=SC2086 # words
+	verdict "$device, $way, $(echo "$*" | cut -c 1-60)" "$(wrong 0 env $pocl "$way" "$yoke" check device "$device" "$@")"
 	verdict "some implementations are tested: $(taken)" "$([ "$(taken)" -ge 1 ] || cat conform.out)"
 }
 

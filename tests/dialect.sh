@@ -124,6 +124,10 @@ compiled f64.cl '-DUSE_F64'
 compiled limits.cl '-DUSE_F64'
 compiled f16.cl '-DNATIVE_F16=0'
 compiled scan.cl '-DNATIVE_F16=1'
+for store in 0 1 2; do
+	compiled attention_paged.cl "-DSTORE=$store -DBESIDE=1 -DVEC_WIDTH=4 -DITEMS=128 -DHEAD=128 -DROWS=8 -DKEYS=16 -DLANES=32"
+done
+compiled scatter_set.cl '-DWIDE_IDS=1 -DUNIT=8'
 compiled scatter_list.cl ''
 compiled scatter_add.cl ''
 compiled scatter_along.cl ''

@@ -20,7 +20,9 @@ enum yk_gpu_report_kind {
 	YK_GPU_CHAIN,
 	// the group at a position begins at an offset, reported by the kernel, outside [kernel's
 	// limit, max]
-	YK_GPU_GROUPS
+	YK_GPU_GROUPS,
+	// the row of the table of the query at a position, or one of its pages, does not exist
+	YK_GPU_PAGES
 };
 
 // The error that an op raises if one of its kernels reports a bad value.
@@ -78,6 +80,8 @@ void yk_gpu_arg_view_or(struct yk_gpu_record *, const struct yoke_view *, const 
 void yk_gpu_arg_mem(struct yk_gpu_record *, void *);
 // Records a MAP op, alone or as part of another op.
 int yk_gpu_map_record(struct yk_gpu_record *, const struct yoke_op *);
+// Records a copy of a view to one of the same dims, as part of another op.
+int yk_gpu_move_record(struct yk_gpu_record *, const struct yoke_op *, const struct yoke_view *from, const struct yoke_view *to);
 // Creates a buffer, owned by the record, that holds these words for kernels to read.
 int yk_gpu_table(struct yk_gpu_record *, const uint64_t *words, size_t n, void **to);
 // Passes a struct by value, in C layout.

@@ -227,6 +227,11 @@ static int copy(struct yk_gpu_record *r, const struct yoke_op *op, const struct 
 	return yk_gpu_launch_groups(r, groups, r->device->cpu_like ? 1 : ITEMS, "a copy");
 }
 
+int yk_gpu_move_record(struct yk_gpu_record *r, const struct yoke_op *op, const struct yoke_view *from, const struct yoke_view *to)
+{
+	return copy(r, op, from, to, 0);
+}
+
 // ---- starts ----
 
 static int starts_on_device(const struct yoke_op *op, int rank)

@@ -11,7 +11,7 @@
 
 #include "report.h"
 
-#define SLOTS 64
+#define SLOTS 512 // more than a graph of a large model's layers has
 // Batches whose slots are read into pinned memory, so that the copy is asynchronous. Further
 // batches use ordinary memory, for which some drivers copy synchronously.
 #define PINNED 8
@@ -245,6 +245,10 @@ static int report_error(const struct yk_gpu_report *what, const struct slot *s)
 	case YK_GPU_GROUPS:
 		snprintf(text, sizeof text, "group %u begins at row %lld, which is not in %lld..%lld", s->first,
 			 (long long)s->value, (long long)s->max, (long long)what->max);
+		break;
+	case YK_GPU_PAGES:
+		snprintf(text, sizeof text, "the row of query %u of %lld, or one of its pages, does not exist", s->first,
+			 (long long)what->max);
 		break;
 	default:
 		snprintf(text, sizeof text, "element %u of %lld is not finite", s->first,

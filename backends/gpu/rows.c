@@ -37,6 +37,17 @@ bool yk_gpu_dense(const struct yoke_view *v)
 	return true;
 }
 
+bool yk_gpu_dense_from(const struct yoke_view *v, int first)
+{
+	int64_t n = 1;
+	for (int d = v->rank - 1; d >= first; d--) {
+		if (v->dims[d] != 1 && v->strides[d] != n)
+			return false;
+		n *= v->dims[d];
+	}
+	return true;
+}
+
 bool yk_gpu_aligned(const struct yoke_view *v, size_t bytes)
 {
 	return v->align && v->align % bytes == 0;

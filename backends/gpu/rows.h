@@ -31,6 +31,8 @@ static inline int64_t yk_gpu_pieces(int64_t count, int64_t each)
 int64_t yk_gpu_elements(const struct yoke_view *);
 // True for a contiguous row-major BUFFER.
 bool yk_gpu_dense(const struct yoke_view *);
+// True if the axes from `first` on are contiguous and row-major.
+bool yk_gpu_dense_from(const struct yoke_view *, int first);
 // True if the first element is known to be aligned to `bytes`.
 bool yk_gpu_aligned(const struct yoke_view *, size_t bytes);
 // True for a dense BUFFER of that dtype.

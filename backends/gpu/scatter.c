@@ -40,30 +40,18 @@ static bool same_dims(const int64_t *a, const int64_t *b, int n)
 	return !memcmp(a, b, (size_t)n * sizeof *a);
 }
 
-// True if the axes from `first` on are contiguous and row-major.
-static bool dense_from(const struct yoke_view *v, int first)
-{
-	int64_t n = 1;
-	for (int d = v->rank - 1; d >= first; d--) {
-		if (v->dims[d] != 1 && v->strides[d] != n)
-			return false;
-		n *= v->dims[d];
-	}
-	return true;
-}
-
 static bool fits_rows(const struct yoke_op *op)
 {
 	const struct yoke_view *x = &op->in[0], *idx = &op->in[1], *v = &op->in[2],
 			       *y = &op->out[0];
 
 	if (y->rank < 1 || v->rank != idx->rank + y->rank - 1 || idx->rank >= YOKE_MAX_RANK ||
-	    (yk_gpu_present(x) && !dense_from(x, 1)) || y->dims[0] > INT32_MAX ||
+	    (yk_gpu_present(x) && !yk_gpu_dense_from(x, 1)) || y->dims[0] > INT32_MAX ||
 	    yk_gpu_elements(idx) > INT32_MAX)
 		return false;
 	return same_dims(v->dims, idx->dims, idx->rank) &&
-	       same_dims(v->dims + idx->rank, y->dims + 1, y->rank - 1) && dense_from(y, 1) &&
-	       dense_from(v, idx->rank);
+	       same_dims(v->dims + idx->rank, y->dims + 1, y->rank - 1) && yk_gpu_dense_from(y, 1) &&
+	       yk_gpu_dense_from(v, idx->rank);
 }
 
 static bool fits_along(const struct yoke_op *op)

@@ -17,7 +17,7 @@ struct paged {
 
 static struct paged draw(struct yk_case *c)
 {
-	struct paged p = { .T = yk_draw_size(c, 40), .G = yk_draw_int(c, 1, 3), .D = yk_draw_size(c, 70), .rows = yk_draw_int(c, 1, 5),
+	struct paged p = { .T = yk_draw_one_in(c, 4) ? yk_draw_int(c, 64, 80) : yk_draw_size(c, 40), .G = yk_draw_int(c, 1, 3), .D = yk_draw_size(c, 70), .rows = yk_draw_int(c, 1, 5),
 			   .M = yk_draw_int(c, 1, yk_case_large(c) ? 40 : 5), .scale = yk_draw_real(c, 0.1, 1) };
 	p.H = p.G * yk_draw_int(c, 1, 5);
 	p.pages = p.rows * p.M + yk_draw_int(c, 0, 3);
