@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// QLINEAR with up to ROWS rows of x: x [M,K], w u8 [N,bytes] -> y [M,N]. w is read once and decoded
-// in registers; sums are f32. Reference: kern_qlinear.c of the CPU backend.
+// QLINEAR for few rows of x: x [M,K], w u8 [N,bytes] -> y [M,N]. w is read once for ROWS rows of x and
+// decoded in registers; sums are f32. Reference: kern_qlinear.c of the CPU backend.
 //
-// A group of ITEMS items computes COLUMNS columns of y at a time. Its items take steps of two quads
+// A group of ITEMS items computes COLUMNS columns of ROWS rows of y at a time. Its items take steps of two quads
 // in turn, four in a group of 32 elements (e .. e + 3 and e + 16 .. e + 19 for e = 0, 4, 8, 12), and
-// add their sums in tree order. The order does not depend on M, apart from ROWS.
+// add their sums in tree order. The order depends on ITEMS alone.
 #include "qlinear.cl"
 
 #ifndef ROWS
@@ -67,10 +67,13 @@ KERNEL void WORK_GROUP(ITEMS, 1) qlinear_rows(GLOBAL uchar *y_base, ulong y_at, 
 	LOCAL float tree[ITEMS];
 	int item = LOCAL_ID(0);
 	GLOBAL const stored *row[ROWS];
+	long first = (long)GROUP_LINE() * ROWS, rows = s.m - first;
 
+	if (rows <= 0)
+		return;
 	UNROLL
 	for (int i = 0; i < ROWS; i++)
-		row[i] = row_at(x_base, x_at, &s.x, i < s.m ? i : s.m - 1);
+		row[i] = row_at(x_base, x_at, &s.x, first + (i < rows ? i : rows - 1));
 	for (long n = (long)GROUP_ID(0) * COLUMNS; n < s.n; n += (long)GROUPS(0) * COLUMNS) {
 		GLOBAL const uchar *w[COLUMNS];
 		float sum[ROWS][COLUMNS];
@@ -87,8 +90,8 @@ KERNEL void WORK_GROUP(ITEMS, 1) qlinear_rows(GLOBAL uchar *y_base, ulong y_at, 
 			UNROLL
 			for (int c = 0; c < COLUMNS; c++) {
 				float all = group_sum(sum[i][c], tree, item);
-				if (item == 0 && i < s.m && n + c < s.n)
-					store_one(all, row_at(y_base, y_at, &s.y, i) + n + c);
+				if (item == 0 && i < rows && n + c < s.n)
+					store_one(all, row_at(y_base, y_at, &s.y, first + i) + n + c);
 			}
 	}
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// QLINEAR: cl/qlinear_rows.cl for few rows of x; for more, cl/qlinear_matrix.cl with matrix units and
+// QLINEAR: cl/qlinear_rows.cl for few rows of x, and with YOKE_QUANT_BY_ROW; for more, cl/qlinear_matrix.cl with matrix units and
 // cl/qlinear_tiles.cl without. Many rows of 16-bit x are left to the decomposition where a vendor's
 // library multiplies faster: w is dequantized to x's dtype, and the product is a CONTRACT.
 #include "config.h"
@@ -34,13 +34,19 @@ struct few {
 	size_t items;
 };
 
-static struct few few_of(const struct yk_gpu_device *d, const struct qlinear *s)
+static bool is_by_row(const struct yoke_op *op)
+{
+	return op->nattr > 3 && op->attr[3].i;
+}
+
+// The number of items decides the order of sums; with by_row it does not depend on the number of rows.
+static struct few few_of(const struct yk_gpu_device *d, const struct yoke_op *op, const struct qlinear *s)
 {
 	struct few f = { .rows = 1, .columns = 4, .items = d->warp ? (size_t)d->warp : 32 };
 
-	while (f.rows < s->m)
+	while (f.rows < s->m && f.rows < FEW)
 		f.rows *= 2;
-	if (f.rows > 2)
+	if (f.rows > 2 || is_by_row(op))
 		f.columns = 2;
 	const size_t steps = (size_t)yk_gpu_pieces(s->k, YK_GPU_QUANT_GROUP) * STEPS_OF_GROUP;
 	const size_t groups = (size_t)yk_gpu_pieces(s->n, f.columns),
@@ -186,9 +192,7 @@ static uint64_t can(struct yk_gpu_device *d, const struct yoke_op *op)
 {
 	const struct yoke_view *x = &op->in[0], *w = &op->in[1], *y = &op->out[0];
 
-	// implementations for different numbers of rows differ in bits
-	const bool by_row = op->nattr > 3 && op->attr[3].i;
-	if (by_row || op->nin != 2 || op->nout != 1 || !yk_gpu_is_quantized(op, w) || !yk_gpu_is_rows(x) ||
+	if (op->nin != 2 || op->nout != 1 || !yk_gpu_is_quantized(op, w) || !yk_gpu_is_rows(x) ||
 	    !yk_gpu_is_rows(y) || x->dtype != y->dtype || x->rank != y->rank ||
 	    yk_gpu_cols(x) != op->attr[1].i || yk_gpu_cols(y) != w->dims[0] ||
 	    d->info.max_args < sizeof(struct qlinear) + 6 * 8)
@@ -197,7 +201,7 @@ static uint64_t can(struct yk_gpu_device *d, const struct yoke_op *op)
 		if (x->dims[i] != y->dims[i])
 			return 0;
 	const struct qlinear s = args_of(op);
-	if (s.m <= FEW)
+	if (s.m <= FEW || is_by_row(op)) // the others add in other orders
 		return 1u << ROWS;
 	if (is_for_library(d, op, &s))
 		return 0;
@@ -234,13 +238,16 @@ static int launch(struct yk_gpu_record *r, const struct yoke_op *op, const struc
 
 static int record_rows(struct yk_gpu_record *r, const struct yoke_op *op, const struct qlinear *s)
 {
-	const struct few f = few_of(r->device, s);
+	const struct few f = few_of(r->device, op, s);
 	struct launch l = { .build = { .file = "qlinear_rows.cl", .name = "qlinear_rows" },
 			    .group = { f.items, 1 } };
+	const int64_t chunks = yk_gpu_pieces(s->n, f.columns), tiles = yk_gpu_pieces(s->m, f.rows);
 
 	yk_gpu_define(&l.build, "ROWS", f.rows);
 	yk_gpu_define(&l.build, "COLUMNS", f.columns);
-	return launch(r, op, s, &l, yk_gpu_pieces(s->n, f.columns));
+	l.items[0] = (size_t)yk_gpu_max_groups(r->device, chunks) * f.items;
+	l.items[1] = (size_t)tiles;
+	return launch(r, op, s, &l, tiles == 1 ? chunks : 0);
 }
 
 static int record_tiles(struct yk_gpu_record *r, const struct yoke_op *op, const struct qlinear *s)
