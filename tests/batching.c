@@ -2,7 +2,7 @@
 // The engine: in every family each request has the bits it has alone, whatever else is in its steps,
 // however its prompt is divided, with shared pages and after it was put back; tokens are those of text
 // generation; choices, masks, stops, adapters; requests end with cancellation or a fault alone, and all pages
-// return.
+// return. `batching.t device` tests one family in several dtypes, on the device that YOKE_BACKEND names.
 #include "config.h"
 
 #include <pthread.h>
@@ -15,6 +15,7 @@
 #include "tap.h"
 #include "../tests/models/recorded_files.h"
 #include "yoke-engine.h"
+#include "yoke-observe.h"
 
 enum { MODELS = sizeof recorded / sizeof *recorded, TOKENS = 40, REQUESTS = 7, TOP = 5 };
 
@@ -214,14 +215,8 @@ static void test_family(const char *name, const char *path, const struct yoke_mo
 	yoke_error_clear();
 }
 
-static void test_families(void)
+static void test_dtypes(void)
 {
-	for (int i = 0; i < MODELS; i++) {
-		if (is_minimal(&recorded[i]) || strstr(recorded[i].config, "\"bert\""))
-			continue;
-		const char *path = write_model(recorded[i].name);
-		test_family(recorded[i].name, path, NULL, "f32");
-	}
 	static const char *const quants[] = { "q8_0", "q4_0" };
 	for (int i = 0; i < 2; i++)
 		test_family("llama", write_model("llama"), &(struct yoke_model_options){ .size = sizeof(struct yoke_model_options),
@@ -230,6 +225,16 @@ static void test_families(void)
 	for (int i = 0; i < 2; i++)
 		test_family("llama", write_model("llama"), &(struct yoke_model_options){ .size = sizeof(struct yoke_model_options),
 			    .dtype = dtypes[i] }, dtypes[i]);
+}
+
+static void test_families(void)
+{
+	for (int i = 0; i < MODELS; i++) {
+		if (is_minimal(&recorded[i]) || strstr(recorded[i].config, "\"bert\""))
+			continue;
+		const char *path = write_model(recorded[i].name);
+		test_family(recorded[i].name, path, NULL, "f32");
+	}
 }
 
 // ---- one model ----
@@ -344,6 +349,52 @@ static void test_scores(yoke_model *m)
 	}
 	ok(good && order, "a prompt of 35 tokens gets 34 log-probabilities, in order: %d", r[0]->scores);
 	near(got + 1, want + 1, 34, 0, 1, "they are those of the tokens after shorter prompts");
+	yoke_engine_free(e);
+}
+
+// ---- plans ----
+
+static bool run_plain(yoke_engine *e, int n, int64_t count, int64_t tokens)
+{
+	static struct result r[REQUESTS][YOKE_ENGINE_CHOICES];
+	struct script s[REQUESTS];
+	for (int i = 0; i < n; i++) {
+		s[i] = plain(count + i, tokens);
+		s[i].prompt[0] = i; // no pages are shared
+	}
+	return run_all(e, s, n, r);
+}
+
+// After a warm-up no step needs a new plan. A step's operands are copied to the device at once, the frequencies of
+// rotary embeddings apart, and its logits are copied back; the host waits for the device once.
+static void test_plans(yoke_model *m)
+{
+	enum { SLOTS = 6, STEPS = 20 };
+	yoke_engine *e = engine_of(m, (struct yoke_engine_options){ .slots = SLOTS, .step = 64, .reuse = -1 });
+	struct yoke_counters before = { .size = sizeof before }, after = before, step = before;
+	bool good = e != NULL;
+	for (int n = 1; n <= SLOTS && good; n++)
+		good = run_plain(e, n, 1, 3) && run_plain(e, n, 7, 2) && run_plain(e, n, 40, 2);
+	yoke_counters(&before);
+	for (int n = SLOTS; n >= 1 && good; n--)
+		good = run_plain(e, n, 3, 9) && run_plain(e, n, 14, 5) && run_plain(e, n, 33, 4);
+	yoke_counters(&after);
+	yoke_counters_between(&before, &after, &step);
+	ok(good && step.evals > 50 && !step.plan_misses, "after a warm-up, %llu of %llu steps need a new plan %s",
+	   (unsigned long long)step.plan_misses, (unsigned long long)step.evals, yoke_error());
+	struct yoke_engine_request r = { .size = sizeof r, .prompt = recorded_ids, .count = 1, .tokens = STEPS + 5, .past_end = 1 };
+	for (int i = 0; i < SLOTS && good; i++)
+		good = yoke_engine_submit(e, &r) > 0;
+	good = good && yoke_engine_step(e) > 0;
+	yoke_counters(&before);
+	for (int i = 0; i < STEPS && good; i++)
+		good = yoke_engine_step(e) > 0;
+	yoke_counters(&after);
+	yoke_counters_between(&before, &after, &step);
+	ok(good && step.evals == STEPS && step.copies_up <= 2 * STEPS && step.copies_down == STEPS && step.waits <= STEPS, "a step: %.2f launches, copies %.2f up %.2f down, %.2f waits",
+	   (double)step.launches / STEPS, (double)step.copies_up / STEPS, (double)step.copies_down / STEPS, (double)step.waits / STEPS);
+	while (good && yoke_engine_step(e) > 0)
+		;
 	yoke_engine_free(e);
 }
 
@@ -764,14 +815,24 @@ int main(int argc, char **argv)
 	tap_plugin_path();
 	if (!mkdtemp(folder))
 		return 1;
-	if (argc > 1)
+	if (argc > 1 && !strcmp(argv[1], "starved"))
 		return starved();
 	tap_seed();
+	if (argc > 1 && !strcmp(argv[1], "device")) {
+		test_family("llama", write_model("llama"), NULL, "f32");
+		test_dtypes();
+		yoke_model *m = yoke_model_open(write_model("llama"), NULL);
+		test_plans(m);
+		yoke_model_free(m);
+		return done();
+	}
 	test_pages();
 	test_families();
+	test_dtypes();
 	yoke_model *m = yoke_model_open(write_model("llama"), NULL);
 	test_sampling(m);
 	test_scores(m);
+	test_plans(m);
 	test_refused(m);
 	test_cancel(m);
 	test_threads(m);

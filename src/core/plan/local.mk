@@ -35,6 +35,7 @@ libyokecore_la_SOURCES += \
 	src/core/plan/edit.h \
 	src/core/plan/eval.h \
 	src/core/plan/key.h \
+	src/core/plan/varying.h \
 	src/core/plan/launch.h \
 	src/core/plan/passes.h \
 	src/core/plan/plan.h \

@@ -12,6 +12,7 @@
 #include "plan/key.h"
 #include "plan/plan.h"
 #include "plan/planner.h"
+#include "plan/varying.h"
 
 // A warning is logged for this many misses among the last 16 evaluations whose operations were
 // evaluated before.
@@ -311,6 +312,13 @@ void yk_miss_report(struct yk_planner *pl)
 		"%d of the last 16 evaluations needed a new plan for operations that had one, the last because of %s; "
 		"make what changes a scalar or a variable, and shapes few",
 		OFTEN, pl->miss.text);
+}
+
+bool yk_shapes_vary(yoke_context *ctx, bool vary)
+{
+	const bool was = ctx->mode.shapes_vary;
+	ctx->mode.shapes_vary = vary;
+	return was;
 }
 
 const char *yoke_plan_miss(void)

@@ -61,13 +61,12 @@ static int begin(struct yoke_engine *e)
 	const int64_t table = yk_engine_rounded((n->shape.context + YK_PAGE - 1) / YK_PAGE + YK_PAGE);
 	e->slot = allocate(e->options.slots, sizeof *e->slot);
 	e->running = allocate(e->options.slots, sizeof *e->running);
-	e->operand = allocate(YK_ENGINE_OPERANDS * yk_engine_rounded(e->options.step), sizeof *e->operand);
-	e->table = allocate(e->options.slots * table, sizeof *e->table);
+	e->operand = allocate(YK_ENGINE_OPERANDS * yk_engine_rounded(e->options.step) + e->options.slots * table, sizeof *e->operand);
 	e->rows = yk_engine_rounded(e->options.slots);
 	e->logits = allocate(e->rows * n->shape.vocab, sizeof *e->logits);
 	e->pages = yk_pages_new((int32_t)e->options.pages);
 	e->sampler = yk_sampler_new(n->shape.vocab);
-	if (!e->slot || !e->running || !e->operand || !e->table || !e->logits || !e->pages || !e->sampler)
+	if (!e->slot || !e->running || !e->operand || !e->logits || !e->pages || !e->sampler)
 		return YOKE_ENOMEM;
 	const yoke_tokenizer *t = yoke_model_tokenizer(e->model);
 	if (!t && yoke_error_code() != YOKE_ENOENT)
@@ -172,7 +171,6 @@ void yoke_engine_free(yoke_engine *e)
 	free(e->slot);
 	free(e->running);
 	free(e->operand);
-	free(e->table);
 	free(e->logits);
 	pthread_cond_destroy(&e->shared.changed);
 	pthread_mutex_destroy(&e->shared.lock);

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "engine/engine.h"
+#include "plan/varying.h"
 
 enum {
 	FEW_LOGITS = 16,     // max rows of logits that are computed whether needed or not
@@ -49,20 +50,26 @@ static void fill(struct yoke_engine *e, int64_t size)
 	}
 }
 
-// The table [slots, M] of the pages of each slot.
-static yoke_tensor *table_of(const struct yoke_engine *e)
+// Fills the table [slots, M] of the pages of each slot; the dims.
+static void fill_table(const struct yoke_engine *e, int32_t *to, int64_t *dims)
 {
 	const int64_t all = yk_engine_rounded((e->max_tokens + YK_PAGE - 1) / YK_PAGE);
 	int64_t max = e->options.slots * all <= FEW_PAGES ? all : MIN_PAGES;
 	for (int i = 0; i < e->count; i++)
 		max = e->running[i]->pages > max ? e->running[i]->pages : max;
-	const int64_t dims[] = { e->options.slots, yk_engine_rounded(max) };
-	memset(e->table, 0xff, (size_t)(dims[0] * dims[1]) * sizeof *e->table);
+	dims[0] = e->options.slots;
+	dims[1] = yk_engine_rounded(max);
+	memset(to, 0xff, (size_t)(dims[0] * dims[1]) * sizeof *to);
 	for (int i = 0; i < e->count; i++) {
 		const struct yk_sequence *s = e->running[i];
-		memcpy(e->table + s->slot * dims[1], s->page, (size_t)s->pages * sizeof *s->page);
+		memcpy(to + s->slot * dims[1], s->page, (size_t)s->pages * sizeof *s->page);
 	}
-	return yoke_from(yoke_i32, 2, dims, e->table);
+}
+
+// `n` of the integers from `from` on.
+static yoke_tensor *part_of(yoke_tensor *all, int64_t from, int64_t n)
+{
+	return yoke_slice(all, 0, from, from + n, 1);
 }
 
 int yk_engine_compute(struct yoke_engine *e, int64_t tokens, int rows)
@@ -71,19 +78,23 @@ int yk_engine_compute(struct yoke_engine *e, int64_t tokens, int rows)
 	int64_t lasts = yk_engine_rounded(rows);
 	if (slots <= FEW_LOGITS && lasts <= slots)
 		lasts = size < slots ? size : slots;
-	const int64_t width[] = { size, -1 };
+	const int64_t width[] = { size, -1 }, before = YK_ENGINE_OPERANDS * size;
+	int64_t table[2];
 	fill(e, size);
+	fill_table(e, e->operand + before, table);
+	const int64_t count = before + table[0] * table[1];
 	yoke_scope *scope = yoke_scope_begin("engine");
-	const int32_t *from = e->operand;
+	const bool varied = yk_shapes_vary(e->context, true); // in few ways
+	yoke_tensor *all = yoke_from(yoke_i32, 1, &count, e->operand); // one copy to the device
 	const struct yk_network_step step = {
-		.ids = yoke_from(yoke_i32, 2, line, from + IDS * size), .table = table_of(e),
-		.row = yoke_from(yoke_i32, 1, &size, from + ROW * size), .pos = yoke_from(yoke_i32, 1, &size, from + POS * size),
-		.slot = yoke_from(yoke_i32, 1, &size, from + SLOT * size),
+		.ids = yoke_reshape(part_of(all, IDS * size, size), 2, line),
+		.table = yoke_reshape(part_of(all, before, table[0] * table[1]), 2, table),
+		.row = part_of(all, ROW * size, size), .pos = part_of(all, POS * size, size), .slot = part_of(all, SLOT * size, size),
 	};
-	if (yk_engine_adapters_use(e, size, from + ADAPTER * size) == 0) {
+	if (yk_engine_adapters_use(e, size, e->operand + ADAPTER * size) == 0) {
 		yoke_tensor *x = e->net->model->step(e->net, &e->cache, &step);
 		if (rows || slots <= FEW_LOGITS) {
-			yoke_tensor *last = yoke_from(yoke_i32, 1, &lasts, from + LAST * size);
+			yoke_tensor *last = part_of(all, LAST * size, lasts);
 			yoke_tensor *y = e->net->model->logits(e->net, yoke_gather(yoke_reshape(x, 2, width), last, 0));
 			yoke_read(y, e->logits, (size_t)(lasts * e->net->shape.vocab) * sizeof *e->logits);
 		} else {
@@ -91,5 +102,6 @@ int yk_engine_compute(struct yoke_engine *e, int64_t tokens, int rows)
 		}
 	}
 	yk_engine_adapters_drop(e);
+	yk_shapes_vary(e->context, varied);
 	return yoke_scope_end(scope);
 }

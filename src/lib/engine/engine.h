@@ -84,8 +84,8 @@ struct yoke_engine {
 	int64_t calm;                       // good steps since the last failure
 	bool lost;                          // the cache has to be created again
 	int lost_steps;                     // attempts in a row
-	// Host copies of a step's operands: ids, rows, positions, slots, adapters of `step` tokens; the table.
-	int32_t *operand, *table;
+	// Host copy of a step's operands: ids, rows, positions, slots, adapters of `step` tokens; then the table.
+	int32_t *operand;
 	float *logits;                      // [rows, vocabulary]
 	int64_t rows;                       // slots rounded up, or more once a prompt is scored
 	struct yk_event *event, **last_event; // of requests without a callback
