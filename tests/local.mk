@@ -279,6 +279,7 @@ test_scripts = \
 	tests/tool.sh \
 	tests/dashboard.sh \
 	tests/serve.sh \
+	tests/serve_device.sh \
 	tests/serve_clients.sh \
 	tests/dashboard_page.sh \
 	tests/report.sh \
