@@ -459,6 +459,31 @@ part_launches()
 	done <"$out/launches-0.cases"
 }
 
+# The operations of a paged cache, and tokens per second of a server of a GPT of 86 M parameters with 1, 8 and 32 clients.
+part_serve()
+{
+	step 6 serve-conform "$yoke" check device "$device" ${quick:+--quick} --ops paged_attention,scatter_set || return
+	first_log=serve-conform.log
+	figure 'paged attention and scatter_set: checks' "$(tally serve ok)" passed
+	if "$yoke" serve . 2>&1 | grep -q 'built without libmicrohttpd'; then
+		note partial 'SKIP: this yoke is built without libmicrohttpd'
+		return
+	fi
+	model='layers=12 heads=12 embed=768 context=1024' length=128 served=$out/train/serve
+	[ -z "$quick" ] || model='layers=1 heads=1 embed=8 context=32' length=4
+	rm -rf "$served"
+	# shellcheck disable=SC2086 # keys
+	step 6 serve-model env "YOKE_BACKEND=$backend" "YOKE_DEVICE=$device" "$yoke" train "data=$sample" "out=$served" steps=1 batch=1 valid=0 \
+		eval_every=0 report=0 $model || return
+	for clients in 1 8 32; do
+		step 5 serve-$clients env "YOKE_BACKEND=$backend" "YOKE_DEVICE=$device" sh -c "$into" sh "$out/serve-$clients.json" "$yoke" bench serve \
+			"$served" clients=$clients requests=$((2 * clients)) prompt=$length tokens=$length slots=32 --json || break
+		first_log=serve-$clients.log
+		figure "serve, $clients clients" "$(flat <"$out/serve-$clients.json" | awk -F'\t' '$1 ~ /generated_per_s$/ { printf "%.4g", $2 }')" tokens/s
+	done
+	rm -rf "$served" # its checkpoint has hundreds of megabytes
+}
+
 # Times of the precision tiers beside the vendor's tridiagonal solvers, which bench/resolvent calls.
 part_resolvents()
 {
@@ -571,6 +596,7 @@ attention 16 4 1024 attention against PyTorch
 gpt124 70 10 12288 GPT of 124 M parameters
 gpt_small 16 4 512 small GPT
 launches 6 2 256 launch overhead
+serve 20 6 2048 a server with 1, 8 and 32 clients
 resolvents 16 6 512 resolvents against cuSPARSE
 opencl 16 4 1024 OpenCL on the same card
 ranks 10 8 12288 two devices

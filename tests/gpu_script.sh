@@ -12,7 +12,7 @@ command -v timeout >/dev/null 2>&1 || { echo '1..0 # SKIP there is no timeout'; 
 export LD_LIBRARY_PATH="$YOKE_TEST_FAKE"
 backend=${backends%%
 *}
-all='info conform train programs kernels products memory attention gpt124 gpt_small launches resolvents opencl ranks whole'
+all='info conform train programs kernels products memory attention gpt124 gpt_small launches serve resolvents opencl ranks whole'
 
 # script STATUS OPTION ..: runs it into out; lines about what is not as it should be
 script()
