@@ -237,6 +237,21 @@ struct yoke_map {
 	/* t [..,n,n], b [..,n,k] -> x with t x = b, for lower triangular t; attr: i 1: solves */ \
 	/* t' x = b, i 1: t is upper triangular, i 1: t has a unit diagonal, which is not read */ \
 	X(SOLVE_TRIANGULAR, 22) \
+	/* LU, LU_SOLVE, QR, SVD and MATRIX_EXP take f32 or f64; outputs may be none. */ \
+	/* a [..,m,n] -> lu [..,m,n], L below its unit diagonal and U, perm [..,m] i64, the row */ \
+	/* of a that each row of L U is, sign [..] of the permutation; partial pivoting */ \
+	X(LU, 24) \
+	/* lu [..,n,n], perm [..,n] of LU, b [..,n,k] or none (1) -> x [..,n,k] with a x = b; attr: */ \
+	/* i 1: solves a' x = b (with b only); run fails with ERANGE if a pivot is 0 */ \
+	X(LU_SOLVE, 25) \
+	/* a [..,m,n] -> Q [..,m,k], R [..,k,n] by Householder reflections that give R's diagonal */ \
+	/* the sign opposite to that of the reflected element; attr: i 1: k is m, else min(m, n) */ \
+	X(QR, 26) \
+	/* a [..,m,n] -> U [..,m,k], s [..,k] descending, V' [..,k,n], k = min(m, n); all NaN for a */ \
+	/* matrix that is not finite; attr: i 1: U [..,m,m], V' [..,n,n] */ \
+	X(SVD, 27) \
+	/* a [..,n,n] -> exp(a) */ \
+	X(MATRIX_EXP, 28) \
 	/* x [M,C], weights w [M] or none -> n [], the sum of weights, mean [C], m2 [C,C], the */ \
 	/* sum of w (x - mean)(x - mean)', all f64, min [C], max [C], of x's dtype; rows */ \
 	/* of weight 0 are not read; without rows mean and m2 are 0, the extremes infinite; m2 */ \

@@ -50,7 +50,7 @@ for library in cblas onednn; do
 	fi
 done
 if YOKE_CPU_LAPACK=1 "$yoke" check device cpu --ops memory >/dev/null 2>&1; then
-	verdict 'linear algebra by LAPACK' "$(wrong 0 env YOKE_CPU_LAPACK=1 "$yoke" check device cpu --ops eigh,cholesky)"
+	verdict 'linear algebra by LAPACK' "$(wrong 0 env YOKE_CPU_LAPACK=1 "$yoke" check device cpu --ops eigh,cholesky,svd)"
 else
 	verdict 'without LAPACK an error names the package to install' "$(YOKE_CPU_LAPACK=1 "$yoke" check device cpu 2>&1 |
 		grep -q 'install liblapack3' || echo 'it does not')"

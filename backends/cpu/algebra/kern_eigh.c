@@ -27,7 +27,6 @@ enum {
 // rounding errors, then rounding errors of those, and so on, on which QL does not converge:
 // off-diagonal elements up to NOTHING count as 0.
 #define NOTHING (DBL_EPSILON * DBL_EPSILON)
-#define TINY (DBL_MIN / DBL_EPSILON) // smaller numbers have too few digits for a reflection
 
 // Rotations of vectors i and i + 1, for i from `from` - 1 down to `to`; stored from index `at` on.
 struct sweep {
@@ -118,27 +117,6 @@ static void reduce_row(const struct eigen *g, int64_t i, int64_t from)
 	}
 	r[i] -= 2 * v0 * w0;
 	p[i] += s + r[i] * u0;
-}
-
-// Computes the reflection 1 - tau u u' that maps u[at..n-1] to a multiple of its first unit vector.
-// u is scaled so that u[at] is 1. Returns the multiple.
-static double reflect(double *u, int64_t at, int64_t n, double *tau)
-{
-	double max = 0, rest = 0, first = u[at];
-	for (int64_t i = at + 1; i < n; i++)
-		max = fmax(max, fabs(u[i]));
-	*tau = 0;
-	if (max <= TINY)
-		return first;
-	max = fmax(max, fabs(first));
-	for (int64_t i = at + 1; i < n; i++)
-		rest += u[i] / max * (u[i] / max);
-	const double beta = -copysign(max * sqrt(first / max * (first / max) + rest), first);
-	*tau = (beta - first) / beta;
-	for (int64_t i = at + 1; i < n; i++)
-		u[i] /= first - beta;
-	u[at] = 1;
-	return beta;
 }
 
 static void tridiagonal(struct eigen *g)

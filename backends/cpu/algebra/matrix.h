@@ -4,6 +4,9 @@
 #ifndef YK_MATRIX_H
 #define YK_MATRIX_H
 
+#include <float.h>
+#include <math.h>
+
 #include "../cpu.h"
 #include "../vector/vec.h"
 
@@ -63,6 +66,29 @@ static inline double dot(const double *a, const double *b, int64_t n)
 	for (; i < n; i++)
 		s += a[i] * b[i];
 	return s;
+}
+
+#define TINY (DBL_MIN / DBL_EPSILON) // smaller numbers have too few digits for a reflection
+
+// Computes the reflection 1 - tau u u' that maps u[at..n-1] to a multiple of its first unit vector.
+// u is scaled so that u[at] is 1. Returns the multiple.
+static inline double reflect(double *u, int64_t at, int64_t n, double *tau)
+{
+	double max = 0, rest = 0, first = u[at];
+	for (int64_t i = at + 1; i < n; i++)
+		max = fmax(max, fabs(u[i]));
+	*tau = 0;
+	if (max <= TINY)
+		return first;
+	max = fmax(max, fabs(first));
+	for (int64_t i = at + 1; i < n; i++)
+		rest += u[i] / max * (u[i] / max);
+	const double beta = -copysign(max * sqrt(first / max * (first / max) + rest), first);
+	*tau = (beta - first) / beta;
+	for (int64_t i = at + 1; i < n; i++)
+		u[i] /= first - beta;
+	u[at] = 1;
+	return beta;
 }
 
 // ---- matrices of a view, f32 or f64 ----

@@ -80,6 +80,11 @@ extern const struct yk_case_row yk_case_rows[]; // ends with a NULL name
 	X(EIGH, eigh, D(f32) | D(f64), 24) \
 	X(CHOLESKY, cholesky, D(f32) | D(f64), 24) \
 	X(SOLVE_TRIANGULAR, solve_triangular, D(f32) | D(f64), 24) \
+	X(LU, lu, D(f32) | D(f64), 24) \
+	X(LU_SOLVE, lu_solve, D(f32) | D(f64), 24) \
+	X(QR, qr, D(f32) | D(f64), 24) \
+	X(SVD, svd, D(f32) | D(f64), 24) \
+	X(MATRIX_EXP, matrix_exp, D(f32) | D(f64), 24) \
 	X(MOMENTS, moments, D(f32) | D(f64), 30) \
 	X(CHECK, check, REALS, 18) \
 	X(SLICE_AT, slice_at, ALL, 18) \
@@ -134,6 +139,11 @@ double yk_draw_real(struct yk_case *, double lo, double hi);
 bool yk_draw_one_in(struct yk_case *, int n);
 // Draws an extent from 1 to `max`: small, prime, a power of two or next to one.
 int64_t yk_draw_size(struct yk_case *, int64_t max);
+
+// Draws batch axes followed by two matrix axes; returns the rank.
+int yk_draw_matrices(struct yk_case *, int64_t *dims, int64_t rows, int64_t columns);
+// Diagonalizes a symmetric a [n,n] by rotations; v receives the eigenvectors as columns (Jacobi 1846).
+void yk_jacobi(double *a, double *v, int64_t n);
 
 // ---- building ----
 

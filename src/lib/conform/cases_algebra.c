@@ -8,8 +8,7 @@
 #include "conform/case.h"
 #include "yoke.h"
 
-// Draws batch axes followed by two matrix axes.
-static int draw_matrices(struct yk_case *c, int64_t *dims, int64_t n, int64_t columns)
+int yk_draw_matrices(struct yk_case *c, int64_t *dims, int64_t n, int64_t columns)
 {
 	int rank = (int)yk_draw_int(c, 2, 4);
 	for (int d = 0; d < rank - 2; d++)
@@ -28,8 +27,7 @@ static struct yk_num rounded(double x, int dtype)
 
 // ---- eigenvectors ----
 
-// Diagonalizes a [n,n] by rotations; v receives the eigenvectors as columns (Jacobi 1846).
-static void jacobi(double *a, double *v, int64_t n)
+void yk_jacobi(double *a, double *v, int64_t n)
 {
 	for (int64_t i = 0; i < n * n; i++)
 		v[i] = i / n == i % n;
@@ -77,7 +75,7 @@ static void want_eigen(struct yk_case *c, const struct yk_num *num, int64_t n, i
 	for (int64_t i = 0; i < n; i++)
 		for (int64_t j = 0; j < n; j++)
 			a[i * n + j] = num[i >= j ? i * n + j : j * n + i].f;
-	jacobi(a, v, n);
+	yk_jacobi(a, v, n);
 	for (int64_t k = 0; k < n; k++) {
 		int64_t at = k;
 		for (; at > 0 && a[order[at - 1] * (n + 1)] > a[k * (n + 1)]; at--)
@@ -119,7 +117,7 @@ bool yk_make_eigh(struct yk_case *c, int dtype)
 
 	yk_case_op(c, YOKE_OP_EIGH);
 	const int64_t n = yk_draw_size(c, yk_case_large(c) ? 65 : 17);
-	const int rank = draw_matrices(c, dims, n, n);
+	const int rank = yk_draw_matrices(c, dims, n, n);
 	const double scale = yk_draw_one_in(c, 6) ? (dtype == yoke_f64 ? 1e150 : 1e15) : yk_draw_one_in(c, 6) ? 1e-15 : 1;
 	const uint32_t w = yk_case_out(c, dtype, rank - 1, dims, YK_ANY), v = yk_case_out(c, dtype, rank, dims, YK_ANY);
 	const uint32_t a = yk_case_in(c, dtype, rank, dims, YK_ANY | YK_REPEATED, -scale, scale);
@@ -160,7 +158,7 @@ bool yk_make_cholesky(struct yk_case *c, int dtype)
 
 	yk_case_op(c, YOKE_OP_CHOLESKY);
 	const int64_t n = yk_draw_size(c, yk_case_large(c) ? 65 : 17);
-	const int rank = draw_matrices(c, dims, n, n);
+	const int rank = yk_draw_matrices(c, dims, n, n);
 	const int64_t count = yk_count_of(rank, dims) / (n * n);
 	const bool broken = count > 0 && yk_draw_one_in(c, 9);
 	struct yk_num *num = yk_case_alloc(c, (uint64_t)(count * n * n + 1) * sizeof *num);
@@ -201,7 +199,7 @@ bool yk_make_solve_triangular(struct yk_case *c, int dtype)
 
 	yk_case_op(c, YOKE_OP_SOLVE_TRIANGULAR);
 	const int64_t n = yk_draw_size(c, yk_case_large(c) ? 129 : 33), k = yk_draw_size(c, 65);
-	const int rank = draw_matrices(c, dims, n, n);
+	const int rank = yk_draw_matrices(c, dims, n, n);
 	for (int d = 0; d < rank; d++)
 		right[d] = d == rank - 1 ? k : dims[d];
 	const bool transposed = yk_draw_one_in(c, 2), upper = yk_draw_one_in(c, 2), one = yk_draw_one_in(c, 3);

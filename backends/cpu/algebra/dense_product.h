@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products and triangular systems for the factorizations of dense.h, for one element type REAL.
+
+enum { DEEP = 128, STRIP = 512, MAX_ROWS = 16 }; // depth and columns of b that stay in L2; rows of a tile
+#define TEAM_WORK 2e5 // multiplications that occupy all threads
+
+static inline int64_t least(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+static void load(const struct matrix *from, int64_t m, int64_t n, void *to, int64_t ld)
+{
+	const REAL *base = (const REAL *)from->base;
+	REAL *a = to;
+	if (from->cs == 1 || n == 1) {
+		for (int64_t i = 0; i < m; i++) {
+			memcpy(a + i * ld, base + i * from->rs, (size_t)n * sizeof *a);
+			memset(a + i * ld + n, 0, (size_t)(ld - n) * sizeof *a);
+		}
+		return;
+	}
+	for (int64_t first = 0; first < ld; first += UNIT) // a cache line of each row
+		for (int64_t i = 0; i < m; i++)
+			for (int64_t j = first; j < least(first + UNIT, ld); j++)
+				a[i * ld + j] = j < n ? base[i * from->rs + j * from->cs] : 0;
+}
+
+static void store(const struct matrix *to, int64_t m, int64_t n, const void *from, int64_t ld)
+{
+	REAL *base = (REAL *)to->base;
+	const REAL *a = from;
+	for (int64_t i = 0; i < m; i++) {
+		if (to->cs == 1)
+			memcpy(base + i * to->rs, a + i * ld, (size_t)n * sizeof *a);
+		else
+			for (int64_t j = 0; j < n; j++)
+				base[i * to->rs + j * to->cs] = a[i * ld + j];
+	}
+}
+
+struct product {
+	int64_t m, n, k, rs, cs, ldb, ldc, rows;
+	const REAL *a, *b;
+	REAL *c, sign;
+	bool add;
+};
+
+static void product_rows(void *arg, int64_t item)
+{
+	const struct product *p = arg;
+	const int tile = least(MAX_ROWS, ACROSS_ROWS);
+	const int64_t from = item * p->rows, to = least(from + p->rows, p->m);
+	REAL pack[DEEP * MAX_ROWS];
+	for (int64_t strip = 0; strip < p->n; strip += STRIP) {
+		const int64_t cols = least(STRIP, p->n - strip);
+		for (int64_t l = 0; l < p->k; l += DEEP) {
+			const int64_t deep = least(DEEP, p->k - l);
+			for (int64_t i = from; i < to; i += tile) {
+				const int rows = (int)least(tile, to - i);
+				for (int r = 0; r < rows; r++)
+					for (int64_t q = 0; q < deep; q++)
+						pack[q * rows + r] = p->sign * p->a[(i + r) * p->rs + (l + q) * p->cs];
+				ACROSS(rows, cols, deep, pack, rows, p->b + l * p->ldb + strip, p->ldb, p->c + i * p->ldc + strip,
+				       p->ldc, p->add || l, NULL, 0);
+			}
+		}
+	}
+}
+
+// c [m,n] = or (add) += sign a [m,k] b [k,n]; a has any strides; n is a multiple of UNIT.
+static void product(REAL sign, bool add, int64_t m, int64_t n, int64_t k, const REAL *a, int64_t rs, int64_t cs,
+		    const REAL *b, int64_t ldb, REAL *c, int64_t ldc)
+{
+	struct product p = { m, n, k, rs, cs, ldb, ldc, m, a, b, c, sign, add };
+	if (!m || !n)
+		return;
+	if (!k) {
+		for (int64_t i = 0; i < m && !add; i++)
+			memset(c + i * ldc, 0, (size_t)n * sizeof *c);
+		return;
+	}
+	if ((double)m * (double)n * (double)k < TEAM_WORK || m < 2 * ACROSS_ROWS) {
+		product_rows(&p, 0);
+		return;
+	}
+	p.rows = (m / 8 + ACROSS_ROWS - 1) / ACROSS_ROWS * ACROSS_ROWS;
+	yk_team_run((m + p.rows - 1) / p.rows, product_rows, &p);
+}
+
+// ---- triangular systems ----
+
+enum { CORNER = 16, LINE = 64 }; // rows solved without products; columns at a time
+
+struct corner {
+	int64_t n, k, ldt, ldx;
+	const REAL *t;
+	REAL *x;
+	bool upper, transposed, unit;
+};
+
+static void corner_columns(void *arg, int64_t item)
+{
+	const struct corner *s = arg;
+	const int64_t first = item * LINE, cols = least(LINE, s->k - first);
+	const bool down = s->upper == s->transposed;
+	for (int64_t step = 0; step < s->n; step++) {
+		const int64_t i = down ? step : s->n - 1 - step;
+		REAL *row = s->x + i * s->ldx + first;
+		for (int64_t before = 0; before < step; before++) {
+			const int64_t j = down ? before : s->n - 1 - before;
+			const REAL f = s->transposed ? s->t[j * s->ldt + i] : s->t[i * s->ldt + j];
+			const REAL *other = s->x + j * s->ldx + first;
+			for (int64_t q = 0; q < cols; q++)
+				row[q] -= f * other[q];
+		}
+		if (!s->unit) {
+			const REAL pivot = s->t[i * s->ldt + i];
+			for (int64_t q = 0; q < cols; q++)
+				row[q] /= pivot;
+		}
+	}
+}
+
+// Columns k are a multiple of UNIT.
+static void triangular(int64_t n, int64_t k, const void *triangle, int64_t ldt, bool upper, bool transposed, bool unit,
+		       bool lower_x, void *right, int64_t ldx)
+{
+	const REAL *t = triangle;
+	REAL *x = right;
+	if (n <= CORNER) {
+		struct corner s = { n, k, ldt, ldx, t, x, upper, transposed, unit };
+		const int64_t items = (k + LINE - 1) / LINE;
+		if ((double)n * (double)n * (double)k < TEAM_WORK / 2)
+			for (int64_t i = 0; i < items; i++)
+				corner_columns(&s, i);
+		else
+			yk_team_run(items, corner_columns, &s);
+		return;
+	}
+	const int64_t half = (n / 2 + CORNER - 1) / CORNER * CORNER;
+	// of [t1, .; t21, t2] or its transpose, the rows that come first
+	const bool down = upper == transposed;
+	const int64_t first = down ? 0 : half, size = down ? half : n - half, second = down ? half : 0;
+	const REAL *off = upper ? t + half : t + half * ldt; // the block beside the diagonal
+	const int64_t before = lower_x ? least(k, (half + UNIT - 1) / UNIT * UNIT) : k;
+	triangular(size, before, t + first * (ldt + 1), ldt, upper, transposed, unit, lower_x, x + first * ldx, ldx);
+	product(-1, true, n - size, before, size, off, transposed ? 1 : ldt, transposed ? ldt : 1, x + first * ldx, ldx,
+		x + second * ldx, ldx);
+	if (!lower_x) {
+		triangular(n - size, k, t + second * (ldt + 1), ldt, upper, transposed, unit, false, x + second * ldx, ldx);
+		return;
+	}
+	// columns before `half` are full in the second half of the rows, the others are triangular
+	triangular(n - size, before, t + second * (ldt + 1), ldt, upper, transposed, unit, false, x + second * ldx, ldx);
+	if (k > before)
+		triangular(n - size, k - before, t + second * (ldt + 1), ldt, upper, transposed, unit, true, x + second * ldx + before,
+			   ldx);
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// QR factorization by Householder reflections, whose products are applied by blocks in the compact form
+// 1 - V T V' (Schreiber and Van Loan 1989), for one element type REAL.
+//
+// Memory: for each panel of WIDE columns V [m][WIDE], zero above its diagonal of ones, and T [WIDE][WIDE].
+
+enum { WIDE = 32, BESIDE = 64 }; // columns of a panel; columns of a work item that applies it
+
+static int64_t qr_elements(int64_t m, int64_t n)
+{
+	const int64_t panels = (least(m, n) + WIDE - 1) / WIDE;
+	return panels * (m * WIDE + WIDE * WIDE);
+}
+
+static REAL *qr_panel_of(const void *memory, int64_t m, int64_t panel)
+{
+	return (REAL *)memory + panel * (m * WIDE + WIDE * WIDE);
+}
+
+// The reflection 1 - tau v v' that maps x = column j of a, from row `row` on, to a multiple of its first
+// unit vector; v replaces x below its first element, which becomes the multiple. Returns tau.
+static REAL qr_reflect(REAL *a, int64_t ld, int64_t m, int64_t row)
+{
+	REAL max = 0, sum = 0;
+	for (int64_t i = row + 1; i < m; i++) {
+		const REAL x = ABS(a[i * ld]);
+		max = x > max || x != x ? x : max;
+	}
+	if (max == 0)
+		return 0;
+	const REAL first = a[row * ld];
+	max = ABS(first) > max ? ABS(first) : max;
+	for (int64_t i = row; i < m; i++) {
+		const REAL x = a[i * ld] / max;
+		sum += x * x;
+	}
+	const REAL norm = max * SQRT(sum), beta = first > 0 ? -norm : norm;
+	const REAL scale = 1 / (first - beta);
+	for (int64_t i = row + 1; i < m; i++)
+		a[i * ld] *= scale;
+	a[row * ld] = beta;
+	return (beta - first) / beta;
+}
+
+// Makes `width` reflections of columns from `at` on, applies them to `extent` columns, and writes V and T.
+static void qr_panel(int64_t m, int64_t at, int64_t width, int64_t extent, REAL *a, int64_t ld, REAL *v)
+{
+	REAL *t = v + m * WIDE, tau[WIDE], gram[WIDE * WIDE];
+	a += at;
+	for (int64_t j = 0; j < width; j++) {
+		const int64_t row = at + j;
+		REAL w[WIDE] = { 0 };
+		tau[j] = qr_reflect(a + j, ld, m, row);
+		if (tau[j] == 0 || j + 1 == extent)
+			continue;
+		for (int64_t i = row; i < m; i++) {
+			const REAL f = i == row ? 1 : a[i * ld + j];
+			for (int64_t c = 0; c < extent; c++)
+				w[c] += f * a[i * ld + c];
+		}
+		for (int64_t c = 0; c < extent; c++)
+			w[c] = c > j ? tau[j] * w[c] : 0;
+		for (int64_t i = row; i < m; i++) {
+			const REAL f = i == row ? 1 : a[i * ld + j];
+			for (int64_t c = 0; c < extent; c++)
+				a[i * ld + c] -= f * w[c];
+		}
+	}
+	for (int64_t i = at; i < m; i++)
+		for (int64_t j = 0; j < WIDE; j++)
+			v[i * WIDE + j] = j < width && i - at > j ? a[i * ld + j] : i - at == j && j < width;
+	memset(t, 0, (size_t)(WIDE * WIDE) * sizeof *t);
+	product(1, false, WIDE, WIDE, m - at, v + at * WIDE, 1, WIDE, v + at * WIDE, WIDE, gram, WIDE);
+	for (int64_t j = 0; j < width; j++) {
+		t[j * WIDE + j] = tau[j];
+		for (int64_t i = 0; i < j; i++) {
+			REAL s = 0;
+			for (int64_t l = i; l < j; l++)
+				s += t[i * WIDE + l] * gram[l * WIDE + j];
+			t[i * WIDE + j] = -tau[j] * s;
+		}
+	}
+}
+
+struct qr_apply {
+	int64_t m, at, width, n, ld;
+	const REAL *v, *t;
+	REAL *c; // [m,n]
+	bool transposed;
+};
+
+// c = (1 - V T V') c, or with T', for BESIDE columns of c.
+static void qr_apply_columns(void *arg, int64_t item)
+{
+	const struct qr_apply *p = arg;
+	const int64_t cols = least(BESIDE, p->n - item * BESIDE), padded = (p->width + UNIT - 1) / UNIT * UNIT;
+	REAL w[WIDE * BESIDE], tw[WIDE * BESIDE], *c = p->c + p->at * p->ld + item * BESIDE;
+	const REAL *v = p->v + p->at * WIDE;
+	const int tile = least(MAX_ROWS, ACROSS_ROWS);
+	for (int64_t i = 0; i < padded; i += tile)
+		ACROSS((int)least(tile, padded - i), cols, p->m - p->at, v + i, WIDE, c, p->ld, w + i * BESIDE, BESIDE, false, NULL, 0);
+	for (int64_t i = 0; i < p->width; i++) {
+		REAL *to = tw + i * BESIDE;
+		memset(to, 0, sizeof(REAL) * BESIDE);
+		for (int64_t l = p->transposed ? 0 : i; l < (p->transposed ? i + 1 : p->width); l++) {
+			const REAL f = p->transposed ? p->t[l * WIDE + i] : p->t[i * WIDE + l];
+			for (int64_t q = 0; q < cols; q++)
+				to[q] += f * w[l * BESIDE + q];
+		}
+	}
+	struct product minus = { p->m - p->at, cols, p->width, WIDE, 1, BESIDE, p->ld, p->m - p->at, v, tw, c, -1, true };
+	product_rows(&minus, 0);
+}
+
+static void qr_apply(struct qr_apply *p)
+{
+	const int64_t items = (p->n + BESIDE - 1) / BESIDE;
+	if (p->n > 0)
+		yk_team_run(items, qr_apply_columns, p);
+}
+
+static void qr(int64_t m, int64_t n, void *to, int64_t ld, void *memory)
+{
+	REAL *a = to;
+	const int64_t k = least(m, n);
+	for (int64_t at = 0, panel = 0; at < k; at += WIDE, panel++) {
+		const int64_t width = least(WIDE, k - at), extent = least(WIDE, ld - at);
+		REAL *v = qr_panel_of(memory, m, panel);
+		qr_panel(m, at, width, extent, a, ld, v);
+		struct qr_apply p = { m, at, width, ld - at - extent, ld, v, v + m * WIDE, a + at + extent, true };
+		qr_apply(&p);
+	}
+}
+
+// x [m,k] = Q x
+static void q(int64_t m, int64_t n, int64_t k, const void *memory, void *to, int64_t ld)
+{
+	REAL *x = to;
+	for (int64_t panel = (least(m, n) + WIDE - 1) / WIDE - 1; panel >= 0; panel--) {
+		const int64_t at = panel * WIDE;
+		REAL *v = qr_panel_of(memory, m, panel);
+		struct qr_apply p = { m, at, least(WIDE, least(m, n) - at), k, ld, v, v + m * WIDE, x, false };
+		qr_apply(&p);
+	}
+}
+
+// x [m,k] = the first columns of Q
+static void q_columns(int64_t m, int64_t n, int64_t k, const void *memory, void *to, int64_t ld)
+{
+	REAL *x = to;
+	for (int64_t i = 0; i < m; i++) {
+		memset(x + i * ld, 0, (size_t)ld * sizeof *x);
+		if (i < k)
+			x[i * ld + i] = 1;
+	}
+	for (int64_t panel = (least(m, n) + WIDE - 1) / WIDE - 1; panel >= 0; panel--) {
+		const int64_t at = panel * WIDE; // columns before it are still those of the identity
+		REAL *v = qr_panel_of(memory, m, panel);
+		struct qr_apply p = { m, at, least(WIDE, least(m, n) - at), ld - at, ld, v, v + m * WIDE, x + at, false };
+		qr_apply(&p);
+	}
+}

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dense matrices of f32: instantiates the factorizations of dense.h.
+#include "config.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "../contract/kern_contract.h"
+#include "dense.h"
+
+#define REAL float
+#define ABS fabsf
+#define SQRT sqrtf
+#define IS_WIDE 0
+#define ACROSS ISA(yk_gemm_f32_across)
+#define ACROSS_ROWS ISA(yk_gemm_f32_rows)
+
+#include "dense_product.h"
+#include "dense_lu.h"
+#include "dense_qr.h"
+#include "dense_exp.h"
+
+const struct yk_dense ISA(yk_dense_f32) = { sizeof(REAL), load, store, lu, triangular, qr, qr_elements, q, q_columns, exponential };
