@@ -14,6 +14,7 @@ yoke-data) about='datasets and loaders of the library' ;;
 yoke-nn) about='modules and layers of the library' ;;
 yoke-dist) about='ranks of the library: many devices, and what they do together' ;;
 yoke-fit) about='the training loop of the library' ;;
+yoke-linalg) about='linear algebra of the library' ;;
 yoke-math) about='special functions, searching, scattering and losses of the library' ;;
 yoke-op) about='operations of an application'\''s own' ;;
 yoke-optim) about='optimizers of the library' ;;

@@ -8,6 +8,7 @@ library_pages = \
 	doc/yoke-data.3 \
 	doc/yoke-dist.3 \
 	doc/yoke-fit.3 \
+	doc/yoke-linalg.3 \
 	doc/yoke-math.3 \
 	doc/yoke-nn.3 \
 	doc/yoke-observe.3 \
@@ -80,6 +81,10 @@ doc/yoke-op.3: doc/library.sh include/yoke-op.h
 
 doc/yoke-fit.3: doc/library.sh include/yoke-fit.h
 	$(AM_V_GEN)$(MKDIR_P) doc && $(SHELL) $(srcdir)/doc/library.sh $(srcdir)/include/yoke-fit.h \
+		>$@.$$$$ && mv $@.$$$$ $@
+
+doc/yoke-linalg.3: doc/library.sh include/yoke-linalg.h
+	$(AM_V_GEN)$(MKDIR_P) doc && $(SHELL) $(srcdir)/doc/library.sh $(srcdir)/include/yoke-linalg.h \
 		>$@.$$$$ && mv $@.$$$$ $@
 
 doc/yoke-math.3: doc/library.sh include/yoke-math.h

@@ -7,6 +7,7 @@
 #include "graph/handle.h"
 #include "ops/list.h"
 #include "tap.h"
+#include "yoke-linalg.h"
 #include "yoke-math.h"
 
 enum { LIMIT = 8, ELEMENTS = 512 };
@@ -71,7 +72,7 @@ static void all_rows_met(void)
 		bool good = true, none = !row->grad && !row->decompose && op != YK_SLICE;
 		if (row->flags & YK_F_RANKS || op == YK_RANKS_IN || op == YK_LARGEST) // by tests/ranks.c and, only f32, largest.c
 			continue;
-		if (op == YK_PAGED_ATTENTION) // for inference
+		if (op == YK_PAGED_ATTENTION || op == YK_LU_SOLVE) // for inference; of solve and inv, which have gradients
 			continue;
 		if (op == YK_POOL_ARGMAX || op == YK_CUM_ARG) // their results are places
 			continue;
@@ -367,6 +368,44 @@ FN(solve_backward, yoke_solve_triangular(firm(x[0]), x[1], YOKE_TRANSPOSED))
 FN(solve_upper, yoke_solve_triangular(firm(x[0]), x[1], YOKE_UPPER | YOKE_UNIT))
 FN(solve_upper_backward, yoke_solve_triangular(firm(x[0]), x[1], YOKE_UPPER | YOKE_TRANSPOSED))
 
+FN(inv, yoke_inv(firm(x[0])))
+FN(solve_full, yoke_solve(firm(x[0]), x[1]))
+FN(det, yoke_det(x[0]))
+FN(pinv, yoke_pinv(x[0], -1))
+FN(matrix_exp, yoke_matrix_exp(x[0]))
+FN(matrix_power, yoke_matrix_power(firm(x[0]), -3))
+FN(lstsq, yoke_lstsq(x[0], x[1], 0, -1))
+FN(lstsq_qr, yoke_lstsq(x[0], x[1], 1, -1))
+
+static yoke_tensor *f_slogdet(yoke_tensor *const *x)
+{
+	yoke_tensor *log, *sign = yoke_slogdet(firm(x[0]), &log);
+	return yoke_add(log, sign);
+}
+
+// columns that stay independent, and pivots that stay the same: 5 j more on the diagonal
+static yoke_tensor *apart(yoke_tensor *t)
+{
+	const int64_t dims[] = { yoke_dim(t, -2), yoke_dim(t, -1) };
+	yoke_tensor *i = yoke_iota(yoke_f64, 2, dims, 0), *k = yoke_iota(yoke_f64, 2, dims, 1);
+	return yoke_add(t, yoke_mul(yoke_cast(yoke_eq(i, k), yoke_f64), yoke_add(yoke_mul(k, yoke_const(5)), yoke_const(5))));
+}
+
+FN(lu, yoke_lu(apart(x[0]), NULL))
+
+static yoke_tensor *f_qr(yoke_tensor *const *x)
+{
+	yoke_tensor *r, *q = yoke_qr(apart(x[0]), 0, &r);
+	return yoke_matmul(yoke_square(q), yoke_add(r, yoke_const(1)), 0);
+}
+
+// independent of the vectors' signs
+static yoke_tensor *f_svd(yoke_tensor *const *x)
+{
+	yoke_tensor *s, *vh, *u = yoke_svd(apart(x[0]), 0, &s, &vh);
+	return yoke_add(yoke_matmul(yoke_mul(u, yoke_exp(yoke_neg(s))), vh, 0), yoke_sum(yoke_square(yoke_square(u)), YOKE_ALL));
+}
+
 static yoke_tensor *moments(yoke_tensor *const *x, yoke_tensor *weight, int diagonal)
 {
 	struct yoke_moments m = { .size = sizeof m };
@@ -429,6 +468,15 @@ static const struct row rows[] = {
 	{ "solve_triangular transposed", 2, { M3(2, 4, 4), M2(4, 2) }, f_solve_backward, 0 },
 	{ "solve_triangular upper", 2, { M2(4, 4), M2(4, 3) }, f_solve_upper, 0 },
 	{ "solve_triangular upper transposed", 2, { M2(4, 4), M2(4, 3) }, f_solve_upper_backward, 0 },
+	{ "inv", 1, { M3(2, 4, 4) }, f_inv, 0 }, { "solve", 2, { M3(2, 4, 4), M2(4, 3) }, f_solve_full, 0 },
+	{ "det", 1, { M3(2, 3, 3) }, f_det, 0 }, { "slogdet", 1, { M2(4, 4) }, f_slogdet, 0 },
+	{ "pinv", 1, { M2(3, 5) }, f_pinv, 0 }, { "pinv of a tall matrix", 1, { M3(2, 5, 3) }, f_pinv, 0 },
+	{ "matrix_exp", 1, { M3(2, 3, 3) }, f_matrix_exp, 0 }, { "matrix_power", 1, { M2(4, 4) }, f_matrix_power, 0 },
+	{ "lstsq", 2, { M2(5, 3), M2(5, 2) }, f_lstsq, 0 }, { "lstsq by QR", 2, { M2(5, 3), M2(5, 2) }, f_lstsq_qr, 0 },
+	{ "lstsq by QR, wide", 2, { M2(3, 5), M2(3, 2) }, f_lstsq_qr, 0 },
+	{ "lu", 1, { M3(2, 4, 4) }, f_lu, 0 }, { "lu of a tall matrix", 1, { M2(5, 3) }, f_lu, 0 }, { "lu of a wide matrix", 1, { M2(3, 5) }, f_lu, 0 },
+	{ "qr", 1, { M3(2, 4, 4) }, f_qr, 0 }, { "qr of a tall matrix", 1, { M2(5, 3) }, f_qr, 0 }, { "qr of a wide matrix", 1, { M2(3, 5) }, f_qr, 0 },
+	{ "svd", 1, { M2(4, 4) }, f_svd, 0 }, { "svd of a tall matrix", 1, { M2(5, 3) }, f_svd, 0 }, { "svd of a wide matrix", 1, { M2(3, 5) }, f_svd, 0 },
 	{ "moments", 1, { M2(5, 3) }, f_moments, 0 },
 	{ "moments with weights", 2, { M2(5, 3), { 1, { 5 }, 0.5, 2 } }, f_moments_weighed, 0 },
 	{ "moments, diagonal", 2, { M2(5, 3), { 1, { 5 }, 0.5, 2 } }, f_moments_diagonal, 0 },

@@ -42,6 +42,7 @@ CLEANFILES += tests/tag.abi tests/tag.abi.log
 
 test_programs = \
 	tests/algebra.t \
+	tests/linalg.t \
 	tests/align.t \
 	tests/arrange.t \
 	tests/amx.t \
@@ -482,6 +483,7 @@ tests_report_t_SOURCES = tests/report.c
 tests_rows_t_SOURCES = tests/rows.c
 tests_choose_device_t_SOURCES = tests/choose_device.c
 tests_algebra_t_SOURCES = tests/algebra.c
+tests_linalg_t_SOURCES = tests/linalg.c
 tests_moments_t_SOURCES = tests/moments.c
 tests_cube_sets_t_SOURCES = tests/cube_sets.c
 tests_fit_keys_t_SOURCES = tests/fit_keys.c

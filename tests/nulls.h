@@ -21,6 +21,7 @@
 #include <yoke-engine.h>
 #include <yoke-serve.h>
 #include <yoke-fit.h>
+#include <yoke-linalg.h>
 #include <yoke-math.h>
 #include <yoke-model.h>
 #include <yoke-nn.h>

@@ -9,35 +9,28 @@
 
 #include "base/error.h"
 #include "graph/record.h"
-#include "ops/rules.h"
+#include "ops/algebra.h"
 
-static int want_square(struct yk_graph *g, const struct yk_call *c, const struct yk_value *a)
+int yk_want_matrices(struct yk_graph *g, const struct yk_call *c, const struct yk_value *a)
 {
 	if (a->dtype != yoke_f32 && a->dtype != yoke_f64)
 		return fail_one(g, c, YOKE_EDTYPE, "takes f32 or f64, got", a);
-	if (a->rank < 2 || a->dims[a->rank - 1] != a->dims[a->rank - 2])
-		return fail_one(g, c, YOKE_ESHAPE, "takes square matrices, got", a);
+	if (a->rank < 2)
+		return fail_one(g, c, YOKE_ESHAPE, "takes matrices, got", a);
 	return 0;
 }
 
-static int shape_eigh(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
+int yk_want_square(struct yk_graph *g, const struct yk_call *c, const struct yk_value *a)
 {
-	out[0] = out[1] = *IN(0);
-	out[0].rank--;
-	return want_square(g, c, IN(0));
+	const int err = yk_want_matrices(g, c, a);
+	if (!err && a->dims[a->rank - 1] != a->dims[a->rank - 2])
+		return fail_one(g, c, YOKE_ESHAPE, "takes square matrices, got", a);
+	return err;
 }
 
-static int shape_cholesky(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
+int yk_want_system(struct yk_graph *g, const struct yk_call *c, const struct yk_value *t, const struct yk_value *b)
 {
-	*out = *IN(0);
-	return want_square(g, c, IN(0));
-}
-
-// attr: transposed, upper, unit
-static int shape_solve_triangular(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
-{
-	const struct yk_value *t = IN(0), *b = IN(1);
-	if (want_square(g, c, t) < 0)
+	if (yk_want_square(g, c, t) < 0)
 		return yk_error_last();
 	if (b->dtype != t->dtype)
 		return fail_two(g, c, YOKE_EDTYPE, "dtypes differ:", t, b);
@@ -46,14 +39,35 @@ static int shape_solve_triangular(struct yk_graph *g, const struct yk_call *c, s
 		like.dims[b->rank - 1] = b->dims[b->rank - 2];
 	if (b->rank < 2 || !yk_same_shape(&like, t))
 		return fail_two(g, c, YOKE_ESHAPE, "matrix and right-hand sides do not fit:", t, b);
+	return 0;
+}
+
+static int shape_eigh(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
+{
+	out[0] = out[1] = *IN(0);
+	out[0].rank--;
+	return yk_want_square(g, c, IN(0));
+}
+
+static int shape_cholesky(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
+{
+	*out = *IN(0);
+	return yk_want_square(g, c, IN(0));
+}
+
+// attr: transposed, upper, unit
+static int shape_solve_triangular(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
+{
+	const struct yk_value *b = IN(1);
+	if (yk_want_system(g, c, IN(0), b) < 0)
+		return yk_error_last();
 	*out = *b;
 	return want_size(g, c, out);
 }
 
 // ---- helpers of gradients ----
 
-// [..,m,n] -> [..,n,m]
-static yk_id transpose(struct yk_graph *g, yk_id x)
+yk_id yk_transpose(struct yk_graph *g, yk_id x)
 {
 	int order[YOKE_MAX_RANK];
 	if (x == YK_BAD)
@@ -68,23 +82,21 @@ static yk_id transpose(struct yk_graph *g, yk_id x)
 
 static yk_id symmetric(struct yk_graph *g, yk_id x)
 {
-	return yk_bin_lit(g, YK_MUL, yk_bin(g, YK_ADD, x, transpose(g, x)), 0.5);
+	return yk_bin_lit(g, YK_MUL, yk_bin(g, YK_ADD, x, yk_transpose(g, x)), 0.5);
 }
 
-// x [..,n,n] where `row op column` holds (YK_GE: the lower half), else 0
-static yk_id half(struct yk_graph *g, yk_id x, int op)
+yk_id yk_half(struct yk_graph *g, yk_id x, int op)
 {
 	if (x == YK_BAD)
 		return x;
 	const struct yk_value v = g->value[x];
-	const int64_t n = v.dims[v.rank - 1];
-	const yk_id column = yk_counting(g, n);
-	const yk_id row = yk_reshape(g, column, 2, (int64_t[]){ n, 1 });
+	const int64_t m = v.dims[v.rank - 2];
+	const yk_id column = yk_counting(g, v.dims[v.rank - 1]);
+	const yk_id row = yk_reshape(g, yk_counting(g, m), 2, (int64_t[]){ m, 1 });
 	return yk_tri(g, YK_SELECT, yk_bin(g, op, row, column), x, yk_lit(g, v.dtype, 0));
 }
 
-// A vector as a matrix: [..,n] -> [..,n,1], or (row) [..,1,n]
-static yk_id as_matrix(struct yk_graph *g, yk_id x, bool row)
+yk_id yk_as_matrix(struct yk_graph *g, yk_id x, bool row)
 {
 	if (x == YK_BAD)
 		return x;
@@ -95,39 +107,50 @@ static yk_id as_matrix(struct yk_graph *g, yk_id x, bool row)
 	return yk_reshape(g, x, v.rank + 1, v.dims);
 }
 
+yk_id yk_equal_bound(struct yk_graph *g, yk_id values)
+{
+	const struct yk_value v = g->value[values];
+	const double near = 4 * (double)v.dims[v.rank - 1] * (v.dtype == yoke_f64 ? DBL_EPSILON : FLT_EPSILON);
+	return yk_bin_lit(g, YK_MUL, yk_reduce(g, YK_REDUCE_MAX, yk_un(g, YK_ABS, values), 1u << (v.rank - 1), true), near);
+}
+
+yk_id yk_gaps(struct yk_graph *g, yk_id values, bool squares)
+{
+	const int dtype = g->value[values].dtype;
+	const yk_id row = yk_as_matrix(g, values, true), column = yk_as_matrix(g, values, false);
+	yk_id apart = yk_bin(g, YK_SUB, row, column);
+	const yk_id equal = yk_bin(g, YK_LE, yk_un(g, YK_ABS, apart), yk_as_matrix(g, yk_equal_bound(g, values), false));
+	if (squares)
+		apart = yk_bin(g, YK_MUL, apart, yk_bin(g, YK_ADD, row, column));
+	return yk_tri(g, YK_SELECT, equal, yk_lit(g, dtype, 0), yk_un(g, YK_RECIP, yk_tri(g, YK_SELECT, equal, yk_lit(g, dtype, 1), apart)));
+}
+
 // sym(V (diag(values' cotangent) + F * V'(vectors' cotangent)) V'), F_ij = 1 / (l_j - l_i), 0
 // between equal ones
 static void grad_eigh(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gin)
 {
 	const yk_id values = g->node[node].out, vectors = values + 1;
 	const struct yk_value v = g->value[vectors];
-	const int64_t n = v.dims[v.rank - 1];
 	yk_id sum = YK_NIL;
-	if (!n) {
+	if (!v.dims[v.rank - 1]) {
 		gin[0] = yk_full_like(g, vectors, 0);
 		return;
 	}
 	if (gout[0] != YK_NIL)
-		sum = yk_bin(g, YK_MUL, vectors, as_matrix(g, gout[0], true));
+		sum = yk_bin(g, YK_MUL, vectors, yk_as_matrix(g, gout[0], true));
 	if (gout[1] != YK_NIL) {
-		const yk_id zero = yk_lit(g, v.dtype, 0), one = yk_lit(g, v.dtype, 1);
-		const double near = 4 * (double)n * (v.dtype == yoke_f64 ? DBL_EPSILON : FLT_EPSILON);
-		const yk_id max = yk_reduce(g, YK_REDUCE_MAX, yk_un(g, YK_ABS, values), 1u << (v.rank - 2), true);
-		const yk_id apart = yk_bin(g, YK_SUB, as_matrix(g, values, true), as_matrix(g, values, false));
-		const yk_id equal = yk_bin(g, YK_LE, yk_un(g, YK_ABS, apart),
-					   yk_bin_lit(g, YK_MUL, as_matrix(g, max, false), near));
-		const yk_id f = yk_tri(g, YK_SELECT, equal, zero,
-				       yk_un(g, YK_RECIP, yk_tri(g, YK_SELECT, equal, one, apart)));
-		yk_id k = yk_bin(g, YK_MUL, f, yk_matmul(g, vectors, gout[1], YOKE_TA));
+		yk_id k = yk_bin(g, YK_MUL, yk_gaps(g, values, false), yk_matmul(g, vectors, gout[1], YOKE_TA));
 		k = yk_matmul(g, vectors, k, 0);
 		sum = sum == YK_NIL ? k : yk_bin(g, YK_ADD, sum, k);
 	}
 	gin[0] = symmetric(g, yk_matmul(g, sum, vectors, YOKE_TB));
 }
 
-static yk_id solve(struct yk_graph *g, yk_id t, yk_id b, bool transposed, const union yoke_attr *how)
+yk_id yk_triangular(struct yk_graph *g, yk_id t, yk_id b, unsigned flags)
 {
-	union yoke_attr a[3] = { { .i = transposed }, { .i = how ? how[1].i : 0 }, { .i = how ? how[2].i : 0 } };
+	const union yoke_attr a[3] = { { .i = (flags & YOKE_TRANSPOSED) != 0 },
+				       { .i = (flags & YOKE_UPPER) != 0 },
+				       { .i = (flags & YOKE_UNIT) != 0 } };
 	return yk_record(g, YK_SOLVE_TRIANGULAR, 2, (yk_id[]){ t, b }, 3, a);
 }
 
@@ -136,10 +159,10 @@ static yk_id solve(struct yk_graph *g, yk_id t, yk_id b, bool transposed, const 
 static void grad_cholesky(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gin)
 {
 	const yk_id l = g->node[node].out;
-	yk_id p = yk_matmul(g, l, half(g, gout[0], YK_GE), YOKE_TA);
-	p = yk_bin_lit(g, YK_MUL, yk_bin(g, YK_ADD, half(g, p, YK_GE), half(g, p, YK_GT)), 0.5);
-	p = transpose(g, solve(g, l, p, true, NULL));
-	gin[0] = symmetric(g, solve(g, l, p, true, NULL));
+	yk_id p = yk_matmul(g, l, yk_half(g, gout[0], YK_GE), YOKE_TA);
+	p = yk_bin_lit(g, YK_MUL, yk_bin(g, YK_ADD, yk_half(g, p, YK_GE), yk_half(g, p, YK_GT)), 0.5);
+	p = yk_transpose(g, yk_triangular(g, l, p, YOKE_TRANSPOSED));
+	gin[0] = symmetric(g, yk_triangular(g, l, p, YOKE_TRANSPOSED));
 }
 
 // by b: t'^-1 times the cotangent of x; by t: minus that times x', in t's triangle (its transpose
@@ -149,10 +172,11 @@ static void grad_solve_triangular(struct yk_graph *g, uint32_t node, const yk_id
 	union yoke_attr how[3];
 	const yk_id t = yk_ins(g, &g->node[node])[0], x = g->node[node].out;
 	memcpy(how, yk_attrs(g, &g->node[node]), sizeof how);
-	gin[1] = solve(g, t, gout[0], !how[0].i, how);
+	gin[1] = yk_triangular(g, t, gout[0],
+			       (how[0].i ? 0 : YOKE_TRANSPOSED) | (how[1].i ? YOKE_UPPER : 0) | (how[2].i ? YOKE_UNIT : 0));
 	const yk_id outer = how[0].i ? yk_matmul(g, x, gin[1], YOKE_TB) : yk_matmul(g, gin[1], x, YOKE_TB);
 	const int which = how[1].i ? (how[2].i ? YK_LT : YK_LE) : how[2].i ? YK_GT : YK_GE;
-	gin[0] = half(g, yk_un(g, YK_NEG, outer), which);
+	gin[0] = yk_half(g, yk_un(g, YK_NEG, outer), which);
 }
 
 YK_OP(EIGH) = { .name = "eigh", .code = YOKE_OP_EIGH, .flags = YK_F_FLOAT | YK_F_PARTIAL,
@@ -185,9 +209,7 @@ yoke_tensor *yoke_cholesky(yoke_tensor *a)
 	return yk_rec_end(&r, yk_un(r.g, YK_CHOLESKY, r.in[0]));
 }
 
-// Broadcasts x [..,m,n] to the leading axes of both; if they do not broadcast, x itself: the shape
-// rule reports it.
-static yk_id batch(struct yk_graph *g, yk_id x, yk_id y)
+yk_id yk_batch(struct yk_graph *g, yk_id x, yk_id y)
 {
 	struct yk_value to = g->value[x];
 	const struct yk_value v = g->value[x], o = g->value[y];
@@ -212,9 +234,6 @@ yoke_tensor *yoke_solve_triangular(yoke_tensor *t, yoke_tensor *b, unsigned flag
 		yk_rec_fail(&r, YOKE_EINVAL, "flags %#x are not among YOKE_TRANSPOSED, YOKE_UPPER and YOKE_UNIT", flags);
 		return yk_rec_end(&r, YK_BAD);
 	}
-	const yk_id in[2] = { batch(r.g, r.in[0], r.in[1]), batch(r.g, r.in[1], r.in[0]) };
-	const union yoke_attr how[3] = { { .i = (flags & YOKE_TRANSPOSED) != 0 },
-					 { .i = (flags & YOKE_UPPER) != 0 },
-					 { .i = (flags & YOKE_UNIT) != 0 } };
-	return yk_rec_end(&r, yk_record(r.g, YK_SOLVE_TRIANGULAR, 2, in, 3, how));
+	const yk_id in[2] = { yk_batch(r.g, r.in[0], r.in[1]), yk_batch(r.g, r.in[1], r.in[0]) };
+	return yk_rec_end(&r, yk_triangular(r.g, in[0], in[1], flags));
 }

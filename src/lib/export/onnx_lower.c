@@ -74,7 +74,11 @@ static int check(const struct yk_graph *g, const struct yk_call *c)
 	case YK_LARGEST: // compares bits
 	case YK_EIGH:
 	case YK_CHOLESKY:
-	case YK_SOLVE_TRIANGULAR: return refuse(g, c, "");
+	case YK_SOLVE_TRIANGULAR:
+	case YK_LU:
+	case YK_QR:
+	case YK_SVD:
+	case YK_MATRIX_EXP: return refuse(g, c, "");
 	}
 	if (yk_op_def(c->op)->flags & YK_F_RANKS)
 		return refuse(g, c, "ranks communicate");
