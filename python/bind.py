@@ -95,6 +95,7 @@ DEFAULTS_OF = {
     ("nn_group_norm", "eps"): "1e-5", ("recv", "behind"): "None", ("statistic_add", "weight"): "None",
     ("optim_lr", "t"): None, ("dropout", "p"): None, ("resolvent", "b"): None, ("mod", "b"): None,
     ("paged_attention", "window"): "0", ("paged_attention", "cap"): "0.0", ("attention_keys", "mask"): "None", ("telemetry", "id"): "None",
+    ("pinv", "rcond"): "-1.0", ("lstsq", "rcond"): "-1.0", ("lstsq", "full_rank"): "False", ("svd", "full"): "False", ("qr", "complete"): "False",
 }
 # Functions of floating point alone, which take integers as f32.
 REAL = set("exp log log1p expm1 sqrt rsqrt recip sin cos tanh sigmoid erf gelu gelu_tanh silu atan asin acos erfinv lgamma "
@@ -122,7 +123,7 @@ SAID = {
 # Integers that are yes or no.
 YES_NO = set("reverse descending largest causal bias diagonal on training smooth tensorboard plain nesterov partial exact "
              "skip_first_wait resume overwrite ceil_mode count_include_pad right accumulate align_corners antialias "
-             "include_last".split())
+             "include_last full complete full_rank".split())
 # Members of structs whose default is not 0.
 MEMBERS = {
     "embedding_bag": {"padding": "-1"},

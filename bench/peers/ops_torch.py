@@ -56,6 +56,12 @@ def whole(r, high, *shape):
     return r.integers(0, high, shape)
 
 
+def firm(r, n, batch=False):
+    """A square matrix, or many of 16 x 16, far from singular."""
+    k, many = (16, n // 256) if batch else (side(n), 1)
+    return [f32(r, *((many, k, k) if batch else (k, k))) + np.eye(k, dtype="f4") * 3 * k ** 0.5]
+
+
 # name, arrays of the generator and the size, yoke's call, PyTorch's call
 CASES = [
     # products
@@ -128,6 +134,23 @@ CASES = [
     ("cummax, indices", square, lambda y, x: y.cummax_indices(x, 1)[1], lambda t, x: t.cummax(x, 1)[1]),
     *[(f"embedding_bag {m}", lambda r, n: [whole(r, 10000, n // 640 + 1, 10), f32(r, 10000, 64)], lambda y, i, w, m=m: y.embedding_bag(i, w, mode=m),
        lambda t, i, w, m=m: t.nn.functional.embedding_bag(i, w, mode=m)) for m in ("sum", "mean", "max")],
+    # linear algebra: one matrix, and many of 16 x 16
+    ("inv", firm, lambda y, a: y.linalg.inv(a), lambda t, a: t.linalg.inv(a)),
+    ("inv of many", lambda r, n: firm(r, n, True), lambda y, a: y.linalg.inv(a), lambda t, a: t.linalg.inv(a)),
+    ("solve", lambda r, n: firm(r, n) + [f32(r, side(n), 8)], lambda y, a, b: y.linalg.solve(a, b), lambda t, a, b: t.linalg.solve(a, b)),
+    ("solve of many", lambda r, n: firm(r, n, True) + [f32(r, n // 256, 16, 4)], lambda y, a, b: y.linalg.solve(a, b), lambda t, a, b: t.linalg.solve(a, b)),
+    ("slogdet", firm, lambda y, a: y.linalg.slogdet(a).logabsdet, lambda t, a: t.linalg.slogdet(a).logabsdet),
+    ("det of many", lambda r, n: [x / 12 for x in firm(r, n, True)], lambda y, a: y.linalg.det(a), lambda t, a: t.linalg.det(a)),
+    ("lstsq", lambda r, n: [f32(r, 2 * side(n), side(n) // 2), f32(r, 2 * side(n), 4)], lambda y, a, b: y.linalg.lstsq(a, b, driver="gels").solution, lambda t, a, b: t.linalg.lstsq(a, b, driver="gels").solution),
+    ("qr", square, lambda y, a: list(y.linalg.qr(a)), lambda t, a: list(t.linalg.qr(a))),
+    ("qr of many", lambda r, n: firm(r, n, True), lambda y, a: list(y.linalg.qr(a)), lambda t, a: list(t.linalg.qr(a))),
+    ("svd", square, lambda y, a: [(lambda f: f.U * f.S @ f.Vh)(y.linalg.svd(a, False))], lambda t, a: [(lambda f: f.U * f.S @ f.Vh)(t.linalg.svd(a, False))]),
+    ("svd of many", lambda r, n: firm(r, n, True), lambda y, a: [(lambda f: (f.U * f.S[..., None, :]) @ f.Vh)(y.linalg.svd(a, False))], lambda t, a: [(lambda f: (f.U * f.S[..., None, :]) @ f.Vh)(t.linalg.svd(a, False))]),
+    ("svdvals", square, lambda y, a: y.linalg.svdvals(a), lambda t, a: t.linalg.svdvals(a)),
+    ("pinv", lambda r, n: [f32(r, 2 * side(n), side(n) // 2)], lambda y, a: y.linalg.pinv(a), lambda t, a: t.linalg.pinv(a)),
+    ("matrix_exp", lambda r, n: [f32(r, side(n), side(n)) / side(n) ** 0.5], lambda y, a: y.linalg.matrix_exp(a), lambda t, a: t.linalg.matrix_exp(a)),
+    ("matrix_exp of many", lambda r, n: [f32(r, n // 256, 16, 16) / 4], lambda y, a: y.linalg.matrix_exp(a), lambda t, a: t.linalg.matrix_exp(a)),
+    ("matrix_power", lambda r, n: [f32(r, side(n), side(n)) / side(n) ** 0.5], lambda y, a: y.linalg.matrix_power(a, 5), lambda t, a: t.linalg.matrix_power(a, 5)),
 ]
 
 

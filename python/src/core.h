@@ -21,6 +21,7 @@
 #include <yoke-dist.h>
 #include <yoke-engine.h>
 #include <yoke-fit.h>
+#include <yoke-linalg.h>
 #include <yoke-math.h>
 #include <yoke-model.h>
 #include <yoke-nn.h>

@@ -203,6 +203,16 @@ ROWS = {
     "cholesky": (lambda r: [(lambda a: a @ a.T + np.eye(4))(any_real(r, 4, 4))], None, np.linalg.cholesky),
     "solve_triangular": (lambda r: [np.tril(any_real(r, 4, 4)) + 3 * np.eye(4), any_real(r, 4, 2)], None,
                          lambda t, b: linalg.solve_triangular(t, b, lower=True)),
+    "lu": (lambda r: [any_real(r, 4, 4)], lambda f, a: f(a)[0], lambda a: linalg.lu_factor(a)[0]),
+    "inv": (lambda r: [any_real(r, 4, 4)], None, np.linalg.inv), "det": (lambda r: [any_real(r, 2, 4, 4)], None, np.linalg.det),
+    "solve": (lambda r: [any_real(r, 4, 4), any_real(r, 4, 2)], None, np.linalg.solve),
+    "slogdet": (lambda r: [any_real(r, 4, 4)], lambda f, a: f(a)[1], lambda a: np.linalg.slogdet(a)[1]),
+    "matrix_power": (lambda r: [any_real(r, 4, 4)], lambda f, a: f(a, -3), lambda a: np.linalg.matrix_power(a, -3)),
+    "qr": (lambda r: [any_real(r, 5, 3)], lambda f, a: f(a)[1], lambda a: np.linalg.qr(a)[1]),
+    "svd": (lambda r: [any_real(r, 3, 5)], lambda f, a: f(a)[1], lambda a: np.linalg.svd(a)[1]),
+    "pinv": (lambda r: [any_real(r, 3, 5)], None, np.linalg.pinv),
+    "lstsq": (lambda r: [any_real(r, 5, 3), any_real(r, 5, 2)], None, lambda a, b: np.linalg.lstsq(a, b, None)[0]),
+    "matrix_exp": (lambda r: [any_real(r, 4, 4)], None, linalg.expm),
     "reshape": (lambda r: [any_real(r)], lambda f, x: f(x, (5, -1)), lambda a: a.reshape(5, -1)),
     "bitcast": (lambda r: [any_real(r)], lambda f, x: f(x, "i64"), lambda a: a.view("i8")),
     "permute": (lambda r: [any_real(r)], lambda f, x: f(x, (2, 0, 1)), lambda a: a.transpose(2, 0, 1)),
@@ -352,7 +362,7 @@ def test_each_function_has_a_row():
     bind = load()
     functions, _ = bind.read_headers(str(include))
     names = {bind.python_name(f.name) for f in functions
-             if f.header in ("yoke.h", "yoke-math.h") and f.name not in bind.ABSENT}
+             if f.header in ("yoke.h", "yoke-linalg.h", "yoke-math.h") and f.name not in bind.ABSENT}
     tensors = {n for n in names if "Tensor" in (getattr(yoke, n).__doc__ or "").split("\n")[0].split("->")[-1]}
     assert tensors - set(ROWS) - ELSEWHERE == set()
 

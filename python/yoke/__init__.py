@@ -19,7 +19,7 @@ _core._set_classes(dtype, Record)
 
 from . import _functions, _print, _tensor
 from ._functions import *
-from . import nn as nn, optim as optim, random as random
+from . import linalg as linalg, nn as nn, optim as optim, random as random
 from ._arrays import asarray as asarray, from_ as from_, put as put, tensor as tensor, variable_of as variable_of
 from ._fit import fit as fit
 from ._grad import grad as grad, value_and_grad as value_and_grad
