@@ -6,12 +6,14 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <linux/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
+#if defined __linux__ && !defined YK_POSIX_ONLY
+#include <linux/tcp.h>
+#endif
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -59,12 +61,17 @@ static struct yk_connection *connection_of(struct MHD_Connection *c)
 	return info ? info->socket_context : NULL;
 }
 
-// Bytes that a connection has received so far.
+// Bytes that a connection has received so far; 0: not known, so that slow headers get no reply.
 static uint64_t received(int fd)
 {
+#ifdef TCP_INFO
 	struct tcp_info info = { 0 };
 	socklen_t n = sizeof info;
 	return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &n) == 0 ? info.tcpi_bytes_received : 0;
+#else
+	(void)fd;
+	return 0;
+#endif
 }
 
 static void set_busy(struct yk_http *h, struct MHD_Connection *c, bool busy)
@@ -245,7 +252,7 @@ static void reply_and_close(int fd, const struct yk_exchange *x)
 			       "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n"
 			       "Cache-Control: no-store\r\nConnection: close\r\n\r\n",
 			       x->status, MHD_get_reason_phrase_for((unsigned)x->status), x->type, bytes);
-	if (send(fd, head, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL | MSG_MORE) == n)
+	if (send(fd, head, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL) == n)
 		send(fd, text, bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
 	shutdown(fd, SHUT_RDWR);
 }
