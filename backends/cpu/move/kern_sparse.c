@@ -210,7 +210,9 @@ static int check(struct job *j)
 	static void name##_adds(const struct job *j, T *x, const I *idx, const T *w, const T *y, int64_t c, int64_t end) \
 	{ \
 		const int64_t to = j->x->strides[2], step = j->y->strides[2], xs = j->x->strides[3], ys = j->y->strides[3]; \
-		for (int64_t i = c; i < end; i++) \
+		if (xs == 1 && to == j->after) \
+			memset(x + c * to, 0, (size_t)((end - c) * to) * sizeof(T)); \
+		for (int64_t i = c; i < end && !(xs == 1 && to == j->after); i++) \
 			for (int64_t r = 0; r < j->after; r++) \
 				x[i * to + r * xs] = 0; \
 		for (int64_t i = 0; i < j->rows; i++) { \
