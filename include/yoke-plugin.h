@@ -502,19 +502,18 @@ struct yoke_device_info {
 	// Identity of the device, independent of backend and driver; "" if unknown.  Unique among
 	// the devices of a driver.
 	char uuid[40]; // "6f0a4e1c-0000-4000-8000-00000000beef"
-	char pci[24];  // domain, bus, device and function, "0000:01:00.0" The software layer
-		       // between the backend and the vendor's driver, "Portable Computing
-		       // Language"; "": none.  quirks.conf matches on it.
+	char pci[24];  // domain, bus, device and function, "0000:01:00.0"
+	// The software layer between the backend and the vendor's driver, "Portable Computing
+	// Language"; "": none.  quirks.conf matches on it.
 	char platform[64];
 	uint64_t memory_free; // bytes of unused memory at the time of the call, 0: unknown
-	uint32_t products;    // bit d, for d f16, bf16, i8 or u8: CONTRACT has native instructions
-			      // for factors of that dtype; otherwise half-precision factors are
-			      // converted to f32 first multiple[d]: m, n and k of CONTRACT for
-			      // factors of dtype d should be multiples of these because kernels are
-			      // slower otherwise; 0 or 1: any size is fine.  These need not be the
-			      // tile sizes: kernels that handle partial tiles at the edges without
-			      // loss gain nothing from padding.  At most 4096.  The core pads the
-			      // factors of large products with zeros accordingly.
+	// Bit d, for d f16, bf16, i8 or u8: CONTRACT has native instructions for factors of that
+	// dtype; otherwise half-precision factors are converted to f32 first.
+	uint32_t products;
+	// m, n and k of CONTRACT for factors of dtype d should be multiples of these because kernels
+	// are slower otherwise; 0 or 1: any size is fine.  These need not be the tile sizes: kernels
+	// that handle partial tiles at the edges without loss gain nothing from padding.  At most
+	// 4096.  The core pads the factors of large products with zeros accordingly.
 	uint16_t multiple[YOKE_MAX_DTYPES][3];
 	// Hardware properties; 0 and "" if unknown.
 	uint32_t warp;        // work items that execute in lockstep
