@@ -180,15 +180,13 @@ static int start_server(struct bench *b)
 {
 	int ends[2];
 	const pid_t self = getpid();
-	if (pipe(ends) < 0)
+	if (yk_pipe(ends) < 0)
 		return yk_fail(YOKE_EIO, "no pipe for the server: %s", strerror(errno));
 	b->child = fork();
 	if (b->child == 0) { // only async-signal-safe calls before exec
 		yk_end_with_parent(SIGKILL);
 		if (getppid() != self || dup2(ends[1], STDOUT_FILENO) < 0)
 			_exit(126);
-		close(ends[0]);
-		close(ends[1]);
 		execv(b->serve[0], b->serve);
 		_exit(127);
 	}

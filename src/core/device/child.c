@@ -47,9 +47,7 @@ enum yk_helper yk_child_helper(char to[PATH_MAX], char *why, size_t cap)
 		return YK_HELPER_MISSING;
 	}
 	// in a build tree the helper lies beside the program
-	ssize_t n = *set ? 0 : readlink("/proc/self/exe", to, PATH_MAX - 1);
-	to[n > 0 ? n : 0] = '\0';
-	char *slash = strrchr(to, '/');
+	char *slash = !*set && realpath(yk_program(), to) ? strrchr(to, '/') : NULL;
 	bool there = slash && (size_t)(slash - to) + sizeof "/yoke-probe" <= PATH_MAX;
 	if (there)
 		memcpy(slash, "/yoke-probe", sizeof "/yoke-probe");

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/system.h"
 #include "device/child.h"
 
 // Names the plugins that ended the process's predecessors: lines "NN FILE", NN a signal number, 00
@@ -64,14 +65,12 @@ static void on_exit_call(void)
 void yk_guard_program(char **argv)
 {
 	const char *list = getenv(VARIABLE);
-	const ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
 
 	if (list)
 		snprintf(crashed, sizeof crashed, "%s", list);
 	unsetenv(VARIABLE); // children must not inherit it
-	if (n <= 0 || atexit(on_exit_call))
+	if (!realpath(yk_program(), program) || atexit(on_exit_call))
 		return;
-	program[n] = '\0';
 	arguments = argv;
 }
 
