@@ -10,8 +10,6 @@
 #include "../vector/philox.h"
 #include "../vector/vfun.h"
 
-enum { FEW = 4 }; // max number of queries for which the kernel by rows is faster
-
 struct job {
 	struct attention a;
 	int64_t tiles; // per head
@@ -292,7 +290,7 @@ static uint64_t can(const struct yoke_op *op)
 	if (!ISA(yk_attention_fits)(op) || !is_heads(&op->out[0]) ||
 	    !is_f32(&op->out[1]) || !yk_dense(&op->out[1]))
 		return 0;
-	return 1u << TILES_IMPL | (op->in[0].dims[1] <= FEW) << ROWS_IMPL;
+	return 1u << TILES_IMPL | (op->in[0].dims[1] <= FEW_QUERIES) << ROWS_IMPL;
 }
 
 static uint64_t workspace(const struct yoke_op *op, uint32_t impl)

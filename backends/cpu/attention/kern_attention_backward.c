@@ -148,11 +148,39 @@ static void gradients(const struct attention *a, const struct tile *x,
 	}
 }
 
+// Few queries have their lse from the kernel by rows, which adds the products of a score in another
+// order.  At scores of about 100 such rounding errors are a larger part of a weight than those of
+// lse, so that lse is corrected by the logarithm of the sum of the weights.
+static void renew_lse(const struct attention *a, const struct tile *x, struct scratch *s)
+{
+	const vf none = vf_splat(0), hidden = vf_splat(-__builtin_inff());
+	const int64_t to = x->sees[x->nv - 1];
+	vf sum[NV] = { { 0 } };
+	for (int64_t j = 0; j < to; j += KEYS) {
+		struct strip strip[NV];
+		const int strips = cut_strips(x, j, to - j < KEYS ? to - j : KEYS, strip);
+		const struct block k = rows_from(a, &a->k, x->b, j, x->h / a->group,
+						 strip[strips - 1].to, s->converted_k);
+		scores(a, x, s->q, &k, j, strip, strips, s->p);
+		for (int i = 0; i < strips; i++)
+			for (int v = strip[i].v; v < x->nv; v++)
+				for (int64_t n = strip[i].from; n < strip[i].to; n++) {
+					const vf score = vf_load(s->p + n * TILE + v * VF);
+					sum[v] += vf_select(score == hidden, none,
+							    vf_exp(score - s->lse[v]));
+				}
+	}
+	for (int v = 0; v < x->nv; v++)
+		s->lse[v] = vf_select(sum[v] > none, s->lse[v] + vf_log(sum[v]), s->lse[v]);
+}
+
 // Processes one tile of queries and the keys from .. to - 1; dk and dv start at key `from`.
 static void tile_backward(const struct attention *a, const struct tile *x, int64_t from,
 		      int64_t to, bool dq, struct scratch *s)
 {
 	begin_tile(a, x, s);
+	if (a->T <= FEW_QUERIES)
+		renew_lse(a, x, s);
 	if (dq)
 		memset(s->dq, 0, (size_t)a->D * TILE * sizeof *s->dq);
 	if (to > x->sees[x->nv - 1])

@@ -14,6 +14,7 @@
 #include "../vector/vhalf.h"
 
 enum {
+	FEW_QUERIES = 4, // max number of queries for which the forward kernel by rows is faster
 	TILE = 32,      // queries in a tile
 	NV = TILE / VF, // vectors of queries in a tile
 	KEYS = 64,      // keys per block

@@ -272,6 +272,11 @@ static struct back back_of(struct yk_graph *g, const struct yk_call *c)
 	yk_id lse = yk_reshape(g, c->in[7], 4, (int64_t[]){ p->b, p->h, p->t, 1 });
 	yk_id x = scores(p, b.q, b.k);
 	b.w = where_seen(p, x, yk_un(g, YK_EXP, yk_bin(g, YK_SUB, x, lse)));
+	// lse is rounded, and may be of scores that were summed in another order: at large scores the
+	// weights of a row would all be off by the same factor
+	const yk_id total = yk_reduce(g, YK_SUM, b.w, 8, true);
+	const yk_id none = yk_bin(g, YK_EQ, total, lit_like(g, total, 0));
+	b.w = yk_bin(g, YK_DIV, b.w, yk_tri(g, YK_SELECT, none, lit_like(g, total, 1), total));
 	// g v' of a hidden value may be NaN
 	yk_id dw = where_seen(p, x, drop(p, reshape4(p, yk_matmul(g, b.cot, v, YOKE_TB), p->t, p->s)));
 	yk_id along = yk_reduce(g, YK_SUM, yk_bin(g, YK_MUL, dw, b.w), 8, true);
