@@ -249,6 +249,64 @@ YOKE_API yoke_tensor *yoke_grid_sample(yoke_tensor *x, yoke_tensor *grid, int mo
 // [B,3,4] and [D,H,W] -> [B,D,H,W,3].
 YOKE_API yoke_tensor *yoke_affine_grid(yoke_tensor *theta, int rank, const int64_t *dims, int align_corners);
 
+// ---- Fourier transforms ----
+// Of f32 and f64; complex numbers are pairs (re, im) along a last axis of 2, which `axis` does not
+// count: -1 is the axis before it.  Any length; those with prime factors above 13 take several times
+// as long.  y_k = s sum of x_j exp(-2 pi i jk/n); inverses have the opposite exponent.
+
+// The factor s of transforms, and of inverses: 1 and 1/n; 1/sqrt(n) and 1/sqrt(n); 1/n and 1.
+enum yoke_fft_norm { YOKE_FFT_BACKWARD, YOKE_FFT_ORTHO, YOKE_FFT_FORWARD };
+// x [..,N,..,2] -> [..,n,..,2].  x is cut to n elements or extended by zeros; n 0: N.  ESHAPE, EDTYPE:
+// not pairs of f32 or f64; ERANGE: n below 0, or no elements.
+YOKE_API yoke_tensor *yoke_fft(yoke_tensor *x, int64_t n, int axis, int norm);
+YOKE_API yoke_tensor *yoke_ifft(yoke_tensor *x, int64_t n, int axis, int norm);
+// Of real numbers [..,N,..] the first half of the spectrum, [..,n/2+1,..,2]; and back, to n elements
+// (0: 2 (N - 1)).  The imaginary part of elements 0 and n/2 is not read.
+YOKE_API yoke_tensor *yoke_rfft(yoke_tensor *x, int64_t n, int axis, int norm);
+YOKE_API yoke_tensor *yoke_irfft(yoke_tensor *x, int64_t n, int axis, int norm);
+// Along all axes of a mask, which again does not count that of pairs (YOKE_ALL: all).  Real numbers
+// are those of the mask's last axis; n: its elements after irfftn, 0: as for irfft.
+YOKE_API yoke_tensor *yoke_fftn(yoke_tensor *x, unsigned axes, int norm);
+YOKE_API yoke_tensor *yoke_ifftn(yoke_tensor *x, unsigned axes, int norm);
+YOKE_API yoke_tensor *yoke_rfftn(yoke_tensor *x, unsigned axes, int norm);
+YOKE_API yoke_tensor *yoke_irfftn(yoke_tensor *x, int64_t n, unsigned axes, int norm);
+
+struct yoke_stft_options { // 0 selects the default, given in brackets
+	size_t size;    // sizeof, set by the caller
+	int64_t hop;    // elements between the beginnings of frames [n / 4]
+	int uncentered; // frame t begins at t hop; by default its centre is there, and x is mirrored at
+			// both ends
+	int normalized; // as YOKE_FFT_ORTHO
+};
+// Short-time transforms: x [..,N] -> rfft of T frames of n elements, times the window, [..,n/2+1,T,2].
+// window [1..n], of x's dtype, is centred in the frame; YOKE_NONE: ones.
+YOKE_API yoke_tensor *yoke_stft(yoke_tensor *x, yoke_tensor *window, int64_t n, const struct yoke_stft_options *);
+// The inverse by the least squares of overlapping frames (Griffin and Lim 1984), [..,length], length
+// 0: as far as the frames' centres go.  Where no window is above 0 the result is NaN.
+YOKE_API yoke_tensor *yoke_istft(yoke_tensor *x, yoke_tensor *window, int64_t n, int64_t length,
+				 const struct yoke_stft_options *);
+
+// ---- recurrent layers ----
+
+enum yoke_cell { YOKE_CELL_TANH, YOKE_CELL_RELU, YOKE_CELL_LSTM, YOKE_CELL_GRU };
+// The weights of a layer in one direction, with PyTorch's layouts: w_ih [G H,I], w_hh [G H,H], b_ih
+// and b_hh [G H], G = 1; LSTM 4: input, forget, cell, output; GRU 3: reset, update, new.
+struct yoke_recurrent {
+	size_t size;               // sizeof, set by the caller
+	yoke_tensor *w_ih, *w_hh;
+	yoke_tensor *b_ih, *b_hh;  // NULL or YOKE_NONE: 0
+	int cell;                  // enum yoke_cell
+	int reverse;               // from the last step to the first
+};
+// x [T,B,I] -> the states after each step [T,B,H]; *h and *c, unless NULL, get the last ones [B,H]; *c
+// is zeros but for LSTM.  Elman 1990; LSTM: Hochreiter and Schmidhuber 1997, with forget gates; GRU:
+// Cho et al. 2014, with the reset gate after the product.  h0, c0 [B,H]: YOKE_NONE for zeros.
+// lengths i64 [B], or YOKE_NONE: row b ends after lengths[b] steps; its later results are 0, *h and
+// *c are those of its last step, and in reverse it begins there.  f32 and f64; differentiable once.
+// ESHAPE, EDTYPE: operands do not fit.
+YOKE_API yoke_tensor *yoke_recurrent(yoke_tensor *x, const struct yoke_recurrent *, yoke_tensor *h0, yoke_tensor *c0,
+				     yoke_tensor *lengths, yoke_tensor **h, yoke_tensor **c);
+
 // ---- losses ----
 // Like the PyTorch losses of these names; half precision is computed in f32 and rounded once.
 
@@ -274,6 +332,15 @@ YOKE_API yoke_tensor *yoke_loss_cross_entropy(yoke_tensor *logits, yoke_tensor *
 YOKE_API yoke_tensor *yoke_loss_bce_logits(yoke_tensor *x, yoke_tensor *y, const struct yoke_loss *how);
 // (x - y)^2 times weight; all three broadcast.
 YOKE_API yoke_tensor *yoke_loss_mse(yoke_tensor *x, yoke_tensor *y, const struct yoke_loss *how);
+
+// Connectionist temporal classification (Graves et al. 2006): the negative log likelihood of targets
+// i64 [N,S], of which row n has labels[n], given x [T,N,C], logarithms of probabilities, of which it
+// has steps[n]; both i64 [N].  MEAN divides each loss by its number of labels (at least 1) first.
+// Losses of targets that need more steps are infinite with gradients NaN, or 0 with zero_infinity.
+// f32 and f64, differentiable once.  The evaluation fails with ERANGE for a length above T or S, or
+// a target that is no class.
+YOKE_API yoke_tensor *yoke_loss_ctc(yoke_tensor *x, yoke_tensor *targets, yoke_tensor *steps, yoke_tensor *labels,
+				    int64_t blank, int reduction, int zero_infinity);
 
 #ifdef __cplusplus
 }

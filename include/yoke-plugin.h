@@ -404,6 +404,34 @@ struct yoke_map {
 	/* x -> i64: along an axis, the place of the last maximum so far, or of the last NaN */ \
 	/* once there is one; attr: i axis, i kind: REDUCE_ARGMAX or REDUCE_ARGMIN */ \
 	X(CUM_ARG, 114) \
+	/* Fourier transforms of f32 or f64 along the axis before the last one of pairs (re, im), or \
+	   the last one of real numbers.  kind 0: x [..,n,2] -> y [..,n,2], y_k = scale sum of x_j \
+	   exp(-2 pi i jk/n), with +2 pi i if inverse is 1.  Kind 1: x [..,n] -> the elements 0 .. \
+	   n/2 [..,n/2+1,2] of that, but those other than 0 and n/2 times weight.  Kind 2: x \
+	   [..,n/2+1,2] -> y [..,n], the real part of the same sum over 0 .. n/2, with elements other \
+	   than 0 and n/2 (n even) times weight.  attr: i kind, i n, i inverse, i weight, f scale */ \
+	X(FFT, 100) \
+	/* A recurrent layer.  x [T,B,G H], the products of the inputs, with biases; w [G H,H], b \
+	   [G H] or none (0): the products of the state are h w' + b; h0, c0 [B,H] or none (zeros); \
+	   lengths i64 [B] or none -> y [T,B,H], h [B,H] and c [B,H] after the last step, gates \
+	   [T,B,G H], more [T,B,H]; all but y may be none.  attr: i cell, i 1: from the last step to \
+	   the first.  Row b takes only steps below lengths[b]; in the others y, gates and more are 0 \
+	   and the state is kept.  G and cells: 1, 0 h = tanh(x + p), p the product of the state; 1, 1 the same with \
+	   relu; 4, 2 LSTM: i, f, g, o = s, s, tanh, s of x + p, c = f c + i g, h = o tanh(c), s the \
+	   sigmoid; 3, 3 GRU: r, z = s(x + p), n = tanh(x + r p), h = (1 - z) n + z h.  gates are \
+	   these values (h for cells 0 and 1), more is c, or GRU's p of n */ \
+	X(RECURRENT, 101) \
+	/* w, h0, c0, lengths as above, y, gates, more; dy, dh, dc or none (0) -> dx [T,B,G H], dp \
+	   [T,B,G H], the derivative by p, dh0, dc0 [B,H]; all may be none; attr: RECURRENT's */ \
+	X(RECURRENT_BACKWARD, 102) \
+	/* Connectionist temporal classification (Graves et al. 2006).  x [T,N,C] logarithms of \
+	   probabilities, targets i64 [N,S], steps, labels i64 [N]: lengths -> loss [N], the negative \
+	   log likelihood, alpha [N,T,2 S + 1], the logarithm of the probability of label or blank s \
+	   at step t, -inf outside; f32 or f64; ERANGE: lengths above T or S, targets not below C. \
+	   attr: i blank */ \
+	X(CTC, 103) \
+	/* x, targets, steps, labels, loss, alpha, g [N] -> dx [T,N,C]; 0 where g is 0; attr: CTC's */ \
+	X(CTC_BACKWARD, 104) \
 	/* the application's kernel op->source: any outputs, inputs and attributes; contiguous */ \
 	/* (row-major) BUFFER views, inputs may be none */ \
 	X(SOURCE, 50)

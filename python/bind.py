@@ -39,6 +39,8 @@ ABSENT = {
     "chat_template_encode": "messages are chat_template_encode_json's",
     "tokenizer_encode_spans": "of C programs; chat_template_encode_json encodes with it",
     "op_fail": "an exception is it",
+    "fftn": "fft along each axis", "ifftn": "ifft along each axis", "rfftn": "rfft and fft along each axis",
+    "irfftn": "ifft and irfft along each axis",
     "loader_errors": "a C function hears of each sample; loader_stats counts them",
 }
 
@@ -62,6 +64,7 @@ chat_template_parse chat_template_render_json chat_template_encode_json
 OPTIONAL = {
     "linear": "b", "layer_norm": "w b", "batch_norm": "w b", "rms_norm": "w", "clamp": "lo hi", "attention": "mask",
     "attention_keys": "mask", "largest": "carried", "statistic_add": "weight", "resolvent": "b c", "recv": "behind",
+    "recurrent": "h0 c0 lengths", "stft": "window", "istft": "window",
     "resolvent_complex": "a_im b c", "resolvent_corner": "a_im b c", "resolvent_log_det": "a_im b c",
 }
 

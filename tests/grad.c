@@ -74,6 +74,8 @@ static void all_rows_met(void)
 			continue;
 		if (op == YK_PAGED_ATTENTION || op == YK_LU_SOLVE) // for inference; of solve and inv, which have gradients
 			continue;
+		if (op == YK_RECURRENT_BACKWARD || op == YK_CTC_BACKWARD) // once
+			continue;
 		if (op == YK_POOL_ARGMAX || op == YK_CUM_ARG) // their results are places
 			continue;
 		if (op == YK_DEQUANT || op == YK_QLINEAR || op == YK_QGATHER) // by tests/quant.c
@@ -416,13 +418,59 @@ FN(moments, moments(x, YOKE_NONE, 0))
 FN(moments_weighed, moments(x, x[1], 0))
 FN(moments_diagonal, moments(x, x[1], 1))
 
+FN(fft, yoke_fft(x[0], 0, 0, YOKE_FFT_ORTHO))
+FN(ifft, yoke_ifft(x[0], 0, 0, YOKE_FFT_ORTHO))
+FN(rfft, yoke_rfft(x[0], 0, 1, YOKE_FFT_ORTHO))
+FN(irfft, yoke_irfft(x[0], 6, 0, YOKE_FFT_ORTHO))
+FN(irfft_odd, yoke_irfft(x[0], 7, 0, YOKE_FFT_ORTHO))
+FN(stft, yoke_stft(x[0], x[1], 4, NULL))
+FN(istft, yoke_istft(x[0], x[1], 4, 0, NULL))
+
+// Results and last states of a layer: x, w_ih, w_hh, b_ih, b_hh, h0, c0
+static yoke_tensor *recurrent(yoke_tensor *const *x, int cell, int reverse, const int64_t *length)
+{
+	const struct yoke_recurrent o = { .size = sizeof o, .w_ih = x[1], .w_hh = x[2], .b_ih = x[3], .b_hh = x[4], .cell = cell,
+		.reverse = reverse };
+	const int64_t n = yoke_dim(x[0], 1);
+	yoke_tensor *h, *c, *lengths = length ? yoke_from(yoke_i64, 1, &n, length) : YOKE_NONE;
+	yoke_tensor *y = yoke_recurrent(x[0], &o, x[5], x[6], lengths, &h, &c);
+	y = yoke_reshape(y, 2, (int64_t[]){ yoke_dim(x[0], 0) * n, yoke_dim(x[2], 1) });
+	return yoke_concat(3, (yoke_tensor *[]){ y, h, c }, 0);
+}
+FN(lstm, recurrent(x, YOKE_CELL_LSTM, 0, NULL))
+FN(lstm_lengths, recurrent(x, YOKE_CELL_LSTM, 0, (int64_t[]){ 2, 4 }))
+FN(lstm_reverse, recurrent(x, YOKE_CELL_LSTM, 1, (int64_t[]){ 2, 4 }))
+FN(gru, recurrent(x, YOKE_CELL_GRU, 0, (int64_t[]){ 4, 1 }))
+FN(gru_reverse, recurrent(x, YOKE_CELL_GRU, 1, (int64_t[]){ 3, 4 }))
+FN(rnn, recurrent(x, YOKE_CELL_TANH, 0, NULL))
+FN(rnn_reverse, recurrent(x, YOKE_CELL_TANH, 1, (int64_t[]){ 4, 2 }))
+
+// x [5,2,4]
+static yoke_tensor *f_ctc(yoke_tensor *const *x)
+{
+	static const int64_t targets[2][2] = { { 1, 1 }, { 2, 3 } }, steps[2] = { 5, 4 }, labels[2] = { 2, 1 };
+	yoke_tensor *t = yoke_from(yoke_i64, 2, (int64_t[]){ 2, 2 }, targets);
+	return yoke_loss_ctc(x[0], t, yoke_from(yoke_i64, 1, (int64_t[]){ 2 }, steps), yoke_from(yoke_i64, 1, (int64_t[]){ 2 }, labels), 0,
+			     YOKE_LOSS_NONE, 0);
+}
+
+#define LAYER(gates) { M3(4, 2, 3), M2(gates * 2, 3), M2(gates * 2, 2), M1(gates * 2), M1(gates * 2), M2(2, 2), M2(2, 2) }
 #define N1 { 1, { 1 }, 0.3, 0.9 }
 #define M1(a) { 1, { a }, -2, 2 }
+#define P1(a) { 1, { a }, 0.3, 2 }
 #define M2(a, b) { 2, { a, b }, -2, 2 }
 #define P2(a, b) { 2, { a, b }, 0.3, 2 }
 #define M3(a, b, c) { 3, { a, b, c }, -2, 2 }
 #define M4(a, b, c, d) { 4, { a, b, c, d }, -1, 1 }
 #define M8(...) { 8, { __VA_ARGS__ }, -1, 1 }
+
+// Without second derivatives
+static const struct row once[] = {
+	{ "lstm", 7, LAYER(4), f_lstm, 0 }, { "lstm, lengths", 7, LAYER(4), f_lstm_lengths, 0 },
+	{ "lstm, reverse", 7, LAYER(4), f_lstm_reverse, 0 }, { "gru", 7, LAYER(3), f_gru, 0 },
+	{ "gru, reverse", 7, LAYER(3), f_gru_reverse, 0 }, { "rnn", 7, LAYER(1), f_rnn, 0 },
+	{ "rnn, reverse", 7, LAYER(1), f_rnn_reverse, 0 }, { "ctc", 1, { M3(5, 2, 4) }, f_ctc, 0 },
+};
 
 static const struct row rows[] = {
 	{ "add", 2, { M2(3, 5), M1(5) }, f_add, 0 },
@@ -480,6 +528,10 @@ static const struct row rows[] = {
 	{ "moments", 1, { M2(5, 3) }, f_moments, 0 },
 	{ "moments with weights", 2, { M2(5, 3), { 1, { 5 }, 0.5, 2 } }, f_moments_weighed, 0 },
 	{ "moments, diagonal", 2, { M2(5, 3), { 1, { 5 }, 0.5, 2 } }, f_moments_diagonal, 0 },
+	{ "fft", 1, { M3(5, 3, 2) }, f_fft, 0 }, { "ifft", 1, { M3(6, 2, 2) }, f_ifft, 0 },
+	{ "rfft", 1, { M2(3, 6) }, f_rfft, 0 }, { "rfft of odd sizes", 1, { M2(3, 7) }, f_rfft, 0 },
+	{ "irfft", 1, { M3(4, 2, 2) }, f_irfft, 0 }, { "irfft of odd sizes", 1, { M3(4, 2, 2) }, f_irfft_odd, 0 },
+	{ "stft", 2, { M1(9), P1(4) }, f_stft, 0 }, { "istft", 2, { M3(3, 5, 2), P1(4) }, f_istft, 0 },
 	{ "sort", 1, { M2(7, 3) }, f_sort_up, 0 }, { "sort down", 1, { M3(2, 5, 3) }, f_sort_down, 0 },
 	{ "topk", 1, { M2(3, 9) }, f_top, 0 },
 	{ "take_along", 1, { M2(3, 5) }, f_take, 0 }, { "take_along spread", 1, { M2(3, 5) }, f_take_spread, 0 },
@@ -949,6 +1001,9 @@ int main(int argc, char **argv)
 			check(&rows[i]);
 			second_order_row(&rows[i]);
 		}
+	for (size_t i = 0; i < sizeof once / sizeof *once; i++)
+		if (argc < 2 || !strcmp(argv[1], once[i].name))
+			check(&once[i]);
 	second_order();
 	edges();
 	unchanged();

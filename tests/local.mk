@@ -176,6 +176,8 @@ test_programs = \
 	tests/pretrained.t \
 	tests/batching.t \
 	tests/paged.t \
+	tests/fft.t \
+	tests/recurrent.t \
 	tests/run_models.t \
 	tests/chat.t \
 	tests/serve_function.t \
@@ -509,6 +511,8 @@ tests_export_tokenizers_t_SOURCES = tests/export_tokenizers.c tests/models/recor
 tests_run_models_t_SOURCES = tests/run_models.c tests/models/recorded.h tests/models/recorded_files.h
 tests_batching_t_SOURCES = tests/batching.c tests/models/recorded.h tests/models/recorded_files.h tests/fault/fault.h
 tests_paged_t_SOURCES = tests/paged.c
+tests_fft_t_SOURCES = tests/fft.c
+tests_recurrent_t_SOURCES = tests/recurrent.c
 tests_pretrained_t_SOURCES = tests/pretrained.c tests/onnx_case.h tests/gguf_write.h tests/models/recorded.h tests/models/recorded_files.h
 tests_serve_function_t_SOURCES = tests/serve_function.c
 tests_chat_t_SOURCES = tests/chat.c tests/models/recorded.h tests/models/recorded_files.h

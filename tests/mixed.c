@@ -18,7 +18,7 @@ static const char *const to_half = " matmul attention grouped_matmul conv conv_x
 static const char *const to_f32 = " pow exp log log1p expm1 sum prod reduce_max reduce_min cumsum cumprod resolvent"
 	" eigh cholesky solve_triangular lu solve inv det slogdet cofactor qr svd pinv matrix_exp"
 	" moments asin acos atan atan2 lgamma digamma erfinv hypot"
-	" sparse sparse_x sparse_w ";
+	" sparse sparse_x sparse_w fft recurrent ctc ";
 static const char *const widest =
 	" uniform normal add sub mul div min max mod neg abs sign floor round ceil sqrt rsqrt recip square sin cos"
 	" tanh sigmoid erf eq ne lt le gt ge isfinite and or xor not shl shr select concat slice_update scatter_add"

@@ -205,6 +205,10 @@ STRUCT(position, yoke_position)
 STRUCT(loader_stats, yoke_loader_stats)
 STRUCT(group_state, yoke_group_state)
 STRUCT(loss, yoke_loss)
+STRUCT(layer, yoke_recurrent, .w_ih = x22(), .w_hh = x22(), .b_ih = v2(), .b_hh = v2())
+STRUCT(recurrent_options, yoke_nn_recurrent_options, .in = 2, .units = 2)
+static inline yoke_tensor *ones64(void) { return full(yoke_i64, 2, 2, 2, 0, 0, 1); }
+static inline yoke_tensor *counts64(void) { return full(yoke_i64, 1, 2, 0, 0, 0, 2); }
 STRUCT(conv_options, yoke_conv_options)
 STRUCT(pool_options, yoke_pool_options, .window = { 1, 1 })
 STRUCT(fold_options, yoke_pool_options, .window = { 1, 1 }, .axes = 2)

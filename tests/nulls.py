@@ -65,6 +65,11 @@ ARGS = {
     "reduce": "world(), YOKE_REDUCE_SUM, 0, x22()", "send": "world(), 0, x22()",
     "recv": "world(), 0, yoke_f32, 2, d22, YOKE_NONE", "sampler_count": "world(), 0, 8", "sampler": "world(), 0, 8, 0, 0, 1",
     "integer_pow": "i22(), i22()", "searchsorted": "v2(), x22(), 0", "scatter_along": "x22(), ids22(), x22(), 0, YOKE_SCATTER_SET",
+    "stft": "v2(), v2(), 2, NULL", "istft": "full(yoke_f32, 3, 2, 1, 2, 0, 1), v2(), 2, 0, NULL", "fft": "x22(), 0, 0, 0",
+    "ifft": "x22(), 0, 0, 0", "rfft": "x22(), 0, 0, 0", "irfft": "x22(), 0, 0, 0", "fftn": "x22(), 1, 0", "ifftn": "x22(), 1, 0",
+    "rfftn": "x22(), 1, 0", "irfftn": "x22(), 0, 1, 0",
+    "recurrent": "full(yoke_f32, 3, 2, 2, 2, 0, 1), layer(), x22(), x22(), counts64(), room(), room()",
+    "loss_ctc": "full(yoke_f32, 3, 2, 2, 2, 0, 1), ones64(), counts64(), counts64(), 0, 0, 0", "nn_recurrent": "recurrent_options()",
     "loss_cross_entropy": "x22(), ids(), loss()", "loss_bce_logits": "x22(), x22(), loss()", "loss_mse": "x22(), x22(), loss()",
     "module_new": "module_class(), NULL", "module_free": "linear()", "module_state": "stateful()",
     "module_parameter": 'plain(), "w", yoke_f32, 2, d22, YOKE_FIRST_VALUE, 1',
@@ -185,6 +190,8 @@ OPTIONAL = {
     "dataset_subset": "number", "dataset_map": "arg free_fn", "loader_new": "settings", "loader_next": "weight",
     "loader_host": "dims", "loader_errors": "fn arg", "group_run": "devices arg", "fit": "end",
     "loss_cross_entropy": "how how.weight:NONE how.pos_weight:NONE how.pos_weight:OTHER",
+    "stft": "window:NONE yoke_stft_options", "istft": "window:NONE yoke_stft_options",
+    "recurrent": "h0:NONE c0:NONE lengths:NONE h c recurrent.b_ih:NONE recurrent.b_hh:NONE",
     "loss_bce_logits": "how how.weight:NONE how.pos_weight:NONE",
     "loss_mse": "how how.weight:NONE how.pos_weight:NONE how.pos_weight:OTHER", "module_new": "state",
     "module_free": "module", "module_each": "arg", "module_parameters": "names", "module_load": "module_load",
@@ -217,7 +224,7 @@ NEEDED = {
     "fit": "net optim next loss", "module_new": "name forward", "recorder_new": "path", "op_register": "name shape decompose",
     "op_fail": "name", "engine_submit": "prompt", "optim_step": "scale skip", "node_register": "name channels dims fit forward",
     "pipeline_fit_as": "set", "pipeline_train": "train", "adamw_step": "lr c1 c2 scale", "lamb_step": "lr c1 c2 scale",
-    "sgd_step": "lr first scale",
+    "sgd_step": "lr first scale", "recurrent": "w_ih w_hh",
 }
 
 

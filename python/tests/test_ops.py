@@ -341,7 +341,7 @@ ROWS = {
                            lambda a, w: np.histogram(a, 7, (-1, 2), weights=w)[0]),
 }
 # what other tests have: of random numbers, scopes, variables, scalers, and the resolvent, whose numbers are complex
-ELSEWHERE = {"lift", "variable", "uniform", "normal", "rand_bits", "scaler_scale", "scaler_inverse", "scaler_check", "resolvent",
+ELSEWHERE = {"fft", "ifft", "rfft", "irfft", "stft", "istft", "recurrent", "loss_ctc", "lift", "variable", "uniform", "normal", "rand_bits", "scaler_scale", "scaler_inverse", "scaler_check", "resolvent",
              "resolvent_complex", "resolvent_corner", "resolvent_log_det", "to"}
 
 

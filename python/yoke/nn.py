@@ -32,9 +32,9 @@ __all__ = [
     "AdaptiveMaxPool1d", "AdaptiveMaxPool2d", "AdaptiveMaxPool3d", "AdaptiveMeanPool", "Attention", "AvgPool1d",
     "AvgPool2d", "AvgPool3d", "BatchNorm", "BatchNorm1d", "BatchNorm2d", "Block", "Buffer", "Conv1d", "Conv2d",
     "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "ConvTransposed1d", "ConvTransposed2d",
-    "ConvTransposed3d", "Dropout", "Embedding", "EmbeddingBag", "Flatten", "Fold", "GELU", "GroupNorm", "Identity",
-    "LayerNorm", "Linear", "LoRA", "MLP", "MaxPool", "MaxPool1d", "MaxPool2d", "MaxPool3d", "MeanPool", "Module",
-    "ModuleDict", "ModuleList", "Parameter", "RMSNorm", "ReLU", "Residual", "Resize", "Sequential", "SiLU",
+    "ConvTransposed3d", "Dropout", "Embedding", "EmbeddingBag", "Flatten", "Fold", "GELU", "GRU", "GroupNorm", "Identity",
+    "LSTM", "LayerNorm", "Linear", "LoRA", "MLP", "MaxPool", "MaxPool1d", "MaxPool2d", "MaxPool3d", "MeanPool", "Module",
+    "ModuleDict", "ModuleList", "Parameter", "RMSNorm", "RNN", "ReLU", "Residual", "Resize", "Sequential", "SiLU",
     "Sigmoid", "Tanh", "Unfold", "Upsample",
 ]
 
@@ -450,6 +450,103 @@ class Identity(Module):
 
     def forward(self, x: Any) -> Any:
         return x
+
+
+class _Recurrent(Module):
+    """Recurrent layers, with PyTorch's arguments, names and layouts of parameters.  forward(x, state, lengths=): x is [T,B,I],
+    or [B,T,I] with batch_first, or [T,I]; lengths [B] are the steps that each row has, instead of a packed sequence.  Gives y
+    and the last state [layers,B,H], twice as many in both directions."""
+
+    _cell, _gates = 0, 1
+
+    def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True, batch_first: bool = False,
+                 dropout: float = 0.0, bidirectional: bool = False) -> None:
+        self.input_size, self.hidden_size, self.num_layers, self.bias = input_size, hidden_size, num_layers, bias
+        self.batch_first, self.dropout, self.bidirectional = batch_first, dropout, bidirectional
+        size, bound = self._gates * hidden_size, hidden_size ** -0.5
+        for layer, end in self._layers():
+            width = input_size if layer == 0 else hidden_size * (2 if bidirectional else 1)
+            for name, shape in (("weight_ih", (size, width)), ("weight_hh", (size, hidden_size)), ("bias_ih", (size,)),
+                                ("bias_hh", (size,)))[:4 if bias else 2]:
+                setattr(self, f"{name}_l{layer}{end}", Parameter(shape=shape, uniform=bound))
+
+    def _layers(self) -> list[tuple[int, str]]:
+        return [(k, end) for k in range(self.num_layers) for end in ("", "_reverse")[:1 + self.bidirectional]]
+
+    def _states(self, state: Any) -> tuple[Any, Any]:
+        return state, None
+
+    def _last(self, h: Tensor, c: Tensor) -> Any:
+        return h
+
+    def forward(self, x: Any, state: Any = None, lengths: Any = None) -> tuple[Tensor, Any]:
+        """y and the last state."""
+        flat = x.ndim == 2
+        first, second = self._states(state)
+        if flat:
+            x = x.reshape(x.shape[0], 1, x.shape[1])
+            first, second = (None if s is None else s.reshape(s.shape[0], 1, s.shape[1]) for s in (first, second))
+        elif self.batch_first:
+            x = _core.permute(x, (1, 0, 2))
+        if lengths is not None:
+            lengths = tensor(lengths, "i64")
+        h: list[Tensor] = []
+        c: list[Tensor] = []
+        sides: list[Tensor] = []
+        for layer, end in self._layers():
+            if not end and layer:
+                x = sides[0] if len(sides) == 1 else _core.concat(sides, 2)
+                if self.dropout and self.training:
+                    x = _core.dropout(x, self.dropout)
+            if not end:
+                sides = []
+            w = {name[0] + name[-3:]: getattr(self, f"{name}_l{layer}{end}")
+                 for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")[:4 if self.bias else 2]}
+            at = len(h)
+            one = [None if s is None else s[at] for s in (first, second)]
+            y, last, cell = _core.recurrent(x, cell=self._cell, reverse=bool(end), h0=one[0], c0=one[1], lengths=lengths, **w)
+            sides.append(y)
+            h.append(last.reshape(1, *last.shape))
+            c.append(cell.reshape(1, *cell.shape))
+        y = sides[0] if len(sides) == 1 else _core.concat(sides, 2)
+        states = [s.reshape(s.shape[0], s.shape[2]) if flat else s for s in (_core.concat(h, 0), _core.concat(c, 0))]
+        if flat:
+            y = y.reshape(y.shape[0], y.shape[2])
+        elif self.batch_first:
+            y = _core.permute(y, (1, 0, 2))
+        return y, self._last(*states)
+
+    def extra_repr(self) -> str:
+        return f"{self.input_size}, {self.hidden_size}" + (f", num_layers={self.num_layers}" if self.num_layers > 1 else "") + \
+            (", bidirectional=True" if self.bidirectional else "")
+
+
+class RNN(_Recurrent):
+    __doc__ = _Recurrent.__doc__
+
+    def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1, nonlinearity: str = "tanh", bias: bool = True,
+                 batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False) -> None:
+        if nonlinearity not in ("tanh", "relu"):
+            raise ValueError(f"RNN: nonlinearity is 'tanh' or 'relu', not {nonlinearity!r}")
+        self.nonlinearity = nonlinearity
+        self._cell = int(nonlinearity == "relu")
+        super().__init__(input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional)
+
+
+class LSTM(_Recurrent):
+    __doc__ = (_Recurrent.__doc__ or "") + "  The state is a pair (h, c)."
+    _cell, _gates = 2, 4
+
+    def _states(self, state: Any) -> tuple[Any, Any]:
+        return (None, None) if state is None else (state[0], state[1])
+
+    def _last(self, h: Tensor, c: Tensor) -> Any:
+        return h, c
+
+
+class GRU(_Recurrent):
+    __doc__ = _Recurrent.__doc__
+    _cell, _gates = 3, 3
 
 
 class _Layer(Module):

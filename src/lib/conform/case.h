@@ -126,6 +126,11 @@ extern const struct yk_case_row yk_case_rows[]; // ends with a NULL name
 	X(CUM_ARG, cum_arg, NUMBERS, 24) \
 	X(LIST_MAP, list_map, REALS, 48) \
 	X(LIST_REDUCE, list_reduce, REALS, 36) \
+	X(FFT, fft, D(f32) | D(f64), 36) \
+	X(RECURRENT, recurrent, D(f32) | D(f64), 36) \
+	X(RECURRENT_BACKWARD, recurrent_backward, D(f32) | D(f64), 36) \
+	X(CTC, ctc, D(f32) | D(f64), 24) \
+	X(CTC_BACKWARD, ctc_backward, D(f32) | D(f64), 24) \
 	X(SOURCE, source, D(f32) | D(i32), 24)
 #define YK_CASE_MAKER(code, name, dtypes, full) yk_case_maker yk_make_##name;
 YK_CASE_ROWS(YK_CASE_MAKER)

@@ -78,7 +78,11 @@ static int check(const struct yk_graph *g, const struct yk_call *c)
 	case YK_LU:
 	case YK_QR:
 	case YK_SVD:
-	case YK_MATRIX_EXP: return refuse(g, c, "");
+	case YK_MATRIX_EXP:
+	case YK_RECURRENT:
+	case YK_RECURRENT_BACKWARD:
+	case YK_CTC:
+	case YK_CTC_BACKWARD: return refuse(g, c, "");
 	}
 	if (yk_op_def(c->op)->flags & YK_F_RANKS)
 		return refuse(g, c, "ranks communicate");

@@ -28,6 +28,7 @@ libyokecore_la_SOURCES += \
 	src/lib/nn/op_check.c \
 	src/lib/nn/params.c \
 	src/lib/nn/params.h \
+	src/lib/nn/recurrent.c \
 	src/lib/nn/shard.c \
 	src/lib/nn/shard.h \
 	src/lib/nn/shard_layers.c \
