@@ -5,7 +5,7 @@ batch; integers are taken as f32.
 	x = yoke.linalg.solve(a, b)
 	u, s, vh = yoke.linalg.svd(a, full_matrices=False)
 
-A matrix without inverse raises ValueError when the result is read.
+A matrix without inverse raises IndexError (yoke's ERANGE) when the result is read.
 """
 from __future__ import annotations
 
