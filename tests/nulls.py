@@ -203,7 +203,7 @@ OPTIONAL = {
     "context_dry": "backend", "use": "context", "scope_begin": "name", "keep": "tensor:NONE", "lift": "tensor:NONE",
     "autocast": "keep_f32", "variable": "name", "wrap": "free_fn arg", "clamp": "lo:NONE hi:NONE",
     "nonzero": "count", "masked_select": "count", "unique": "inverse counts count", "frexp": "exponent",
-    "moments": "weight:NONE", "linear": "b:NONE", "eigh": "vectors", "slice_at": "x:OTHER starts:OF_NONE",
+    "moments": "weight:NONE", "linear": "b:NONE", "eigh": "vectors", "lu": "perm", "slogdet": "log_abs", "qr": "r", "svd": "values vh", "slice_at": "x:OTHER starts:OF_NONE",
     "slice_update_at": "starts:OF_NONE", "assign_at": "starts:OF_NONE", "sort": "indices", "topk": "indices",
     "largest": "carried:NONE places rest", "layer_norm": "w:NONE b:NONE", "rms_norm": "w:NONE",
     "batch_norm": "w:NONE b:NONE mean var", "attention": "mask:NONE", "attention_keys": "mask:NONE",
