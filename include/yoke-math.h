@@ -273,7 +273,7 @@ YOKE_API yoke_tensor *yoke_irfftn(yoke_tensor *x, int64_t n, unsigned axes, int 
 
 struct yoke_stft_options { // 0 selects the default, given in brackets
 	size_t size;    // sizeof, set by the caller
-	int64_t hop;    // elements between the beginnings of frames [n / 4]
+	int64_t hop;    // elements between the beginnings of frames [n / 4, at least 1]
 	int uncentered; // frame t begins at t hop; by default its centre is there, and x is mirrored at
 			// both ends
 	int normalized; // as YOKE_FFT_ORTHO

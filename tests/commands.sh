@@ -140,7 +140,7 @@ for word; do
 			grep -q "[[:space:]]\$test\\b" '$source/tests/local.mk' || { echo "no test \$test"; exit 1; }
 		done ;;
 	*=*) ;;
-	*) grep -qE "^\$word([$][(]EXEEXT[)])?:" '$build/Makefile' || { echo "no target \$word"; exit 1; } ;;
+	*) grep -qE "^([a-z-]+ )*\$word([$][(]EXEEXT[)])?( [a-z-]+)*:" '$build/Makefile' || { echo "no target \$word"; exit 1; } ;;
 	esac
 done
 END

@@ -188,7 +188,7 @@ int main(void)
 	test_others();
 	test_fold();
 	const int64_t three[] = { 3, 3 };
-	refused(YOKE_EINVAL, yoke_nn_conv(3, 4, 4, three, NULL, 0), "1 or 2 axes");
+	refused(YOKE_EINVAL, yoke_nn_conv(4, 4, 4, three, NULL, 0), "1 to 3 axes");
 	refused(YOKE_EINVAL, yoke_nn_conv(2, 4, 6, three, &(struct yoke_conv_options){ .size = sizeof(struct yoke_conv_options),
 					  .groups = 4 }, 0), "groups that divide");
 	refused(YOKE_EINVAL, yoke_nn_conv(2, 4, 6, (int64_t[]){ 3, 0 }, NULL, 0), "kernel is 0");

@@ -205,6 +205,7 @@ STRUCT(position, yoke_position)
 STRUCT(loader_stats, yoke_loader_stats)
 STRUCT(group_state, yoke_group_state)
 STRUCT(loss, yoke_loss)
+STRUCT(stft_options, yoke_stft_options, .hop = 1)
 STRUCT(layer, yoke_recurrent, .w_ih = x22(), .w_hh = x22(), .b_ih = v2(), .b_hh = v2())
 STRUCT(recurrent_options, yoke_nn_recurrent_options, .in = 2, .units = 2)
 static inline yoke_tensor *ones64(void) { return full(yoke_i64, 2, 2, 2, 0, 0, 1); }

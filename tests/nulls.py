@@ -65,7 +65,7 @@ ARGS = {
     "reduce": "world(), YOKE_REDUCE_SUM, 0, x22()", "send": "world(), 0, x22()",
     "recv": "world(), 0, yoke_f32, 2, d22, YOKE_NONE", "sampler_count": "world(), 0, 8", "sampler": "world(), 0, 8, 0, 0, 1",
     "integer_pow": "i22(), i22()", "searchsorted": "v2(), x22(), 0", "scatter_along": "x22(), ids22(), x22(), 0, YOKE_SCATTER_SET",
-    "stft": "v2(), v2(), 2, NULL", "istft": "full(yoke_f32, 3, 2, 1, 2, 0, 1), v2(), 2, 0, NULL", "fft": "x22(), 0, 0, 0",
+    "stft": "v2(), v2(), 2, stft_options()", "istft": "full(yoke_f32, 3, 2, 2, 2, 0, 1), v2(), 2, 0, stft_options()", "fft": "x22(), 0, 0, 0",
     "ifft": "x22(), 0, 0, 0", "rfft": "x22(), 0, 0, 0", "irfft": "x22(), 0, 0, 0", "fftn": "x22(), 1, 0", "ifftn": "x22(), 1, 0",
     "rfftn": "x22(), 1, 0", "irfftn": "x22(), 0, 1, 0",
     "recurrent": "full(yoke_f32, 3, 2, 2, 2, 0, 1), layer(), x22(), x22(), counts64(), room(), room()",

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Modules, optimizers and the loop."""
+import gc
 import os
 import subprocess
 import sys
@@ -356,6 +357,8 @@ def test_a_networks_memory_is_flat_over_inferences(rng):
             with yoke.scope("use"):
                 net(x).numpy()
 
+    gc.collect()
+    yoke.trim()  # what earlier tests left
     some(20)
     s = yoke.stats()
     some(300)

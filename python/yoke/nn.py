@@ -814,26 +814,38 @@ class AdaptiveMeanPool(_Layer):
 
 
 class AdaptiveMaxPool1d(AdaptiveMaxPool):
+    """The maximum of so many windows along one axis."""
+
     axes = 1
 
 
 class AdaptiveMaxPool2d(AdaptiveMaxPool):
+    """The maximum of so many windows along two axes."""
+
     axes = 2
 
 
 class AdaptiveMaxPool3d(AdaptiveMaxPool):
+    """The maximum of so many windows along three axes."""
+
     axes = 3
 
 
 class AdaptiveAvgPool1d(AdaptiveMeanPool):
+    """The mean of so many windows along one axis."""
+
     axes = 1
 
 
 class AdaptiveAvgPool2d(AdaptiveMeanPool):
+    """The mean of so many windows along two axes."""
+
     axes = 2
 
 
 class AdaptiveAvgPool3d(AdaptiveMeanPool):
+    """The mean of so many windows along three axes."""
+
     axes = 3
 
 

@@ -355,7 +355,7 @@ struct handle {
 	long run;                  // number of that run
 };
 
-// Changes the sign of the first element of the first nonempty result (inverts a bool).
+// Changes the sign of the first element of each nonempty result (inverts a bool).
 static int spoil(struct queue *q, const struct yoke_op *op)
 {
 	static const uint8_t size[] = {
@@ -374,7 +374,8 @@ static int spoil(struct queue *q, const struct yoke_op *op)
 			continue;
 		int code = cpu->get(q->cpu, v->segment, at, &byte, 1);
 		byte ^= v->dtype == yoke_bool ? 1 : 0x80;
-		return code ? code : cpu->put(q->cpu, v->segment, at, &byte, 1);
+		if (code || (code = cpu->put(q->cpu, v->segment, at, &byte, 1)))
+			return code;
 	}
 	return 0;
 }

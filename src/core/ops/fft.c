@@ -432,7 +432,7 @@ static bool frames_of(struct yk_rec *r, yk_id x, yk_id window, int64_t n,
 		return false;
 	if (given && yk_sized_take(&o, sizeof o, given, r->g->call, "yoke_stft_options") < 0)
 		return false;
-	*to = (struct frames){ n, o.hop ? o.hop : n / 4, !o.uncentered, o.normalized != 0, window };
+	*to = (struct frames){ n, o.hop ? o.hop : n < 4 ? 1 : n / 4, !o.uncentered, o.normalized != 0, window };
 	if (n < 1 || n > INT32_MAX || to->hop < 1 || to->hop > INT32_MAX) {
 		yk_rec_fail(r, YOKE_ERANGE, "frames of %lld elements, %lld apart", (long long)n,
 			    (long long)to->hop);

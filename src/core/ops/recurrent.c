@@ -140,7 +140,7 @@ YK_OP(RECURRENT_BACKWARD) = { .name = "recurrent_backward",
 static bool want_layer(struct yk_rec *r, int cell)
 {
 	char a[160], b[160];
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < 8; i++)
 		if (r->in[i] == YK_BAD)
 			return false;
 	if (cell < 0 || cell >= CELLS) {
