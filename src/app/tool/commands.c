@@ -121,7 +121,7 @@ static const struct yk_command bench_subjects[] = {
 	  "The server is one with OpenAI's API that runs at URL, or `yoke serve` of MODEL with the keys that are not here.\n"
 	  "  clients=8, requests=64, warm=    clients at once; requests that are measured, and before (as many as clients)\n"
 	  "  prompt=128, tokens=128           tokens of prompts and generated ones: a number, or MIN-MAX, drawn with seed=1\n"
-	  "  endpoint=completions             or chat or embeddings; the latter with inputs=1 texts in a request\n"
+	  "  endpoint=completions             or chat or embeddings; the latter with inputs= texts in a request\n"
 	  "  stream=1, shared=0               streams; first tokens that all prompts have in common\n"
 	  "  model=, timeout=600, key_file=   the name to request; seconds without a byte; a file with the API key\n"
 	  JSON, NULL },

@@ -32,7 +32,7 @@ static void say(const char *command, const char *text)
 
 int yk_usage(const char *command, const char *fmt, ...)
 {
-	char text[1024];
+	char text[2048];
 	va_list ap;
 	int n;
 

@@ -109,8 +109,8 @@ static int check_op_item(const char *item, size_t n, const struct yk_case_row *r
 
 static int check_item(const char *item, size_t n)
 {
-	const char *names[64];
-	char word[64], hint[640];
+	const char *names[YOKE_OP_LIMIT]; // an op has one row at most, and some have none
+	char word[64], hint[1600];
 	int count = 0;
 
 	snprintf(word, sizeof word, "%.*s", (int)(strcspn(item, ".,")), item);
