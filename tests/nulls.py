@@ -190,7 +190,7 @@ OPTIONAL = {
     "dataset_subset": "number", "dataset_map": "arg free_fn", "loader_new": "settings", "loader_next": "weight",
     "loader_host": "dims", "loader_errors": "fn arg", "group_run": "devices arg", "fit": "end",
     "loss_cross_entropy": "how how.weight:NONE how.pos_weight:NONE how.pos_weight:OTHER",
-    "stft": "window:NONE yoke_stft_options", "istft": "window:NONE yoke_stft_options",
+    "stft": "window:NONE stft_options", "istft": "window:NONE stft_options",
     "recurrent": "h0:NONE c0:NONE lengths:NONE h c recurrent.b_ih:NONE recurrent.b_hh:NONE",
     "loss_bce_logits": "how how.weight:NONE how.pos_weight:NONE",
     "loss_mse": "how how.weight:NONE how.pos_weight:NONE how.pos_weight:OTHER", "module_new": "state",

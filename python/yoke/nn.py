@@ -762,14 +762,20 @@ class MeanPool(_Layer):
 
 
 class MaxPool1d(MaxPool):
+    """The maximum of each window of one axis."""
+
     axes = 1
 
 
 class MaxPool2d(MaxPool):
+    """The maximum of each window of two axes."""
+
     axes = 2
 
 
 class MaxPool3d(MaxPool):
+    """The maximum of each window of three axes."""
+
     axes = 3
 
 
@@ -784,10 +790,14 @@ class AvgPool1d(MeanPool):
 
 
 class AvgPool2d(AvgPool1d):
+    """The mean of each window of two axes."""
+
     axes = 2
 
 
 class AvgPool3d(AvgPool1d):
+    """The mean of each window of three axes."""
+
     axes = 3
 
 

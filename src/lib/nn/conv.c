@@ -56,15 +56,15 @@ static yoke_module *conv_new(const struct yoke_module_class *class, int axes, in
 	const bool transposed = class == &yk_conv_transposed_class;
 	bool good = yk_layer_size(class->name, "in", in) && yk_layer_size(class->name, "out", out) &&
 		    yk_layer_size(class->name, "groups", groups) && !yk_given_as(kernel, class->name, "kernel");
-	for (int i = 0; i < axes && i < MAX_AXES; i++)
-		good = good && yk_layer_size(class->name, "kernel", kernel[i]);
-	if (!good)
-		return NULL;
-	if (axes < 1 || axes > MAX_AXES || in % groups || out % groups) {
+	if (good && (axes < 1 || axes > MAX_AXES || in % groups || out % groups)) {
 		yk_fail(YOKE_EINVAL, "%s: 1 to 3 axes, not %d, and groups that divide in %lld and out %lld, not %lld",
 			class->name, axes, (long long)in, (long long)out, (long long)groups);
 		return NULL;
 	}
+	for (int i = 0; good && i < axes; i++)
+		good = yk_layer_size(class->name, "kernel", kernel[i]);
+	if (!good)
+		return NULL;
 	int64_t dims[2 + MAX_AXES] = { transposed ? in : out, (transposed ? out : in) / groups };
 	double fan = (double)dims[1];
 	for (int i = 0; i < axes; i++)
