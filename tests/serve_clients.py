@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Uses yoke serve through clients that people have: serve_clients.py URL QUEUE_URL, with openai, and langchain-openai and
-# prometheus_client where they are installed.  QUEUE_URL: a server with slots=1 queue=1.
+# Uses yoke serve through clients that people have: serve_clients.py URL QUEUE_URL, with openai, langchain-openai and
+# prometheus_client where they are installed, and a browser.  QUEUE_URL: a server with slots=1 queue=1.
 import asyncio, concurrent.futures, sys, urllib.request
 import openai
 
@@ -86,3 +86,32 @@ try:
             else families)
 except ImportError:
     print('# prometheus_client is not installed')
+
+# ---- the chat page in a browser ----
+
+import browser
+b = browser.start()
+if not b:
+    print('ok the chat page in a browser # SKIP there is none')
+    sys.exit(0)
+try:
+    b.go(url + '/')
+    verdict('the page has the models', None if b.wait("document.querySelector('#model').value") == 'model' else b.run('return document.body.innerText'))
+    ask = """for (const [id, value] of Object.entries(arguments[0]))
+            document.getElementById(id).value = value;
+        document.querySelector('#form').requestSubmit();"""
+    b.run(ask, {'system': 'be brief', 'temperature': '0', 'tokens': '12', 'text': 'line 2 of'})
+    b.wait("document.querySelector('#stats').textContent && document.querySelector('#stop').hidden")
+    answers = "return [...document.querySelectorAll('.assistant')].map(e => e.textContent)"
+    verdict('it shows the answer that the client got', None if b.run(answers) == [text] else (b.run(answers), text))
+    errors = [e['message'] for e in b.log('browser') if e['level'] == 'SEVERE']
+    verdict('the console has no error', '\n'.join(errors))
+    b.run(ask, {'temperature': '5', 'text': 'again'})
+    refused = b.wait("document.querySelector('#error').textContent")
+    verdict("it shows the server's errors: %s" % refused, None if refused and 'temperature' in refused and b.run(answers) == [text] else refused)
+    b.run("document.querySelector('#reset').click()")
+    verdict('a new conversation is empty', b.run(answers))
+    elsewhere = [u for u in b.asked() if not u.startswith(url + '/')]
+    verdict('nothing is asked for elsewhere', '\n'.join(elsewhere))
+finally:
+    b.close()

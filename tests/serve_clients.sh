@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Tests yoke serve with the clients openai, langchain-openai and prometheus_client (tests/serve_clients.py).
+# Tests yoke serve with the clients openai, langchain-openai, prometheus_client and a browser (tests/serve_clients.py).
 # ./quickstart check full installs them.
 set -u
 . "${srcdir:-.}/tests/tap.sh"
