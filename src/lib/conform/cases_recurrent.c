@@ -214,7 +214,7 @@ bool yk_make_recurrent(struct yk_case *c, int dtype)
 {
 	yk_case_op(c, YOKE_OP_RECURRENT);
 	struct layer l = draw_layer(c);
-	struct trace v = { NULL };
+	struct trace v = { .x = NULL };
 	const int64_t x[3] = { l.steps, l.rows, l.gates * l.units },
 		      y[3] = { l.steps, l.rows, l.units }, w[2] = { l.gates * l.units, l.units },
 		      state[2] = { l.rows, l.units };
@@ -278,7 +278,7 @@ bool yk_make_recurrent_backward(struct yk_case *c, int dtype)
 {
 	yk_case_op(c, YOKE_OP_RECURRENT_BACKWARD);
 	struct layer l = draw_layer(c);
-	struct trace v = { NULL };
+	struct trace v = { .x = NULL };
 	const int64_t x[3] = { l.steps, l.rows, l.gates * l.units },
 		      y[3] = { l.steps, l.rows, l.units }, w[2] = { l.gates * l.units, l.units },
 		      state[2] = { l.rows, l.units }, all = l.rows * l.units;
