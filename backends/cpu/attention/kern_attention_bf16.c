@@ -158,28 +158,22 @@ static void forward(void *arg, int64_t item)
 {
 	struct job *job = arg;
 	const struct attention *a = &job->a;
-	// causal: the last tiles of a head see most keys, so they start first
-	const int64_t first = (job->runs - 1 - item % job->runs) * job->run * TILE,
-		      bh = item / job->runs;
-	const int64_t end = first + job->run * TILE < a->T ? first + job->run * TILE : a->T;
-	const int64_t b = bh / a->H, h = bh % a->H;
-	const struct tile last = tile_of(a, b, h, end - 1);
-	const int64_t keys = last.sees[last.nv - 1];
+	const struct stretch s = stretch_of(a, job->run, job->runs, item);
 	struct scratch w;
-	if (!scratch_init(&w, a, keys)) {
+	if (!scratch_init(&w, a, s.keys)) {
 		job->no_memory = true;
 		return;
 	}
-	if (!copy_keys(a, &w, b, h / a->group, keys)) {
-		for (int64_t t = first; t < end; t += TILE)
-			if (!ISA(yk_attention_tile)(a, b, h, t))
+	if (!copy_keys(a, &w, s.b, s.h / a->group, s.keys)) {
+		for (int64_t t = s.first; t < s.end; t += TILE)
+			if (!ISA(yk_attention_tile)(a, s.b, s.h, t))
 				job->no_memory = true;
 		return;
 	}
 	begin_products();
-	for (int64_t t = first; t < end; t += TILE) {
-		const struct tile x = tile_of(a, b, h, t);
-		copy_rows(a, &a->q, b, t, h, x.rows, w.rows, w.ld);
+	for (int64_t t = s.first; t < s.end; t += TILE) {
+		const struct tile x = tile_of(a, s.b, s.h, t);
+		copy_rows(a, &a->q, s.b, t, s.h, x.rows, w.rows, w.ld);
 		transpose_pairs(w.q, TILE, (const P *)(const void *)w.rows, w.ld / 2, TILE,
 				w.ld / 2);
 		const struct running r = attend(a, &x, &w);

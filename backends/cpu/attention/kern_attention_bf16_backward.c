@@ -249,16 +249,15 @@ static void backward_keys(void *arg, int64_t item)
 	store_rows(a, &a->dv, b, from, g, to - from, s.dv, s.ld, 1);
 }
 
-// Computes dq of tiles first .. end - 1 of a head.
-static bool try_queries(const struct attention *a, int64_t b, int64_t h, int64_t first, int64_t end,
-			struct scratch *s)
+// Computes dq of a stretch.
+static bool try_queries(const struct attention *a, const struct stretch *q, struct scratch *s)
 {
-	bool finite = copy_keys(a, s, b, h / a->group, true);
+	bool finite = copy_keys(a, s, q->b, q->h / a->group, true);
 	if (!finite)
 		return false;
 	begin_products();
-	for (int64_t t = first; t < end && finite; t += TILE) {
-		const struct tile x = tile_of(a, b, h, t);
+	for (int64_t t = q->first; t < q->end && finite; t += TILE) {
+		const struct tile x = tile_of(a, q->b, q->h, t);
 		finite = tile_backward(a, &x, true, s);
 	}
 	end_products();
@@ -269,20 +268,16 @@ static void backward_queries(void *arg, int64_t item)
 {
 	struct job *job = arg;
 	const struct attention *a = &job->a;
-	const int64_t first = (job->runs - 1 - item % job->runs) * job->run * TILE,
-		      bh = item / job->runs;
-	const int64_t end = first + job->run * TILE < a->T ? first + job->run * TILE : a->T;
-	const int64_t b = bh / a->H, h = bh % a->H;
-	const struct tile last = tile_of(a, b, h, end - 1);
+	const struct stretch q = stretch_of(a, job->run, job->runs, item);
 	struct scratch s;
-	if (!scratch_init(&s, a, 0, last.sees[last.nv - 1], false)) {
+	if (!scratch_init(&s, a, 0, q.keys, false)) {
 		job->no_memory = true;
 		return;
 	}
-	if (try_queries(a, b, h, first, end, &s))
+	if (try_queries(a, &q, &s))
 		return;
-	for (int64_t t = first; t < end; t += TILE)
-		if (!ISA(yk_attention_backward_queries)(a, b, h, t))
+	for (int64_t t = q.first; t < q.end; t += TILE)
+		if (!ISA(yk_attention_backward_queries)(a, q.b, q.h, t))
 			job->no_memory = true;
 }
 

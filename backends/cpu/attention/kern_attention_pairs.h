@@ -350,6 +350,21 @@ static inline int64_t tiles_per_item(const struct attention *a)
 	return items_of(tiles, parts < tiles ? parts : tiles);
 }
 
+// The queries of a work item: first .. end - 1 of head h in batch b, which see `keys` keys at most.
+struct stretch {
+	int64_t b, h, first, end, keys;
+};
+
+// run: tiles per work item; runs: work items per head.  The last tiles of a causal head see most keys, so they
+// start first.
+static inline struct stretch stretch_of(const struct attention *a, int64_t run, int64_t runs, int64_t item)
+{
+	const int64_t first = (runs - 1 - item % runs) * run * TILE, bh = item / runs,
+		      end = first + run * TILE < a->T ? first + run * TILE : a->T;
+	const struct tile last = tile_of(a, bh / a->H, bh % a->H, end - 1);
+	return (struct stretch){ bh / a->H, bh % a->H, first, end, last.sees[last.nv - 1] };
+}
+
 // Scratch is a sequence of arrays, each aligned to 64 bytes: returns the next one's address.
 static inline void *next_array(uintptr_t *at, int64_t bytes)
 {
