@@ -250,9 +250,9 @@ YOKE_API yoke_tensor *yoke_grid_sample(yoke_tensor *x, yoke_tensor *grid, int mo
 YOKE_API yoke_tensor *yoke_affine_grid(yoke_tensor *theta, int rank, const int64_t *dims, int align_corners);
 
 // ---- Fourier transforms ----
-// Of f32 and f64; complex numbers are pairs (re, im) along a last axis of 2, which `axis` does not
-// count: -1 is the axis before it.  Any length; those with prime factors above 13 take several times
-// as long.  y_k = s sum of x_j exp(-2 pi i jk/n); inverses have the opposite exponent.
+// The dtype is f32 or f64.  Complex numbers are pairs (re, im) along a last axis of 2, which `axis` does not
+// count: -1 is the axis before it.  Any length is possible; those with prime factors above 13 take several
+// times as long.  y_k = s sum of x_j exp(-2 pi i jk/n); inverses have the opposite exponent.
 
 // The factor s of transforms, and of inverses: 1 and 1/n; 1/sqrt(n) and 1/sqrt(n); 1/n and 1.
 enum yoke_fft_norm { YOKE_FFT_BACKWARD, YOKE_FFT_ORTHO, YOKE_FFT_FORWARD };
@@ -260,8 +260,8 @@ enum yoke_fft_norm { YOKE_FFT_BACKWARD, YOKE_FFT_ORTHO, YOKE_FFT_FORWARD };
 // not pairs of f32 or f64; ERANGE: n below 0, or no elements.
 YOKE_API yoke_tensor *yoke_fft(yoke_tensor *x, int64_t n, int axis, int norm);
 YOKE_API yoke_tensor *yoke_ifft(yoke_tensor *x, int64_t n, int axis, int norm);
-// Of real numbers [..,N,..] the first half of the spectrum, [..,n/2+1,..,2]; and back, to n elements
-// (0: 2 (N - 1)).  The imaginary part of elements 0 and n/2 is not read.
+// The first half of the spectrum of real numbers: [..,N,..] -> [..,n/2+1,..,2].  irfft inverts it, to n
+// elements (0: 2 (N - 1)); it does not read the imaginary part of elements 0 and n/2.
 YOKE_API yoke_tensor *yoke_rfft(yoke_tensor *x, int64_t n, int axis, int norm);
 YOKE_API yoke_tensor *yoke_irfft(yoke_tensor *x, int64_t n, int axis, int norm);
 // Along all axes of a mask, which again does not count that of pairs (YOKE_ALL: all).  Real numbers

@@ -739,8 +739,8 @@ class ConvTransposed3d(_ConvTransposed):
 
 
 class MaxPool(_Layer):
-    """The maximum of each window, along the axes behind the channels.  MaxPool1d, MaxPool2d and MaxPool3d know how many
-    these are, and take operands without a batch."""
+    """The maximum of each window over the spatial axes.  MaxPool1d, MaxPool2d and MaxPool3d fix the number of these axes,
+    so they also take operands without a batch axis."""
 
     axes = 0
 

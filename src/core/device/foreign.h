@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which processor a module was built for.
+// Finds the processor that a module was built for.
 #ifndef YK_FOREIGN_H
 #define YK_FOREIGN_H
 

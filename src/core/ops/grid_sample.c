@@ -13,7 +13,7 @@
 
 enum { AXES = 3, MAX_TAPS = 4 };
 
-// What is recorded for one axis: elements and their weights, of [B,P] and one axis per spatial axis.
+// The operands for one axis: indices of elements and their weights, [B,P] followed by one axis per spatial axis.
 struct taps {
 	yk_id idx, in, w; // i64; bool: within the image; w YK_NIL: 1
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What interpolation shares with grid_sample and with adaptive pools.
+// Functions of interpolation that grid_sample and adaptive pools also use.
 #ifndef YK_INTERPOLATE_H
 #define YK_INTERPOLATE_H
 

@@ -19,8 +19,8 @@ static int shape_pool_argmax(struct yk_graph *g, const struct yk_call *c, struct
 	return err;
 }
 
-// The index along one axis of each window's element `tap`, an i64 of the windows' shape; axis i of
-// `axes`, with the sizes of the windows behind it.
+// The index along spatial axis i of each window's element number `tap`, i64 of the windows' shape.  attr: the
+// windows' sizes along all `axes`, then their strides and padding, as in struct yk_pool.
 static yk_id element_of(struct yk_graph *g, yk_id tap, int i, int axes, const union yoke_attr *attr)
 {
 	const struct yk_conv_axis a = yk_conv_axis(attr[axes + i].i);
