@@ -147,6 +147,32 @@ static void test_einsum(void)
 	}
 }
 
+// Operands 3 and 35 share an axis that no other one has; the others are vectors.
+static void test_einsum_many(void)
+{
+	enum { MANY = 40, N = 3, M = 4 };
+	double vector[N], a[N * M], b[N * M], want[N] = { 0 };
+	char text[4 * MANY] = "";
+	yoke_tensor *in[MANY];
+	draw(a, N * M);
+	draw(b, N * M);
+	for (int i = 0; i < N; i++) {
+		vector[i] = rnd_real(0.9, 1.1);
+		for (int j = 0; j < M; j++)
+			want[i] += a[i * M + j] * b[i * M + j];
+		want[i] *= pow(vector[i], MANY - 2);
+	}
+	yoke_scope *s = yoke_scope_begin("many");
+	for (int k = 0; k < MANY; k++) {
+		const bool wide = k == 3 || k == 35;
+		strcat(text, k ? wide ? ",ij" : ",i" : "i");
+		in[k] = wide ? yoke_from(yoke_f64, 2, (int64_t[]){ N, M }, k == 3 ? a : b) : yoke_from(yoke_f64, 1, (int64_t[]){ N }, vector);
+	}
+	strcat(text, "->i");
+	compare(yoke_einsum(text, MANY, in), want, N, 1e-13, "40 operands");
+	yoke_scope_end(s);
+}
+
 static void test_einsum_errors(void)
 {
 	yoke_scope *s = yoke_scope_begin("errors");
@@ -711,6 +737,7 @@ int main(void)
 {
 	tap_seed();
 	test_einsum();
+	test_einsum_many();
 	test_einsum_errors();
 	test_products();
 	test_arranged();

@@ -295,9 +295,21 @@ static void test_columns(const char *how)
 	yoke_scope_end(s);
 }
 
+static void test_many_axes(void)
+{
+	const int64_t dims[YOKE_MAX_RANK] = { 1, 1, 1, 1, 1, 1, 1, 1 };
+	const struct yoke_pool_options o = { .size = sizeof o, .window = { 1, 1, 1 }, .axes = YOKE_MAX_RANK - 1 };
+	yoke_scope *s = yoke_scope_begin("axes");
+	const yoke_tensor *y = yoke_max_pool(yoke_full(yoke_f32, YOKE_MAX_RANK, dims, 1), &o);
+	ok(!y && yoke_error_code() == YOKE_ESHAPE, "seven axes: %s", yoke_error());
+	yoke_error_clear();
+	yoke_scope_end(s);
+}
+
 int main(void)
 {
 	tap_seed();
+	test_many_axes();
 	for (int named = 1; named >= 0; named--) {
 		const char *how = named ? "by kernels" : "by decompositions";
 		yoke_setting_set("plan.named", named ? "1" : "0");

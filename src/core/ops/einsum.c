@@ -388,7 +388,7 @@ static void pair(struct sum *s, struct term *a, const struct term *b, names late
 // ---- the order of contractions ----
 
 // The names that operands outside of the set, or the result, have.
-static names needed(const struct sum *s, unsigned set)
+static names needed(const struct sum *s, uint64_t set)
 {
 	names all = s->out.all;
 	for (int k = 0; k < s->n; k++)
@@ -453,7 +453,7 @@ static void contract_greedily(struct sum *s)
 		int64_t fewest = INT64_MAX;
 		for (int i = 0; i < s->n; i++)
 			for (int j = i + 1; j < s->n; j++) {
-				const names left = (s->term[i].all | s->term[j].all) & needed(s, 1u << i | 1u << j);
+				const names left = (s->term[i].all | s->term[j].all) & needed(s, bit(i) | bit(j));
 				const int64_t n = count(s, left);
 				if (n < fewest) {
 					fewest = n;
@@ -462,7 +462,7 @@ static void contract_greedily(struct sum *s)
 				}
 			}
 		struct term y = s->term[a];
-		pair(s, &y, &s->term[b], needed(s, 1u << a | 1u << b));
+		pair(s, &y, &s->term[b], needed(s, bit(a) | bit(b)));
 		s->term[a] = y;
 		s->term[b] = s->term[--s->n];
 		if (y.x == YK_BAD)
@@ -481,7 +481,7 @@ static yk_id contract(struct sum *s)
 		if (!take_diagonals(s, &s->term[k]))
 			return YK_BAD;
 	for (int k = 0; k < s->n; k++) {
-		sum_out(s, &s->term[k], needed(s, 1u << k));
+		sum_out(s, &s->term[k], needed(s, bit(k)));
 		if (s->term[k].x == YK_BAD)
 			return YK_BAD;
 	}

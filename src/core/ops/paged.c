@@ -159,7 +159,8 @@ static void grad_scatter_set(struct yk_graph *g, uint32_t node, const yk_id *gou
 	for (int i = 0; i < idx.rank; i++)
 		each[i] = idx.dims[i];
 	const yk_id at = yk_bin(g, YK_MAX, c.in[1], yk_lit(g, idx.dtype, 0)), number = yk_reshape(g, yk_counting(g, n), idx.rank, idx.dims);
-	yk_id last = yk_broadcast(g, yk_lit(g, yoke_i64, -1), 1, g->value[gout[0]].dims); // the row of v that each row of x got
+	const int64_t rows = g->value[gout[0]].dims[0];
+	yk_id last = yk_broadcast(g, yk_lit(g, yoke_i64, -1), 1, &rows); // the row of v that each row of x got
 	last = yk_record(g, YK_SCATTER_SET, 3, (yk_id[]){ last, c.in[1], number }, 0, NULL);
 	yk_id got = yk_bin(g, YK_AND, yk_bin(g, YK_EQ, gather_rows(g, last, at), number), yk_bin_lit(g, YK_GE, c.in[1], 0));
 	gin[2] = yk_tri(g, YK_SELECT, yk_reshape(g, got, v.rank, each), gather_rows(g, gout[0], at), yk_lit(g, v.dtype, 0));

@@ -177,7 +177,7 @@ int yk_conv_axes_of(struct yk_rec *r, yk_id x)
 
 yk_id yk_conv_batched(struct yk_rec *r, int axes, bool *single)
 {
-	*single = r->in[0] != YK_BAD && axes > 0 && r->g->value[r->in[0]].rank == axes + 1;
+	*single = r->in[0] != YK_BAD && axes > 0 && axes <= YK_CONV_AXES && r->g->value[r->in[0]].rank == axes + 1;
 	if (!*single)
 		return r->in[0];
 	const struct yk_value v = r->g->value[r->in[0]];
