@@ -111,6 +111,17 @@ yoke_tensor *yk_rec_end(struct yk_rec *r, yk_id result)
 	return t;
 }
 
+yoke_tensor *yk_rec_end_with(struct yk_rec *r, yk_id first, int n, const struct yk_rec_result *more)
+{
+	bool good = first != YK_BAD;
+	for (int i = 0; i < n && good; i++)
+		good = !more[i].to || (more[i].value != YK_BAD && (*more[i].to = yk_handle_of(r->ctx, more[i].value)));
+	for (int i = 0; i < n && !good; i++)
+		if (more[i].to)
+			*more[i].to = NULL;
+	return yk_rec_end(r, good ? first : YK_BAD);
+}
+
 bool yk_rec_reals(struct yk_rec *r, int n)
 {
 	// checked like the operands of a floating-point map

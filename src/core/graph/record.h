@@ -40,6 +40,12 @@ static inline const char *yk_call_of(const char *function)
 // Never returns an operand: an operation that changes nothing returns a view, which has its own
 // gradient.
 yoke_tensor *yk_rec_end(struct yk_rec *, yk_id result);
+// The same for an operation with n further results, which are stored where `to` is not NULL; NULLs after an error.
+struct yk_rec_result {
+	yoke_tensor **to;
+	yk_id value;
+};
+yoke_tensor *yk_rec_end_with(struct yk_rec *, yk_id first, int n, const struct yk_rec_result *more);
 // Are the first n operands, 1 or 2, floating point of one dtype, with shapes that broadcast?  Else
 // an error that shows them as given; for functions that cast them first.
 bool yk_rec_reals(struct yk_rec *, int n);

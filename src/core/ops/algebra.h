@@ -10,6 +10,8 @@ int yk_want_matrices(struct yk_graph *, const struct yk_call *, const struct yk_
 int yk_want_square(struct yk_graph *, const struct yk_call *, const struct yk_value *a);
 int yk_want_system(struct yk_graph *, const struct yk_call *, const struct yk_value *a, const struct yk_value *b);
 
+// The shape rule of ops from square matrices to matrices of the same size.
+int yk_shape_square(struct yk_graph *, const struct yk_call *, struct yk_value *out);
 yk_id yk_transpose(struct yk_graph *, yk_id x); // [..,m,n] -> [..,n,m]
 // x [..,m,n] where `row op column` holds (YK_GE: the lower half), else 0
 yk_id yk_half(struct yk_graph *, yk_id x, int op);

@@ -129,10 +129,6 @@ YK_OP(FREXP) = { .name = "frexp", .flags = YK_F_FLOAT, .min_in = 1, .max_in = 1,
 yoke_tensor *yoke_frexp(yoke_tensor *x, yoke_tensor **exponent)
 {
 	struct yk_rec r = yk_rec_begin(1, &x);
-	yk_id y = yk_record(r.g, YK_FREXP, 1, r.in, 0, NULL);
-	if (exponent) {
-		*exponent = y == YK_BAD ? NULL : yk_handle_of(r.ctx, y + 1);
-		y = *exponent ? y : YK_BAD;
-	}
-	return yk_rec_end(&r, y);
+	const yk_id y = yk_record(r.g, YK_FREXP, 1, r.in, 0, NULL);
+	return yk_rec_end_with(&r, y, 1, &(struct yk_rec_result){ exponent, y + 1 });
 }

@@ -76,23 +76,6 @@ static yk_id taken(struct yk_graph *g, yk_id x, yk_id at)
 	return yk_tri(g, YK_SELECT, yk_bin_lit(g, YK_GE, at, 0), y, none);
 }
 
-// Results by pointers, where they are requested; -1 and NULLs after an error.
-struct result {
-	yoke_tensor **to;
-	yk_id value;
-};
-
-static yoke_tensor *results(struct yk_rec *r, yk_id first, int n, const struct result *more)
-{
-	bool good = first != YK_BAD;
-	for (int i = 0; i < n && good; i++)
-		good = !more[i].to || (more[i].value != YK_BAD && (*more[i].to = yk_handle_of(r->ctx, more[i].value)));
-	for (int i = 0; i < n && !good; i++)
-		if (more[i].to)
-			*more[i].to = NULL;
-	return yk_rec_end(r, good ? first : YK_BAD);
-}
-
 int64_t yoke_counted(yoke_tensor *count, int64_t capacity)
 {
 	int64_t n = 0;
@@ -108,7 +91,7 @@ yoke_tensor *yoke_nonzero(yoke_tensor *x, int64_t capacity, yoke_tensor **count)
 	struct yk_graph *g = r.g;
 	yk_id at = compact(g, flat(g, truth(g, r.in[0])), capacity), row[YOKE_MAX_RANK], y = YK_BAD;
 	if (at == YK_BAD)
-		return results(&r, YK_BAD, 1, &(struct result){ count, YK_BAD });
+		return yk_rec_end_with(&r, YK_BAD, 1, &(struct yk_rec_result){ count, YK_BAD });
 	const struct yk_value v = g->value[r.in[0]];
 	yk_id found = yk_bin_lit(g, YK_GE, at, 0), rest = at;
 	for (int k = v.rank - 1; k >= 0; k--) {
@@ -125,7 +108,7 @@ yoke_tensor *yoke_nonzero(yoke_tensor *x, int64_t capacity, yoke_tensor **count)
 		y = row[0];
 	else
 		y = yk_broadcast(g, yk_lit(g, yoke_i64, 0), 2, (int64_t[]){ 0, capacity });
-	return results(&r, y, 1, &(struct result){ count, at + 1 });
+	return yk_rec_end_with(&r, y, 1, &(struct yk_rec_result){ count, at + 1 });
 }
 
 yoke_tensor *yoke_masked_select(yoke_tensor *x, yoke_tensor *mask, int64_t capacity, yoke_tensor **count)
@@ -134,42 +117,42 @@ yoke_tensor *yoke_masked_select(yoke_tensor *x, yoke_tensor *mask, int64_t capac
 	struct yk_graph *g = r.g;
 	char a[160], b[160];
 	if (r.in[0] == YK_BAD || r.in[1] == YK_BAD)
-		return results(&r, YK_BAD, 1, &(struct result){ count, YK_BAD });
+		return yk_rec_end_with(&r, YK_BAD, 1, &(struct yk_rec_result){ count, YK_BAD });
 	const struct yk_value v = g->value[r.in[0]], m = g->value[r.in[1]];
 	struct yk_value both = v;
 	if (m.dtype != yoke_bool || !yk_dims_broadcast(&both, &m)) {
 		yk_rec_fail(&r, m.dtype == yoke_bool ? YOKE_ESHAPE : YOKE_EDTYPE, "takes a mask (bool) that broadcasts with x, got %s and %s",
 			    yk_describe(&v, a), yk_describe(&m, b));
-		return results(&r, YK_BAD, 1, &(struct result){ count, YK_BAD });
+		return yk_rec_end_with(&r, YK_BAD, 1, &(struct yk_rec_result){ count, YK_BAD });
 	}
 	yk_id at = compact(g, flat(g, yk_broadcast_like(g, r.in[1], &both)), capacity);
 	yk_id y = taken(g, flat(g, yk_broadcast_like(g, r.in[0], &both)), at);
-	return results(&r, y, 1, &(struct result){ count, at == YK_BAD ? at : at + 1 });
+	return yk_rec_end_with(&r, y, 1, &(struct yk_rec_result){ count, at == YK_BAD ? at : at + 1 });
 }
 
 yoke_tensor *yoke_unique(yoke_tensor *x, int64_t capacity, yoke_tensor **inverse, yoke_tensor **counts, yoke_tensor **count)
 {
 	struct yk_rec r = yk_rec_begin(1, &x);
 	struct yk_graph *g = r.g;
-	struct result more[] = { { inverse, YK_BAD }, { counts, YK_BAD }, { count, YK_BAD } };
+	struct yk_rec_result more[] = { { inverse, YK_BAD }, { counts, YK_BAD }, { count, YK_BAD } };
 	if (r.in[0] == YK_BAD)
-		return results(&r, YK_BAD, 3, more);
+		return yk_rec_end_with(&r, YK_BAD, 3, more);
 	const struct yk_value v = g->value[r.in[0]];
 	const int64_t n = yk_count(&v);
 	if (capacity < 0 || capacity == INT64_MAX) {
 		yk_rec_fail(&r, YOKE_ERANGE, "the capacity is %lld", (long long)capacity);
-		return results(&r, YK_BAD, 3, more);
+		return yk_rec_end_with(&r, YK_BAD, 3, more);
 	}
 	yk_id s = yk_record(g, YK_SORT, 1, (yk_id[]){ flat(g, r.in[0]) }, 2, (union yoke_attr[]){ { .i = n }, { .i = 0 } });
 	if (s == YK_BAD)
-		return results(&r, YK_BAD, 3, more);
+		return yk_rec_end_with(&r, YK_BAD, 3, more);
 	yk_id first = n ? yk_bin(g, YK_NE, yk_slice_axis(g, s, 0, 1, n - 1), yk_slice_axis(g, s, 0, 0, n - 1)) :
 			  yk_broadcast(g, yk_lit(g, yoke_bool, 0), 1, &n);
 	if (n)
 		first = yk_pad(g, first, (int64_t[]){ 1 }, (int64_t[]){ 0 }, 1);
 	yk_id at = compact(g, first, capacity + 1); // one more, where the last value's elements end
 	if (at == YK_BAD)
-		return results(&r, YK_BAD, 3, more);
+		return yk_rec_end_with(&r, YK_BAD, 3, more);
 	more[2].value = at + 1;
 	yk_id y = taken(g, s, yk_slice_axis(g, at, 0, 0, capacity));
 	if (counts) {
@@ -182,7 +165,7 @@ yoke_tensor *yoke_unique(yoke_tensor *x, int64_t capacity, yoke_tensor **inverse
 		rank = yk_record(g, YK_SCATTER_ADD, 3, (yk_id[]){ YK_NIL, s + 1, rank }, 1, &(union yoke_attr){ .i = n });
 		more[0].value = yk_reshape(g, rank, v.rank, v.dims);
 	}
-	return results(&r, y, 3, more);
+	return yk_rec_end_with(&r, y, 3, more);
 }
 
 // ---- masks ----

@@ -43,12 +43,6 @@ static int shape_solve(struct yk_graph *g, const struct yk_call *c, struct yk_va
 	return want_size(g, c, out);
 }
 
-static int shape_square(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
-{
-	*out = *IN(0);
-	return yk_want_square(g, c, IN(0));
-}
-
 static int shape_det(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
 {
 	if (yk_want_square(g, c, IN(0)) < 0)
@@ -252,13 +246,13 @@ YK_OP(LU_SOLVE) = { .name = "lu_solve", .code = YOKE_OP_LU_SOLVE, .min_in = 3, .
 YK_OP(SOLVE) = { .name = "solve", .flags = YK_F_FLOAT, .cast = YK_CAST_F32, .min_in = 2, .max_in = 2, .nout = 1,
 	.shape = shape_solve, .grad = grad_solve, .decompose = decompose_solve };
 YK_OP(INV) = { .name = "inv", .flags = YK_F_FLOAT, .cast = YK_CAST_F32, .min_in = 1, .max_in = 1, .nout = 1,
-	.shape = shape_square, .grad = grad_inv, .decompose = decompose_inv };
+	.shape = yk_shape_square, .grad = grad_inv, .decompose = decompose_inv };
 YK_OP(DET) = { .name = "det", .flags = YK_F_FLOAT, .cast = YK_CAST_F32, .min_in = 1, .max_in = 1, .nout = 1,
 	.shape = shape_det, .grad = grad_det, .decompose = decompose_det };
 YK_OP(SLOGDET) = { .name = "slogdet", .flags = YK_F_FLOAT, .cast = YK_CAST_F32, .min_in = 1, .max_in = 1, .nout = 2,
 	.shape = shape_det, .grad = grad_slogdet, .decompose = decompose_slogdet };
 YK_OP(COFACTOR) = { .name = "cofactor", .flags = YK_F_FLOAT, .cast = YK_CAST_F32, .min_in = 1, .max_in = 1, .nout = 1,
-	.shape = shape_square, .grad = grad_cofactor, .decompose = decompose_cofactor };
+	.shape = yk_shape_square, .grad = grad_cofactor, .decompose = decompose_cofactor };
 
 // ---- public functions ----
 
@@ -266,11 +260,7 @@ yoke_tensor *yoke_lu(yoke_tensor *a, yoke_tensor **perm)
 {
 	struct yk_rec r = yk_rec_begin_op(YK_LU, 1, &a);
 	const yk_id lu = factor(r.g, r.in[0]);
-	if (perm)
-		*perm = NULL;
-	if (lu == YK_BAD || (perm && !(*perm = yk_handle_of(r.ctx, lu + 1))))
-		return yk_rec_end(&r, YK_BAD);
-	return yk_rec_end(&r, lu);
+	return yk_rec_end_with(&r, lu, 1, &(struct yk_rec_result){ perm, lu + 1 });
 }
 
 yoke_tensor *yoke_solve(yoke_tensor *a, yoke_tensor *b)
@@ -297,11 +287,7 @@ yoke_tensor *yoke_slogdet(yoke_tensor *a, yoke_tensor **log_abs)
 {
 	struct yk_rec r = yk_rec_begin_op(YK_SLOGDET, 1, &a);
 	const yk_id sign = yk_record(r.g, YK_SLOGDET, 1, r.in, 0, NULL);
-	if (log_abs)
-		*log_abs = NULL;
-	if (sign == YK_BAD || (log_abs && !(*log_abs = yk_handle_of(r.ctx, sign + 1))))
-		return yk_rec_end(&r, YK_BAD);
-	return yk_rec_end(&r, sign);
+	return yk_rec_end_with(&r, sign, 1, &(struct yk_rec_result){ log_abs, sign + 1 });
 }
 
 yoke_tensor *yoke_matrix_power(yoke_tensor *a, int64_t n)

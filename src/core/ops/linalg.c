@@ -49,7 +49,7 @@ static int shape_eigh(struct yk_graph *g, const struct yk_call *c, struct yk_val
 	return yk_want_square(g, c, IN(0));
 }
 
-static int shape_cholesky(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
+int yk_shape_square(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
 {
 	*out = *IN(0);
 	return yk_want_square(g, c, IN(0));
@@ -183,7 +183,7 @@ YK_OP(EIGH) = { .name = "eigh", .code = YOKE_OP_EIGH, .flags = YK_F_FLOAT | YK_F
 	.cast = YK_CAST_F32, .min_in = 1, .max_in = 1, .nout = 2, .shape = shape_eigh,
 	.grad = grad_eigh };
 YK_OP(CHOLESKY) = { .name = "cholesky", .code = YOKE_OP_CHOLESKY, .flags = YK_F_FLOAT,
-	.cast = YK_CAST_F32, .min_in = 1, .max_in = 1, .nout = 1, .shape = shape_cholesky,
+	.cast = YK_CAST_F32, .min_in = 1, .max_in = 1, .nout = 1, .shape = yk_shape_square,
 	.grad = grad_cholesky };
 YK_OP(SOLVE_TRIANGULAR) = { .name = "solve_triangular", .code = YOKE_OP_SOLVE_TRIANGULAR,
 	.flags = YK_F_FLOAT, .cast = YK_CAST_F32, .min_in = 2, .max_in = 2, .nout = 1,
@@ -192,15 +192,8 @@ YK_OP(SOLVE_TRIANGULAR) = { .name = "solve_triangular", .code = YOKE_OP_SOLVE_TR
 yoke_tensor *yoke_eigh(yoke_tensor *a, yoke_tensor **vectors)
 {
 	struct yk_rec r = yk_rec_begin_op(YK_EIGH, 1, &a);
-	struct yk_call c = { .op = YK_EIGH, .nin = 1, .in = r.in };
-	yk_id out = YK_BAD;
-	if (vectors)
-		*vectors = NULL;
-	if (r.in[0] == YK_BAD || yk_append(r.g, &c, &out) < 0)
-		return yk_rec_end(&r, YK_BAD);
-	if (vectors && !(*vectors = yk_handle_of(r.ctx, out + 1)))
-		return yk_rec_end(&r, YK_BAD);
-	return yk_rec_end(&r, out);
+	const yk_id out = yk_record(r.g, YK_EIGH, 1, r.in, 0, NULL);
+	return yk_rec_end_with(&r, out, 1, &(struct yk_rec_result){ vectors, out + 1 });
 }
 
 yoke_tensor *yoke_cholesky(yoke_tensor *a)

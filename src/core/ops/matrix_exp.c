@@ -6,12 +6,6 @@
 #include "ops/algebra.h"
 #include "yoke-linalg.h"
 
-static int shape_matrix_exp(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
-{
-	*out = *IN(0);
-	return yk_want_square(g, c, IN(0));
-}
-
 // The corner of exp [[a', g], [0, a']] (Mathias 1996)
 static void grad_matrix_exp(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gin)
 {
@@ -28,7 +22,7 @@ static void grad_matrix_exp(struct yk_graph *g, uint32_t node, const yk_id *gout
 }
 
 YK_OP(MATRIX_EXP) = { .name = "matrix_exp", .code = YOKE_OP_MATRIX_EXP, .flags = YK_F_FLOAT, .cast = YK_CAST_F32,
-	.min_in = 1, .max_in = 1, .nout = 1, .shape = shape_matrix_exp, .grad = grad_matrix_exp };
+	.min_in = 1, .max_in = 1, .nout = 1, .shape = yk_shape_square, .grad = grad_matrix_exp };
 
 yoke_tensor *yoke_matrix_exp(yoke_tensor *a)
 {

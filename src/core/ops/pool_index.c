@@ -52,7 +52,6 @@ static void decompose_pool_argmax(struct yk_graph *g, const struct yk_call *c, y
 		dims[3 + i] = y.dims[2 + i];
 	}
 	dims[2] = taps;
-	// the last element of rank 2 (NaN), 1 (the maximum) or 0 (another) of each window
 	yk_id v = yk_windows_in_front(g, c->in[0], axes, c->attr, -INFINITY);
 	const yk_id real = yk_broadcast(g, yk_lit(g, yoke_i32, 1), x.rank, x.dims);
 	yk_id in = yk_windows_in_front(g, real, axes, c->attr, 0);
@@ -99,14 +98,10 @@ yoke_tensor *yoke_max_pool_indices(yoke_tensor *x, const struct yoke_pool_option
 {
 	struct yk_rec r = yk_rec_begin(1, &x);
 	struct yk_pool p;
-	if (indices)
-		*indices = NULL;
 	const yk_id v = yk_pool_begin(&r, options, &p);
-	if (v == YK_BAD)
-		return yk_rec_end(&r, v);
-	yk_id at = yk_record(r.g, YK_POOL_ARGMAX, 1, &v, 2 * (uint32_t)p.axes, p.attr);
+	yk_id at = v == YK_BAD ? v : yk_record(r.g, YK_POOL_ARGMAX, 1, &v, 2 * (uint32_t)p.axes, p.attr);
 	if (at == YK_BAD)
-		return yk_rec_end(&r, at);
+		return yk_rec_end_with(&r, at, 1, &(struct yk_rec_result){ indices, at });
 	const struct yk_value shape = r.g->value[at];
 	yk_id y = yk_record(r.g, YK_TAKE_ALONG, 2, (yk_id[]){ lines(r.g, v), lines(r.g, at) }, 1, &(union yoke_attr){ .i = 2 });
 	if (y != YK_BAD)
@@ -115,9 +110,7 @@ yoke_tensor *yoke_max_pool_indices(yoke_tensor *x, const struct yoke_pool_option
 		at = yk_conv_single(&r, at);
 		y = yk_conv_single(&r, y);
 	}
-	if (y == YK_BAD || at == YK_BAD || (indices && !(*indices = yk_handle_of(r.ctx, at))))
-		return yk_rec_end(&r, YK_BAD);
-	return yk_rec_end(&r, y);
+	return yk_rec_end_with(&r, at == YK_BAD ? at : y, 1, &(struct yk_rec_result){ indices, at });
 }
 
 yoke_tensor *yoke_max_unpool(yoke_tensor *x, yoke_tensor *indices, const int64_t *to)

@@ -218,7 +218,5 @@ yoke_tensor *yoke_recurrent(yoke_tensor *x, const struct yoke_recurrent *l, yoke
 	const yk_id out =
 		yk_record(g, YK_RECURRENT, INPUTS, in, 2,
 			  (union yoke_attr[]){ { .i = o.cell }, { .i = o.reverse != 0 } });
-	if (out == YK_BAD || (h && !(*h = yk_handle_of(r.ctx, out + H))) || (c && !(*c = yk_handle_of(r.ctx, out + C))))
-		return yk_rec_end(&r, YK_BAD);
-	return yk_rec_end(&r, out);
+	return yk_rec_end_with(&r, out, 2, (struct yk_rec_result[]){ { h, out + H }, { c, out + C } });
 }

@@ -268,16 +268,10 @@ static yoke_tensor *with_indices(const char *call, yoke_tensor *x, int axis, int
 {
 	struct yk_rec r = yk_rec_begin_as(call, YK_LEAF, 0, 1, &x);
 	const int k = yk_rec_axis(&r, r.in[0], axis);
-	if (indices)
-		*indices = NULL;
-	if (k < 0)
-		return yk_rec_end(&r, YK_BAD);
-	const yk_id at = yk_record(r.g, YK_CUM_ARG, 1, r.in, 2, (union yoke_attr[]){ { .i = k }, { .i = kind } });
+	const yk_id at = k < 0 ? YK_BAD : yk_record(r.g, YK_CUM_ARG, 1, r.in, 2, (union yoke_attr[]){ { .i = k }, { .i = kind } });
 	const yk_id y = at == YK_BAD ? at :
 				       yk_record(r.g, YK_TAKE_ALONG, 2, (yk_id[]){ r.in[0], at }, 1, &(union yoke_attr){ .i = k });
-	if (y == YK_BAD || (indices && !(*indices = yk_handle_of(r.ctx, at))))
-		return yk_rec_end(&r, YK_BAD);
-	return yk_rec_end(&r, y);
+	return yk_rec_end_with(&r, y, 1, &(struct yk_rec_result){ indices, at });
 }
 
 yoke_tensor *yoke_cummax_indices(yoke_tensor *x, int axis, yoke_tensor **indices)

@@ -231,24 +231,14 @@ yoke_tensor *yoke_qr(yoke_tensor *a, int complete, yoke_tensor **r)
 {
 	struct yk_rec rec = yk_rec_begin_op(YK_QR, 1, &a);
 	const yk_id q = yk_record(rec.g, YK_QR, 1, rec.in, 1, &(union yoke_attr){ .i = complete != 0 });
-	if (r)
-		*r = NULL;
-	if (q == YK_BAD || (r && !(*r = yk_handle_of(rec.ctx, q + 1))))
-		return yk_rec_end(&rec, YK_BAD);
-	return yk_rec_end(&rec, q);
+	return yk_rec_end_with(&rec, q, 1, &(struct yk_rec_result){ r, q + 1 });
 }
 
 yoke_tensor *yoke_svd(yoke_tensor *a, int full, yoke_tensor **values, yoke_tensor **vh)
 {
 	struct yk_rec r = yk_rec_begin_op(YK_SVD, 1, &a);
 	const yk_id u = svd(r.g, r.in[0], full != 0);
-	if (values)
-		*values = NULL;
-	if (vh)
-		*vh = NULL;
-	if (u == YK_BAD || (values && !(*values = yk_handle_of(r.ctx, u + 1))) || (vh && !(*vh = yk_handle_of(r.ctx, u + 2))))
-		return yk_rec_end(&r, YK_BAD);
-	return yk_rec_end(&r, u);
+	return yk_rec_end_with(&r, u, 2, (struct yk_rec_result[]){ { values, u + 1 }, { vh, u + 2 } });
 }
 
 // Is rcond a number?  Replaces one below 0 by the default.
