@@ -182,7 +182,6 @@ int yk_serve_batch(const struct yk_serve_options *options, const char *in, const
 	int e = yk_stop_begin(&b.stop, NULL, NULL);
 	if (e < 0)
 		return e;
-	o.timeout = 1e9; // a request may wait as long as it must
 	b.room = o.slots + o.queue < 2 * o.slots ? o.slots + o.queue : 2 * o.slots;
 	o.queue = INT32_MAX; // the room limits them
 	b.waiting = calloc((size_t)b.room, sizeof *b.waiting);

@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -19,6 +20,8 @@ enum { WATCH_MS = 250 }; // between looks at connections while nothing is comput
 struct server {
 	struct yk_serve *s;
 	struct yk_stop stop;
+	pthread_mutex_t mutex; // protects `ended`
+	bool ended;            // the HTTP server is about to be freed
 	struct yk_route route[YK_ROUTES];
 	char key[YK_TOKEN_BYTES];
 };
@@ -28,10 +31,12 @@ static void stop_requested(void *arg, int signal, bool again)
 {
 	struct server *v = arg;
 	(void)signal;
-	if (again || !v->s)
+	if (again)
 		return;
-	if (atomic_load(&v->s->phase) != YK_LOADING)
+	pthread_mutex_lock(&v->mutex);
+	if (atomic_load(&v->s->phase) != YK_LOADING && !v->ended)
 		yk_http_drain(v->s->http);
+	pthread_mutex_unlock(&v->mutex);
 	yk_serve_wake(v->s);
 }
 
@@ -131,16 +136,18 @@ static int run(struct server *v)
 
 int yk_serve_run(const struct yk_serve_options *options)
 {
-	struct server v = { 0 };
+	struct server v = { .s = yk_serve_new(options), .mutex = PTHREAD_MUTEX_INITIALIZER };
+	if (!v.s)
+		return yoke_error_code();
 	int e = yk_stop_begin(&v.stop, stop_requested, &v);
-	if (e < 0)
-		return e;
-	v.s = yk_serve_new(options);
-	e = v.s ? run(&v) : yoke_error_code();
-	if (v.s)
+	if (e == 0) {
+		e = run(&v);
+		pthread_mutex_lock(&v.mutex);
+		v.ended = true;
+		pthread_mutex_unlock(&v.mutex);
 		yk_http_stop(v.s->http);
-	struct yk_serve *s = v.s;
-	yk_stop_end(&v.stop);
-	yk_serve_free(s);
+		yk_stop_end(&v.stop); // a second signal ends the process until here
+	}
+	yk_serve_free(v.s);
 	return e;
 }

@@ -52,6 +52,7 @@ struct yk_serve {
 	// Used by the computing thread only.
 	struct yk_tokenizer *pieces; // texts of single tokens
 	struct yk_call *running;
+	int64_t steps; // of the engine so far
 };
 
 // Passes a call to the computing thread, and wakes that.  false: the queue is full, and the reply says so; the call

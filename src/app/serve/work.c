@@ -50,11 +50,11 @@ bool yk_serve_arrive(struct yk_serve *s, struct yk_call *c)
 
 void yk_serve_wait(struct yk_serve *s, int64_t milliseconds)
 {
-	const struct timespec end = yk_deadline(1e-3 * (double)milliseconds);
 	if (s->engine) {
 		yoke_engine_wait(s->engine, milliseconds);
 		return;
 	}
+	const struct timespec end = yk_deadline(1e-3 * (double)milliseconds);
 	pthread_mutex_lock(&s->mutex);
 	while (!s->woken && pthread_cond_timedwait(&s->changed, &s->mutex, &end) == 0)
 		;
@@ -131,15 +131,14 @@ static bool work_once(struct yk_serve *s)
 
 static int step(struct yk_serve *s)
 {
-	struct yoke_engine_stats before = { .size = sizeof before },
-				 after = { .size = sizeof after };
-	yoke_engine_stats(s->engine, &before);
+	struct yoke_engine_stats stats = { .size = sizeof stats };
 	const int n = yoke_engine_step(s->engine);
 	if (n < 0)
 		return n;
-	yoke_engine_stats(s->engine, &after);
-	if (after.steps > before.steps)
-		yk_metrics_observe(&s->metrics, YK_STEP, (double)after.last_step_tokens);
+	yoke_engine_stats(s->engine, &stats);
+	if (stats.steps > s->steps)
+		yk_metrics_observe(&s->metrics, YK_STEP, (double)stats.last_step_tokens);
+	s->steps = stats.steps;
 	return n;
 }
 

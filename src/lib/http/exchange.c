@@ -103,10 +103,9 @@ bool yk_exchange_is_gone(const struct yk_exchange *x)
 
 // ---- the reply ----
 
-static struct yk_exchange *lock(struct yk_exchange *x)
+static void lock(struct yk_exchange *x)
 {
 	pthread_mutex_lock(&x->mutex);
-	return x;
 }
 
 static void unlock(struct yk_exchange *x)
@@ -181,7 +180,10 @@ static void fail(struct yk_exchange *x, int status, const char *param, const cha
 		json_pack("{s:{s:s%, s:s, s:s?, s:s?}}", "error", "message", valid.s ? valid.s : "",
 			  valid.n, "type", error_type(status), "param", param, "code", code);
 	yk_string_fini(&valid);
-	if (!x->streams) {
+	lock(x);
+	const bool streams = x->streams;
+	pthread_mutex_unlock(&x->mutex);
+	if (!streams) {
 		yk_exchange_json(x, status, o);
 		return;
 	}

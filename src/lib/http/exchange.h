@@ -37,9 +37,8 @@ struct yk_exchange {
 
 	// Used by the server only.
 	const struct yk_route *route;
-	struct yk_http *server;
-	bool handled, queued;               // the handler was called; the reply was passed on
-	bool expired; // its request was too late; under the server's mutex
+	atomic_bool handled; // the handler was called
+	bool expired;        // its request was too late; under the server's mutex
 	struct yk_exchange *before, *after; // in the server's list
 	int fd;
 	char origin[200]; // that may read the reply; "": no other one

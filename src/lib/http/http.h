@@ -47,8 +47,6 @@ const char *yk_http_url(const struct yk_http *);
 // Looks for clients that hung up, and replies to requests that take too long.  The server does it four times a
 // second; a thread that computes calls it between its steps.
 void yk_http_watch(struct yk_http *);
-// Number of requests that have no complete reply yet.
-int yk_http_active(struct yk_http *);
 // Requests from now on are refused with 503.
 void yk_http_drain(struct yk_http *);
 // Closes all connections; replies that are not complete are cut off.  NULL is allowed.

@@ -33,12 +33,6 @@ void yk_http_watch(struct yk_http *h)
 	(void)h;
 }
 
-int yk_http_active(struct yk_http *h)
-{
-	(void)h;
-	return 0;
-}
-
 void yk_http_drain(struct yk_http *h)
 {
 	(void)h;

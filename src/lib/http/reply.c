@@ -40,7 +40,6 @@ enum MHD_Result yk_http_pass_reply(struct yk_exchange *x)
 		pthread_mutex_unlock(&x->mutex);
 		return MHD_YES;
 	}
-	x->queued = true;
 	// The text stays in the exchange, which lives until the request has ended.
 	struct MHD_Response *r =
 		x->streams ?

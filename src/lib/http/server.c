@@ -156,15 +156,14 @@ static struct yk_exchange *begin(struct yk_http *h, struct MHD_Connection *c, co
 	x->connection = c;
 	x->wake = wake;
 	x->lookup = lookup;
-	x->server = h;
 	x->fd = info ? info->connect_fd : -1;
 	add(h, x);
 	set_busy(h, c, true);
 	yk_http_admit(h, x, method);
-	if (!x->complete && announced(x) > (double)h->is.body)
+	if (!yk_exchange_is_done(x) && announced(x) > (double)h->is.body)
 		too_large(x, h->is.body);
 	// A client that waits for a 100 Continue sends nothing more.
-	*at_once = x->complete && (yk_exchange_header(x, "Expect") || announced(x) > DISCARDED);
+	*at_once = yk_exchange_is_done(x) && (yk_exchange_header(x, "Expect") || announced(x) > DISCARDED);
 	return x;
 }
 
@@ -183,9 +182,9 @@ static enum MHD_Result request(void *arg, struct MHD_Connection *c, const char *
 		return at_once ? yk_http_pass_reply(x) : MHD_YES;
 	}
 	if (*bytes) {
-		if (!x->complete && x->body.n + *bytes > h->is.body)
+		if (!yk_exchange_is_done(x) && x->body.n + *bytes > h->is.body)
 			too_large(x, h->is.body);
-		if (!x->complete)
+		if (!yk_exchange_is_done(x))
 			yk_string_add(&x->body, upload, *bytes);
 		*bytes = 0;
 		return MHD_YES;
@@ -197,7 +196,7 @@ static enum MHD_Result request(void *arg, struct MHD_Connection *c, const char *
 			yk_exchange_error(x, 500, NULL, NULL, "no memory for the request");
 		else
 			x->body.n--;
-		if (!x->complete)
+		if (!yk_exchange_is_done(x))
 			x->route->handle(x, x->route->arg);
 	}
 	return yk_http_pass_reply(x);
@@ -276,10 +275,10 @@ static void check_time(const struct yk_http *h, struct yk_exchange *x, double no
 	if (now - x->began <= h->is.timeout || x->fd < 0 || x->expired)
 		return;
 	x->expired = !x->handled;
-	if (x->handled) {
+	if (x->handled && !yk_exchange_is_done(x)) {
 		yk_exchange_error(x, 504, NULL, "timeout", "the request took more than %g seconds",
 				  h->is.timeout);
-	} else {
+	} else if (!x->handled) {
 		too_slow(x);
 		reply_and_close(x->fd, x);
 	}
@@ -328,14 +327,6 @@ static void *watch_always(void *arg)
 }
 
 // ---- the server ----
-
-int yk_http_active(struct yk_http *h)
-{
-	pthread_mutex_lock(&h->mutex);
-	const int n = h->active;
-	pthread_mutex_unlock(&h->mutex);
-	return n;
-}
 
 int yk_http_port(const struct yk_http *h)
 {
