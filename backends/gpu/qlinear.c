@@ -17,7 +17,8 @@ enum { ROWS, MATRIX, TILES, IMPLS };
 static const char *const names[IMPLS] = { "rows", "matrix", "tiles" };
 
 enum {
-	FEW = 8,     // max rows of x for qlinear_rows
+	FEW = 8,     // max rows of x for a group of qlinear_rows
+	MAX_GROUPS = 65535, // along the rows of x; a limit of drivers
 	LONG = 1024, // min steps of a row of w for MANY_ITEMS
 	MANY_ITEMS = 128,
 	MAX_ITEMS = 256,
@@ -202,7 +203,7 @@ static uint64_t can(struct yk_gpu_device *d, const struct yoke_op *op)
 			return 0;
 	const struct qlinear s = args_of(op);
 	if (s.m <= FEW || is_by_row(op)) // the others add in other orders
-		return 1u << ROWS;
+		return yk_gpu_pieces(s.m, FEW) <= MAX_GROUPS ? 1u << ROWS : 0;
 	if (is_for_library(d, op, &s))
 		return 0;
 	return (units_of(d, op, &s).dtype ? 1u << MATRIX : 0) | (tile_of(d, &s) ? 1u << TILES : 0);

@@ -27,7 +27,7 @@ static void square_product(int64_t n, int64_t ld, const REAL *a, const REAL *b, 
 	product(1, false, n, ld, n, a, ld, 1, b, ld, c, ld);
 }
 
-// to = sum over k of factor[k] power[k], plus `one` on the diagonal; count is 3 at most
+// to = sum over k of factor[k] power[k], plus `one` on the diagonal; count is 4 at most
 static void combine(int64_t n, int64_t ld, int count, const REAL *const *power, const double *factor, double one, REAL *to)
 {
 	for (int64_t i = 0; i < n; i++) {

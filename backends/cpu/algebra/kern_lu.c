@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// LU and LU_SOLVE by the blocked factorizations of dense.h, and COFACTOR.
+// LU and LU_SOLVE by the blocked factorizations of dense.h.
 #include "config.h"
-
 
 #include "../move/walk.h"
 #include "dense.h"
-#include "lapack.h"
 
 // ---- factorization ----
 

@@ -2,7 +2,6 @@
 // MATRIX_EXP by scaling and squaring (dense_exp.h).
 #include "config.h"
 
-
 #include "dense.h"
 
 enum { MATRICES = 8 }; // of workspace: the operand, the result, and six

@@ -2,7 +2,6 @@
 // QR by Householder reflections, in blocks (dense_qr.h).
 #include "config.h"
 
-
 #include "dense.h"
 
 static int64_t least(int64_t a, int64_t b)

@@ -109,7 +109,7 @@ static inline int64_t matrices(const struct yoke_view *v, int keep)
 	return n;
 }
 
-// The i-th matrix; a vector is a matrix with one row.
+// The i-th matrix; a vector (keep = 1) is a matrix with one row, a number (keep = 0) one of one element.
 static inline struct matrix matrix_of(const struct yoke_view *v, int keep, int64_t i)
 {
 	int64_t offset = 0;
@@ -118,7 +118,8 @@ static inline struct matrix matrix_of(const struct yoke_view *v, int keep, int64
 		i /= v->dims[d];
 	}
 	return (struct matrix){ (char *)yk_ptr(v) + offset * (int64_t)yk_esize(v->dtype),
-				keep > 1 ? v->strides[v->rank - 2] : 0, v->strides[v->rank - 1],
+				keep > 1 ? v->strides[v->rank - 2] : 0,
+				keep ? v->strides[v->rank - 1] : 0,
 				v->dtype == yoke_f64 };
 }
 

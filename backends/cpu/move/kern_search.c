@@ -19,8 +19,6 @@ struct job {
 };
 
 #define SAME(x) (x)
-#define OF_F16(h) yk_f32_of_f16(h)
-#define OF_BF16(h) yk_f32_of_bf16(h)
 
 #define SEARCH(name, T, K, LOAD, BEFORE) \
 	static void name(int64_t *y, const char *sv, int64_t n, const char *vv, int64_t m, int64_t step, int64_t to_step) \
@@ -44,8 +42,8 @@ struct job {
 	SEARCH(up_to_##name, T, K, LOAD, <=)
 BOTH(f32, float, float, SAME)
 BOTH(f64, double, double, SAME)
-BOTH(f16, uint16_t, float, OF_F16)
-BOTH(bf16, uint16_t, float, OF_BF16)
+BOTH(f16, uint16_t, float, yk_f32_of_f16)
+BOTH(bf16, uint16_t, float, yk_f32_of_bf16)
 BOTH(i8, int8_t, int8_t, SAME)
 BOTH(u8, uint8_t, uint8_t, SAME)
 BOTH(i32, int32_t, int32_t, SAME)

@@ -16,8 +16,7 @@ enum {
 };
 
 struct layer {
-	int64_t steps, rows, units, state,
-		blocks;            // state: elements of h; blocks: items along the units
+	int64_t steps, rows, units, blocks; // blocks: items along the units
 	int cell, gates, span, nv; // span: vectors of units in an item, nv of all gates
 	bool reverse;
 	const int64_t *lengths; // NULL: all rows take all steps
@@ -108,7 +107,6 @@ static struct layer layer_of(const struct yoke_op *op)
 			   .cell = (int)op->attr[0].i,
 			   .reverse = op->attr[1].i };
 	const int lanes = w->dtype == yoke_f64 ? VD : VF;
-	l.state = l.units;
 	l.gates = gates[l.cell];
 	l.span = l.gates == 1 ? 4 : 1;
 	l.nv = l.gates * l.span;

@@ -12,8 +12,7 @@ struct RNN(run) {
 	struct layer l;
 	const struct yoke_op *op;
 	REAL *w; // packed weights
-	REAL *h[2],
-		*c[2]; // states before and after a step [B,H]; backward: derivatives carried to the step before
+	REAL *h[2], *c; // states before and after a step [B,H], c in place; backward: derivatives carried to the step before
 	REAL *dp[2];              // backward: [B,G H] of the step after, and of this step
 	int64_t t, before, after; // this step, the one before it in time, and the one after
 	int now;                  // h[now], dp[now] are written, the others read
@@ -138,8 +137,8 @@ static void RNN(pack)(void *arg, int64_t item)
 	const struct layer *l = &r->l;
 	const struct yoke_view *w = &r->op->in[1];
 	const REAL *from = yk_ptr(w);
-	REAL *to = r->w + item * l->state * l->nv * VL;
-	for (int64_t k = 0; k < l->state; k++)
+	REAL *to = r->w + item * l->units * l->nv * VL;
+	for (int64_t k = 0; k < l->units; k++)
 		for (int g = 0; g < l->gates; g++)
 			for (int64_t i = 0; i < l->span * VL; i++, to++) {
 				const int64_t u = item * l->span * VL + i;
@@ -186,8 +185,8 @@ static inline __attribute__((always_inline)) void RNN(cell)(const struct RNN(run
 		g[0] = s[0];
 		g[1] = s[1];
 		g[3] = s[2];
-		c = FMA(g[1], RNN(get)(r->c[0] + at, 1, n), g[0] * g[2]);
-		RNN(put)(r->c[0] + at, 1, n, c);
+		c = FMA(g[1], RNN(get)(r->c + at, 1, n), g[0] * g[2]);
+		RNN(put)(r->c + at, 1, n, c);
 		extra = c;
 		TANH(&c, 1);
 		h = g[3] * c;
@@ -218,14 +217,14 @@ static void RNN(step)(void *arg, int64_t item)
 	const struct layer *l = &r->l;
 	const int64_t block = item % l->blocks, first = item / l->blocks * ROWS_OF_ITEM;
 	const int64_t end = first + ROWS_OF_ITEM < l->rows ? first + ROWS_OF_ITEM : l->rows;
-	const V *w = (const V *)(r->w + block * l->state * l->nv * VL);
+	const V *w = (const V *)(r->w + block * l->units * l->nv * VL);
 	for (int64_t b = first; b < end;) {
 		const int rows = (int)next_rows(end - b);
 		const REAL *a[MAX_ROWS];
 		V sum[MAX_ROWS][4];
 		for (int i = 0; i < rows; i++)
 			a[i] = r->h[!r->now] + (b + i) * l->units;
-		RNN(products)(sum, a, w, l->state, rows, l->nv);
+		RNN(products)(sum, a, w, l->units, rows, l->nv);
 		for (int i = 0; i < rows; i++, b++)
 			for (int s = 0; s < l->span; s++) {
 				const int64_t u = (block * l->span + s) * VL;
@@ -239,11 +238,11 @@ static int RNN(forward)(const struct yoke_op *op, const struct layer *l)
 {
 	struct RNN(run) r = { .l = *l, .op = op, .w = yk_ptr(&op->workspace) };
 	const int64_t state = l->rows * l->units;
-	r.h[0] = r.w + padded(l->blocks * l->state * l->nv * VL);
+	r.h[0] = r.w + padded(l->blocks * l->units * l->nv * VL);
 	r.h[1] = r.h[0] + state;
-	r.c[0] = r.h[1] + state;
+	r.c = r.h[1] + state;
 	RNN(state_in)(r.h[1], &op->in[3], l);
-	RNN(state_in)(r.c[0], &op->in[4], l);
+	RNN(state_in)(r.c, &op->in[4], l);
 	each(l, l->blocks, RNN(pack), &r);
 	for (int64_t s = 0; s < l->steps; s++) {
 		r.t = l->reverse ? l->steps - 1 - s : s;
@@ -251,7 +250,7 @@ static int RNN(forward)(const struct yoke_op *op, const struct layer *l)
 		each(l, l->blocks * ((l->rows + ROWS_OF_ITEM - 1) / ROWS_OF_ITEM), RNN(step), &r);
 	}
 	RNN(state_out)(&op->out[1], r.h[(l->steps + 1) & 1], l);
-	RNN(state_out)(&op->out[2], r.c[0], l);
+	RNN(state_out)(&op->out[2], r.c, l);
 	return 0;
 }
 
@@ -301,7 +300,7 @@ static inline __attribute__((always_inline)) void RNN(cell_backward)(const struc
 	for (int k = 0; k < l->gates; k++)
 		g[k] = RNN(read)(gates, t, b, k * l->units + u, n);
 	if (l->cell == LSTM) {
-		REAL *dc_at = r->c[0] + at;
+		REAL *dc_at = r->c + at;
 		V c = RNN(read)(more, t, b, u, n), before = { 0 };
 		if (!begins)
 			before = RNN(read)(more, r->before, b, u, n);
@@ -376,11 +375,11 @@ static int RNN(backward)(const struct yoke_op *op, const struct layer *l)
 	struct RNN(run) r = { .l = *l, .op = op, .w = yk_ptr(&op->workspace) };
 	const int64_t blocks = (l->units + RNN(wide) - 1) / RNN(wide), state = l->rows * l->units;
 	r.h[0] = r.w + padded(blocks * l->gates * l->units * RNN(wide));
-	r.c[0] = r.h[0] + state;
-	r.dp[0] = r.c[0] + state;
+	r.c = r.h[0] + state;
+	r.dp[0] = r.c + state;
 	r.dp[1] = r.dp[0] + state * l->gates;
 	RNN(state_in)(r.h[0], &op->in[8], l);
-	RNN(state_in)(r.c[0], &op->in[9], l);
+	RNN(state_in)(r.c, &op->in[9], l);
 	each(l, blocks, RNN(pack_backward), &r);
 	for (int64_t s = 0; s <= l->steps; s++) {
 		r.t = l->reverse ? s : l->steps - 1 - s;
@@ -392,7 +391,7 @@ static int RNN(backward)(const struct yoke_op *op, const struct layer *l)
 		     &r);
 	}
 	RNN(state_out)(&op->out[2], r.h[0], l);
-	RNN(state_out)(&op->out[3], r.c[0], l);
+	RNN(state_out)(&op->out[3], r.c, l);
 	return 0;
 }
 
@@ -404,7 +403,7 @@ static uint64_t RNN(work)(const struct layer *l, bool back) // bytes
 					 RNN(wide)) +
 				  state * (2 + 2 * l->gates)) *
 		       sizeof(REAL);
-	return (uint64_t)(padded(l->blocks * l->state * l->nv * VL) + 3 * state) * sizeof(REAL);
+	return (uint64_t)(padded(l->blocks * l->units * l->nv * VL) + 3 * state) * sizeof(REAL);
 }
 
 #undef V
