@@ -14,7 +14,6 @@
 #include "tap.h"
 #include "yoke-data.h"
 
-static char folder[] = "byteorder.XXXXXX";
 
 // ---- safetensors ----
 
@@ -184,8 +183,7 @@ static void test_swap(void)
 
 int main(void)
 {
-	if (!mkdtemp(folder) || chdir(folder))
-		return 99;
+	tap_folder();
 	test_swap();
 	test_safetensors();
 	test_other_order();

@@ -30,10 +30,6 @@ done)"
 # ---- files: make names what it would install; nothing is built or copied ----
 
 unset MAKEFLAGS MAKELEVEL MFLAGS
-made()
-{
-	sed -n "s/^$1 = *//p" Makefile
-}
 # a page with the names of all files, where each variable of directories has its name in Debian
 cat >"$work/list.mk" <<'END'
 include Makefile
@@ -92,10 +88,10 @@ else
 	skip "rpm reads the spec" "no rpmspec"
 fi
 if command -v rpmlint >/dev/null 2>&1; then
-	verdict "rpmlint has nothing to say" "$(rpmlint -r "$packaging/rpm/yoke.rpmlintrc" "$packaging/rpm/yoke.spec" 2>&1 |
+	verdict "rpmlint reports no error or warning" "$(rpmlint -r "$packaging/rpm/yoke.rpmlintrc" "$packaging/rpm/yoke.spec" 2>&1 |
 		grep -E ': [EW]: ')"
 else
-	skip "rpmlint has nothing to say" "no rpmlint"
+	skip "rpmlint reports no error or warning" "no rpmlint"
 fi
 if python3 -c 'import yaml' 2>/dev/null; then
 	verdict "the recipe of conda is YAML, with two outputs" "$(python3 - "$packaging/conda/recipe.yaml" 2>&1 <<'END'

@@ -136,13 +136,6 @@ stopped "and its port can be bound at once"
 
 # ---- faults ----
 
-# ends: sends SIGTERM until the server ends; the first second counts as one signal
-ends()
-{
-	while kill "$pid" 2>/dev/null; do sleep 0.05; done
-	wait "$pid"
-}
-
 if [ -n "${YOKE_TEST_MODULES:-}" ]; then
 	faults="700 1500 2500"
 	[ "${YOKE_TEST_LONG:-0}" = 0 ] || faults=$(seq 150 37 4000)
@@ -159,11 +152,12 @@ if [ -n "${YOKE_TEST_MODULES:-}" ]; then
 	kill "$pid"
 	wait "$pid"
 	verdict "all launches fail" "$(code=$?; [ $code -eq 0 ] || { echo "status $code"; cat "$name.err"; })"
-	YOKE_FAULT_STUCK=1500 serve stuck model slots=1 queue=2 timeout=1
+	YOKE_FAULT_STUCK=150 serve stuck model slots=1 queue=2 timeout=3
 	requests stuck
 	kill "$pid"
 	requests draining
-	ends
+	signalled_until_ended TERM "$pid"
+	wait "$pid"
 	verdict "a second SIGTERM ends the server at once" "$(code=$?; [ $code -eq 143 ] || { echo "status $code"; cat "$name.err"; })"
 	unset YOKE_BACKEND
 	export YOKE_PLUGIN_PATH=

@@ -53,8 +53,6 @@ with concurrent.futures.ThreadPoolExecutor(6) as pool:
                                                           extra_body={'ignore_eos': True}).usage.completion_tokens, range(12)))
 verdict('requests that a full queue refuses are sent again', None if got == [100] * 12 else got)
 
-class Reply(__import__('typing').TypedDict):
-    number: int
 try:
     o = client.chat.completions.create(model='model', messages=messages, seed=1, response_format={'type': 'json_schema', 'json_schema': {
         'name': 'x', 'schema': {'type': 'object', 'properties': {'number': {'type': 'integer'}}, 'required': ['number'],

@@ -321,7 +321,7 @@ static void test_here(void)
 	getrusage(RUSAGE_SELF, &u);
 	ok(e == 0 && fabs(h.rss_peak / (1024. * (double)u.ru_maxrss) - 1) < .1 &&
 		   h.threads >= 1,
-	   "%g bytes at most, getrusage says %g", h.rss_peak, 1024. * (double)u.ru_maxrss);
+	   "max resident memory: %g bytes, getrusage reports %g", h.rss_peak, 1024. * (double)u.ru_maxrss);
 }
 
 static void test_sampler(void)
