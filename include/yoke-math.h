@@ -63,7 +63,7 @@ YOKE_API yoke_tensor *yoke_integer_pow(yoke_tensor *a, yoke_tensor *b);
 // Cumulative maximum and minimum; NaN propagates.  Equal elements share the gradient.
 YOKE_API yoke_tensor *yoke_cummax(yoke_tensor *x, int axis);
 YOKE_API yoke_tensor *yoke_cummin(yoke_tensor *x, int axis);
-// The same, with the place of each extreme as i64 in *indices (NULL: not needed): of equal elements
+// The same; *indices (NULL: not needed) gets the index of each extreme as i64: of equal elements
 // the last one so far, of NaNs too.  The gradient goes to these elements, as in PyTorch.
 YOKE_API yoke_tensor *yoke_cummax_indices(yoke_tensor *x, int axis, yoke_tensor **indices);
 YOKE_API yoke_tensor *yoke_cummin_indices(yoke_tensor *x, int axis, yoke_tensor **indices);
@@ -202,9 +202,9 @@ struct yoke_embedding_bag {
 // is not in 0 .. N - 1, or offsets decrease or leave 0 .. M.  ESHAPE, EDTYPE: operands do not match.
 YOKE_API yoke_tensor *yoke_embedding_bag(yoke_tensor *w, yoke_tensor *ids, const struct yoke_embedding_bag *);
 
-// ---- windows: maxima with places, columns ----
+// ---- windows: maxima with indices, columns ----
 
-// As yoke_max_pool, with the places of the maxima as i64 [B,C,Q..] in *indices (NULL: not needed):
+// As yoke_max_pool; *indices (NULL: not needed) gets the indices of the maxima, i64 [B,C,Q..]:
 // the row-major index in S.. of the first maximum, or of the last NaN.  The gradient goes to these
 // elements, as in PyTorch.  The evaluation fails with ERANGE if a window contains only padding.
 YOKE_API yoke_tensor *yoke_max_pool_indices(yoke_tensor *x, const struct yoke_pool_options *, yoke_tensor **indices);

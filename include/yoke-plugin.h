@@ -398,10 +398,10 @@ struct yoke_map {
 	X(SPARSE_X, 111) \
 	/* x, g, idx, first -> [G,M] or [1,M], as idx: its derivative by w, 0 for skipped entries */ \
 	X(SPARSE_W, 112) \
-	/* x [B,C,S..] -> i64 [B,C,Q..]: the row-major place in S.. of POOL_MAX's element: the */ \
+	/* x [B,C,S..] -> i64 [B,C,Q..]: the row-major index in S.. of POOL_MAX's element: the */ \
 	/* first maximum, or the last NaN; -1 if a window has none; attr: POOL_MAX's */ \
 	X(POOL_ARGMAX, 113) \
-	/* x -> i64: along an axis, the place of the last maximum so far, or of the last NaN */ \
+	/* x -> i64: along an axis, the index of the last maximum so far, or of the last NaN */ \
 	/* once there is one; attr: i axis, i kind: REDUCE_ARGMAX or REDUCE_ARGMIN */ \
 	X(CUM_ARG, 114) \
 	/* Fourier transforms of f32 or f64 along the axis before the last one of pairs (re, im), or \

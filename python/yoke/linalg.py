@@ -58,7 +58,7 @@ def _real(x: Any) -> Tensor:
     return _floating(_of(x))
 
 
-def _system(call: str, a: Any, b: Any) -> tuple[Tensor, Tensor, bool]:
+def _system(a: Any, b: Any) -> tuple[Tensor, Tensor, bool]:
     """The operands in one dtype; whether b is one right-hand side [n], which becomes a matrix."""
     x, y = _f._promoted([_real(a), _real(b)])
     return x, (_core.reshape(y, (-1, 1)) if y.ndim == 1 else y), y.ndim == 1
@@ -85,13 +85,13 @@ def slogdet(a: Any) -> SlogdetResult:
 
 def solve(a: Any, b: Any) -> Tensor:
     """The x with a x = b, for b [n], as in NumPy, or [..,n,k]."""
-    x, y, line = _system("solve", a, b)
+    x, y, line = _system(a, b)
     return _shaped(_core.solve(x, y), line)
 
 
 def solve_triangular(a: Any, b: Any, *, upper: bool = False, left: bool = True, unitriangular: bool = False) -> Tensor:
     """The x with a x = b, or x a = b if not left, for a triangular a; its other triangle is not read."""
-    x, y, line = _system("solve_triangular", a, b)
+    x, y, line = _system(a, b)
     flags = (_core.UPPER if upper else 0) | (_core.UNIT if unitriangular else 0)
     if left:
         return _shaped(_core.solve_triangular(x, y, flags), line)
@@ -106,7 +106,7 @@ def lstsq(a: Any, b: Any, rcond: float | None = None, *, driver: str | None = No
     """The x of least norm that minimizes |a x - b|, for b [m] or [..,m,k]; also the sums of squared residuals [..,k], the rank and
     the singular values of a.  Values up to rcond times the largest count as 0; by default the larger side times the dtype's
     precision.  driver="gels" takes the matrix to have full rank and uses QR, which is faster; rank and values are None."""
-    x, y, line = _system("lstsq", a, b)
+    x, y, line = _system(a, b)
     if driver not in (None, "gels", "gelsd", "gelss", "gelsy"):
         raise ValueError(f"lstsq: driver is 'gels', 'gelsd', 'gelss' or 'gelsy', not {driver!r}")
     full_rank = driver == "gels"

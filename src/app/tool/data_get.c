@@ -5,7 +5,6 @@
 
 #include "tool/tool.h"
 
-#include <fcntl.h>
 #include <glob.h>
 #include <spawn.h>
 #include <stdlib.h>

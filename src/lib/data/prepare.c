@@ -6,7 +6,6 @@
 #include "data/prepare.h"
 
 #include <inttypes.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
