@@ -8,7 +8,7 @@
 #
 # It contains the stripped command and library, all modules except MPI's, every shared library
 # that they link to except glibc's, kernel texts, a sample of text, and bench/gpu.sh with the
-# scripts of its peers; at most 48 MiB.
+# scripts of its peers; at most 60 MiB.
 set -u
 unset CDPATH # cd would print the directory that it finds there
 top=$(cd "$(dirname "$0")/.." && pwd)
@@ -34,7 +34,7 @@ find_build "$given"
 for tool in strip readelf ldd; do
 	command -v $tool >/dev/null 2>&1 || die "there is no $tool: install binutils and libc-bin"
 done
-limit=48 # MiB
+limit=60 # MiB
 folder=$to.new.$$
 mkdir -p "$folder" && folder=$(cd "$folder" && pwd) || die "$to cannot be made"
 trap 'rm -rf "$folder"' EXIT

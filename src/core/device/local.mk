@@ -40,6 +40,7 @@ libyokecore_la_SOURCES += \
 	src/core/device/quirks.h \
 	src/core/device/refuse.c \
 	src/core/device/stubs.c \
+	src/core/device/table.c \
 	src/core/device/trust.c \
 	src/core/device/trust.h \
 	src/core/device/trusted.c \

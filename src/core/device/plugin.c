@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plugin loader: finds plugin files, checks them and makes backends of their tables.
+// Plugin loader: finds plugin files, checks and opens them; table.c makes backends of their tables.
 // A library, once opened, is never closed, because a driver's threads may outlive every handle.
 #include "config.h"
 
@@ -30,7 +30,6 @@
 YK_PARAM(plugin_path, "plugin.path", YK_STRING, "",
 	 "folders searched for plugins first, absolute, separated by ':'");
 
-#define NAME_MAX_BYTES 31 // "opencl:0" must fit yk_device.id
 #define PREFIX "yoke_"
 #define SUFFIX ".so"
 #define MODULE "yoke_mpi_" // prefix of MPI modules, which are not backends; see yk_module_find
@@ -51,13 +50,11 @@ struct folder {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // protects the following
-static struct yk_backend *backends, **last_backend = &backends;
 static struct yk_plugin_outcome *outcomes, **last_outcome = &outcomes;
 static struct file *files, **last_file = &files;
 static struct file *modules, **last_module = &modules;
 static struct folder *folders;
 static bool searched, cpu_tried;
-static bool forked; // written only in a child, which has one thread
 
 // ---- lists of names ----
 
@@ -131,12 +128,6 @@ const struct yk_plugin_outcome *yk_plugin_outcomes(void)
 }
 
 // ---- search ----
-
-static bool good_name(const char *name)
-{
-	size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_-");
-	return n && n <= NAME_MAX_BYTES && !name[n];
-}
 
 static int is_plugin(const struct dirent *e)
 {
@@ -277,101 +268,7 @@ bool yk_module_find(const char *name, char *path, size_t cap)
 	return found;
 }
 
-// ---- tables ----
-
-static struct yk_backend *find(const char *name)
-{
-	struct yk_backend *b = backends;
-	while (b && strcmp(b->table.name, name))
-		b = b->next;
-	return b;
-}
-
-bool yk_forked(void)
-{
-	return forked;
-}
-
-static void in_child(void)
-{
-	forked = true;
-	for (struct yk_backend *b = backends; b; b = b->next)
-		yk_stubs_forked(&b->table);
-}
-
-static int refuse_abi(uint32_t abi, char *why, size_t cap)
-{
-	snprintf(why, cap, "made for plugin ABI %u.%u, this yoke has %d.%d", abi >> 16, abi & 0xffff,
-		 YOKE_ABI_MAJOR, YOKE_ABI_MINOR);
-	return YOKE_EABI;
-}
-
-// With the lock held.  Copies the part of the table that both sides know.
-static int add(const struct yoke_backend *t, const char *path, char *why, size_t cap,
-	       struct yk_backend **to)
-{
-	if (!t) {
-		snprintf(why, cap, "gave no table");
-		return YOKE_EPLUGIN;
-	}
-	if (t->abi >> 16 != YOKE_ABI_MAJOR)
-		return refuse_abi(t->abi, why, cap);
-	if (t->size < YOKE_BACKEND_MANDATORY) {
-		snprintf(why, cap, "its table has %u bytes, %zu are mandatory in ABI %d.%d", t->size,
-			 YOKE_BACKEND_MANDATORY, YOKE_ABI_MAJOR, YOKE_ABI_MINOR);
-		return YOKE_EPLUGIN;
-	}
-	if (!t->name || !good_name(t->name)) {
-		snprintf(why, cap, "its backend has no good name: 1 to %d of a-z, 0-9, _ and -",
-			 NAME_MAX_BYTES);
-		return YOKE_EPLUGIN;
-	}
-	struct yk_backend *other = find(t->name);
-	if (other) {
-		snprintf(why, cap, "there is a backend '%s' already%s%s", t->name,
-			 *other->path ? ", from " : ", linked in", other->path);
-		return YOKE_EPLUGIN;
-	}
-
-	static bool watched;
-	if (!watched && pthread_atfork(NULL, NULL, in_child)) {
-		snprintf(why, cap, "out of memory");
-		return YOKE_ENOMEM;
-	}
-	watched = true;
-	struct yk_backend *b = calloc(1, sizeof *b);
-	char *kept = strdup(path);
-	if (!b || !kept) {
-		free(b);
-		free(kept);
-		snprintf(why, cap, "out of memory");
-		return YOKE_ENOMEM;
-	}
-	size_t n = t->size < sizeof b->table ? t->size : sizeof b->table;
-	memcpy(&b->table, t, n - n % sizeof(void *)); // only whole pointers
-	b->table.size = sizeof b->table;
-	if (!b->table.version)
-		b->table.version = "";
-	b->graphs = yk_stubs_fill(&b->table);
-	b->path = kept;
-	*last_backend = b;
-	last_backend = &b->next;
-	*to = b;
-	return 0;
-}
-
-struct yk_backend *yk_backend_add(const struct yoke_backend *t, const char *path)
-{
-	char why[512];
-	struct yk_backend *b = NULL;
-
-	pthread_mutex_lock(&lock);
-	int code = add(t, path, why, sizeof why, &b);
-	pthread_mutex_unlock(&lock);
-	if (code < 0)
-		yk_fail(code, "%s%s%s", path, *path ? ": " : "", why);
-	return b;
-}
+// ---- entry functions ----
 
 void yk_backend_detail(bool had, int code, char *to, size_t cap)
 {
@@ -393,7 +290,7 @@ static int enter(yoke_plugin_init_fn *init, const struct yoke_backend **t, char 
 	// A plugin for another ABI should still return its table, so that the message can name its
 	// version.
 	if (code == YOKE_EABI && *t && (*t)->abi >> 16 != YOKE_ABI_MAJOR)
-		return refuse_abi((*t)->abi, why, cap);
+		return yk_refuse_abi((*t)->abi, why, cap);
 	if (code == YOKE_EABI)
 		snprintf(why, cap, "does not know plugin ABI %d.%d of this yoke: %s", YOKE_ABI_MAJOR,
 			 YOKE_ABI_MINOR, detail);
@@ -408,9 +305,9 @@ static int open_file(struct file *f, char *why, size_t cap)
 {
 	char real[PATH_MAX];
 
-	if (!good_name(f->name)) {
+	if (!yk_backend_name_good(f->name)) {
 		snprintf(why, cap, "a plugin's file is " PREFIX "NAME" SUFFIX " with a NAME of 1 to "
-			 "%d of a-z, 0-9, _ and -", NAME_MAX_BYTES);
+			 "%d of a-z, 0-9, _ and -", YK_BACKEND_NAME_MAX);
 		return YOKE_EPLUGIN;
 	}
 	if (!realpath(f->path, real)) {
@@ -446,14 +343,14 @@ static int open_file(struct file *f, char *why, size_t cap)
 	yk_guard_end();
 	if (code < 0)
 		return code;
-	if (t && t->abi >> 16 == YOKE_ABI_MAJOR && t->name && good_name(t->name) &&
+	if (t && t->abi >> 16 == YOKE_ABI_MAJOR && t->name && yk_backend_name_good(t->name) &&
 	    strcmp(t->name, f->name)) {
 		snprintf(why, cap, "its backend is '%s': the file must be named " PREFIX "%s" SUFFIX,
 			 t->name, t->name);
 		return YOKE_EPLUGIN;
 	}
 	struct yk_backend *b;
-	return add(t, f->path, why, cap, &b);
+	return yk_backend_enter(t, f->path, why, cap, &b);
 }
 
 // When all files are tried, errors are logged at once; for a backend requested by name,
@@ -461,7 +358,7 @@ static int open_file(struct file *f, char *why, size_t cap)
 static void try_file(struct file *f, int level)
 {
 	char why[2 * PATH_MAX];
-	struct yk_backend *other = find(f->name);
+	struct yk_backend *other = yk_backend_find(f->name);
 
 	f->tried = true;
 	if (other) { // the first directory in search order wins
@@ -489,14 +386,14 @@ static void add_cpu(void)
 	cpu_tried = true;
 	int code = enter(yoke_cpu_init, &t, why, sizeof why);
 	if (!code)
-		code = add(t, "", why, sizeof why, &b);
+		code = yk_backend_enter(t, "", why, sizeof why, &b);
 	if (code < 0)
 		yk_log(YOKE_LOG_ERROR, "plugin", "cpu: %s", why);
 }
 
 struct yk_backend *yk_backends(const char *list)
 {
-	if (forked)
+	if (yk_forked())
 		return NULL;
 	pthread_mutex_lock(&lock);
 	if (!cpu_tried)
@@ -509,19 +406,19 @@ struct yk_backend *yk_backends(const char *list)
 				try_file(f, all ? YOKE_LOG_WARN : YOKE_LOG_INFO);
 	}
 	pthread_mutex_unlock(&lock);
-	return backends;
+	return yk_backend_first();
 }
 
 // A backend declares its own settings: loads the one named before the dot, or the CPU backend.
 static struct yk_param *setting(const char *name)
 {
-	char backend[NAME_MAX_BYTES + 1] = "cpu";
+	char backend[YK_BACKEND_NAME_MAX + 1] = "cpu";
 
 	if (!yk_param_find(name)) {
 		size_t n = strcspn(name, ".");
 		if (name[n] && n < sizeof backend)
 			snprintf(backend, sizeof backend, "%.*s", (int)n, name);
-		yk_backends(good_name(backend) ? backend : "cpu");
+		yk_backends(yk_backend_name_good(backend) ? backend : "cpu");
 	}
 	return yk_param_find(name);
 }
@@ -552,10 +449,10 @@ void yk_backend_names(char *to, size_t cap)
 
 	to[0] = '\0';
 	pthread_mutex_lock(&lock);
-	for (struct yk_backend *b = backends; b && n < cap; b = b->next)
+	for (const struct yk_backend *b = yk_backend_first(); b && n < cap; b = b->next)
 		n += (size_t)snprintf(to + n, cap - n, "%s%s", n ? ", " : "", b->table.name);
 	for (struct file *f = files; f && n < cap; f = f->next)
-		if (!f->tried && good_name(f->name) && !find(f->name))
+		if (!f->tried && yk_backend_name_good(f->name) && !yk_backend_find(f->name))
 			n += (size_t)snprintf(to + n, cap - n, "%s%s", n ? ", " : "", f->name);
 	pthread_mutex_unlock(&lock);
 }

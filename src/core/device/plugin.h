@@ -38,8 +38,6 @@ struct yk_backend *yk_backends(const char *list);
 const struct yk_plugin_outcome *yk_plugin_outcomes(void);
 // Finds the first file yoke_mpi_NAME.so in the plugin directories; false: there is none.
 bool yk_module_find(const char *name, char *path, size_t cap);
-// Checks a table and makes a backend of it (tests, and the CPU backend).  NULL: see yoke_error.
-struct yk_backend *yk_backend_add(const struct yoke_backend *, const char *path);
 const struct yoke_host *yk_host(void); // services that the core offers backends (host.c)
 // Before and after a call of a backend's probe: settings that it reads on this thread are fixed
 // (base/fixed.h), since it is called once.
@@ -64,6 +62,19 @@ const char *yk_backend_refusal(const char *name);
 void yk_backend_detail(bool had, int code, char *to, size_t cap);
 // A forked child may not use backends.  True in a child forked after the first backend was loaded.
 bool yk_forked(void);
+
+// Tables (table.c).  Checks a table, copies the part of it that both sides know and makes a backend
+// of it; `path` is its file.  On failure `why` receives the reason.
+int yk_backend_enter(const struct yoke_backend *, const char *path, char *why, size_t cap,
+		     struct yk_backend **);
+// The same; sets the error of this thread and returns NULL on failure.
+struct yk_backend *yk_backend_add(const struct yoke_backend *, const char *path);
+struct yk_backend *yk_backend_find(const char *name); // NULL: there is none of this name
+struct yk_backend *yk_backend_first(void);            // NULL: there is none yet
+#define YK_BACKEND_NAME_MAX 31 // "opencl:0" must fit yk_device.id
+bool yk_backend_name_good(const char *name);
+// Writes that a plugin is made for another ABI; returns YOKE_EABI.
+int yk_refuse_abi(uint32_t abi, char *why, size_t cap);
 
 // Stubs (stubs.c): for missing entries; for all entries, in a forked child.
 bool yk_stubs_fill(struct yoke_backend *);
