@@ -247,6 +247,17 @@ yk_id yk_permute(struct yk_graph *g, yk_id x, const int *order)
 	return yk_record(g, YK_PERMUTE, 1, &x, rank, a);
 }
 
+yk_id yk_exchange(struct yk_graph *g, yk_id x, int a, int b)
+{
+	int order[YOKE_MAX_RANK];
+
+	if (x == YK_BAD || a == b)
+		return x;
+	for (int i = 0; i < g->value[x].rank; i++)
+		order[i] = i == a ? b : i == b ? a : i;
+	return yk_permute(g, x, order);
+}
+
 yk_id yk_slice(struct yk_graph *g, yk_id x, const int64_t *start, const int64_t *step,
 	       const int64_t *size)
 {

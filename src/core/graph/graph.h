@@ -170,6 +170,7 @@ int yk_scan(struct yk_graph *, const struct yk_scan *, yk_id *out);
 yk_id yk_reshape(struct yk_graph *, yk_id x, int rank, const int64_t *dims);
 yk_id yk_broadcast(struct yk_graph *, yk_id x, int rank, const int64_t *dims);
 yk_id yk_permute(struct yk_graph *, yk_id x, const int *order);
+yk_id yk_exchange(struct yk_graph *, yk_id x, int a, int b); // two axes
 // start, step (may be negative) and size for each axis
 yk_id yk_slice(struct yk_graph *, yk_id x, const int64_t *start, const int64_t *step,
 	       const int64_t *size);

@@ -169,11 +169,7 @@ bool yk_rec_axes(struct yk_rec *r, yk_id x, unsigned axes)
 
 yk_id yk_rec_last(struct yk_rec *r, yk_id x, int axis)
 {
-	int last = x == YK_BAD ? axis : r->g->value[x].rank - 1, order[YOKE_MAX_RANK];
-
-	for (int i = 0; i <= last; i++)
-		order[i] = i == axis ? last : i == last ? axis : i;
-	return axis == last ? x : yk_permute(r->g, x, order);
+	return yk_exchange(r->g, x, axis, x == YK_BAD ? axis : r->g->value[x].rank - 1);
 }
 
 bool yk_rec_want_axis(struct yk_rec *r)

@@ -20,6 +20,8 @@ yk_id yk_as_matrix(struct yk_graph *, yk_id x, bool row);
 // 1 / (b_k - b_j) of the values v [..,n] at [..,j,k], where b is v, or its square; 0 between values
 // that differ by at most 4 n times the dtype's precision times the largest modulus
 yk_id yk_gaps(struct yk_graph *, yk_id v, bool squares);
+// 1 / x, and 0 where `zero` holds; gradients stay finite there
+yk_id yk_recip_unless(struct yk_graph *, yk_id zero, yk_id x);
 // The difference up to which yk_gaps treats values as equal: [..,1]
 yk_id yk_equal_bound(struct yk_graph *, yk_id v);
 // flags: YOKE_TRANSPOSED, YOKE_UPPER, YOKE_UNIT

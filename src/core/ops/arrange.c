@@ -195,7 +195,9 @@ yk_id yk_diagonal(struct yk_graph *g, yk_id x, int64_t k, int i, int j)
 	}
 	const int64_t down = k < 0 ? rows + (k < -rows ? -rows : k) : rows, right = k > 0 ? columns - (k > columns ? columns : k) : columns;
 	v.dims[n] = rows * columns;
-	x = yk_reshape(g, yk_permute(g, x, order), n + 1, v.dims);
+	if (i != n || j != n + 1)
+		x = yk_permute(g, x, order);
+	x = yk_reshape(g, x, n + 1, v.dims);
 	v.dims[n] = down < right ? down : right;
 	step[n] = columns + 1;
 	start[n] = !v.dims[n] ? 0 : k < 0 ? -k * columns : k;

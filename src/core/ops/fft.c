@@ -256,17 +256,6 @@ static double scale_of(int norm, bool inverse, int64_t n)
 	return -1;
 }
 
-// x with axes a and b exchanged
-static yk_id exchanged(struct yk_graph *g, yk_id x, int a, int b)
-{
-	int order[YOKE_MAX_RANK];
-	if (x == YK_BAD || a == b)
-		return x;
-	for (int i = 0; i < g->value[x].rank; i++)
-		order[i] = i == a ? b : i == b ? a : i;
-	return yk_permute(g, x, order);
-}
-
 // x with `n` elements along an axis, the first ones, or followed by zeros
 static yk_id resized(struct yk_graph *g, yk_id x, int axis, int64_t n)
 {
@@ -321,7 +310,7 @@ static yk_id along(struct yk_rec *r, yk_id x, int kind, int64_t n, int axis, int
 		return YK_BAD;
 	}
 	x = resized(r->g, x, axis, kind == HALF ? f.n / 2 + 1 : f.n);
-	return exchanged(r->g, transform(r->g, exchanged(r->g, x, axis, last), &f), axis, last);
+	return yk_exchange(r->g, transform(r->g, yk_exchange(r->g, x, axis, last), &f), axis, last);
 }
 
 static yoke_tensor *one(const char *call, yoke_tensor *t, int kind, int64_t n, int axis, int norm,
@@ -489,7 +478,7 @@ yoke_tensor *yoke_stft(yoke_tensor *t, yoke_tensor *window, int64_t n,
 		      (union yoke_attr[]){ { .i = last }, { .i = n }, { .i = f.hop }, { .i = 1 } });
 	x = yk_bin(r.g, YK_MUL, x, f.window);
 	x = along(&r, x, REAL, n, last + 1, f.ortho ? YOKE_FFT_ORTHO : YOKE_FFT_BACKWARD, false);
-	return yk_rec_end(&r, exchanged(r.g, x, last, last + 1));
+	return yk_rec_end(&r, yk_exchange(r.g, x, last, last + 1));
 }
 
 yoke_tensor *yoke_istft(yoke_tensor *t, yoke_tensor *window, int64_t n, int64_t length,
@@ -514,7 +503,7 @@ yoke_tensor *yoke_istft(yoke_tensor *t, yoke_tensor *window, int64_t n, int64_t 
 			    (long long)length);
 		return yk_rec_end(&r, YK_BAD);
 	}
-	x = exchanged(r.g, x, last, last + 1);
+	x = yk_exchange(r.g, x, last, last + 1);
 	x = along(&r, x, HALF, n, last + 1, f.ortho ? YOKE_FFT_ORTHO : YOKE_FFT_BACKWARD, true);
 	x = yk_bin(r.g, YK_MUL, x, f.window);
 	yk_id square =

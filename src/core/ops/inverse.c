@@ -58,19 +58,8 @@ static int shape_det(struct yk_graph *g, const struct yk_call *c, struct yk_valu
 
 static yk_id diagonal(struct yk_graph *g, yk_id x) // [..,n,n] -> [..,n]
 {
-	if (x == YK_BAD)
-		return x;
-	struct yk_value v = g->value[x];
-	int64_t start[YOKE_MAX_RANK] = { 0 }, step[YOKE_MAX_RANK];
-	const int64_t n = v.dims[v.rank - 1];
-	v.rank--;
-	v.dims[v.rank - 1] = n * n;
-	const yk_id flat = yk_reshape(g, x, v.rank, v.dims);
-	for (int i = 0; i < v.rank; i++)
-		step[i] = 1;
-	step[v.rank - 1] = n + 1;
-	v.dims[v.rank - 1] = n;
-	return yk_slice(g, flat, start, step, v.dims);
+	const int rank = x == YK_BAD ? 2 : g->value[x].rank;
+	return yk_diagonal(g, x, 0, rank - 2, rank - 1);
 }
 
 static yk_id factor(struct yk_graph *g, yk_id a)

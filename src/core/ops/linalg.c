@@ -69,15 +69,8 @@ static int shape_solve_triangular(struct yk_graph *g, const struct yk_call *c, s
 
 yk_id yk_transpose(struct yk_graph *g, yk_id x)
 {
-	int order[YOKE_MAX_RANK];
-	if (x == YK_BAD)
-		return x;
-	const int rank = g->value[x].rank;
-	for (int i = 0; i < rank; i++)
-		order[i] = i;
-	order[rank - 2] = rank - 1;
-	order[rank - 1] = rank - 2;
-	return yk_permute(g, x, order);
+	const int rank = x == YK_BAD ? 2 : g->value[x].rank;
+	return yk_exchange(g, x, rank - 2, rank - 1);
 }
 
 static yk_id symmetric(struct yk_graph *g, yk_id x)
@@ -107,6 +100,11 @@ yk_id yk_as_matrix(struct yk_graph *g, yk_id x, bool row)
 	return yk_reshape(g, x, v.rank + 1, v.dims);
 }
 
+yk_id yk_recip_unless(struct yk_graph *g, yk_id zero, yk_id x)
+{
+	return yk_tri(g, YK_SELECT, zero, lit_like(g, x, 0), yk_un(g, YK_RECIP, yk_tri(g, YK_SELECT, zero, lit_like(g, x, 1), x)));
+}
+
 yk_id yk_equal_bound(struct yk_graph *g, yk_id values)
 {
 	const struct yk_value v = g->value[values];
@@ -116,13 +114,12 @@ yk_id yk_equal_bound(struct yk_graph *g, yk_id values)
 
 yk_id yk_gaps(struct yk_graph *g, yk_id values, bool squares)
 {
-	const int dtype = g->value[values].dtype;
 	const yk_id row = yk_as_matrix(g, values, true), column = yk_as_matrix(g, values, false);
 	yk_id apart = yk_bin(g, YK_SUB, row, column);
 	const yk_id equal = yk_bin(g, YK_LE, yk_un(g, YK_ABS, apart), yk_as_matrix(g, yk_equal_bound(g, values), false));
 	if (squares)
 		apart = yk_bin(g, YK_MUL, apart, yk_bin(g, YK_ADD, row, column));
-	return yk_tri(g, YK_SELECT, equal, yk_lit(g, dtype, 0), yk_un(g, YK_RECIP, yk_tri(g, YK_SELECT, equal, yk_lit(g, dtype, 1), apart)));
+	return yk_recip_unless(g, equal, apart);
 }
 
 // sym(V (diag(values' cotangent) + F * V'(vectors' cotangent)) V'), F_ij = 1 / (l_j - l_i), 0

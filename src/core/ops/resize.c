@@ -34,8 +34,26 @@ static bool sizes(struct yk_rec *r, int axes, const int64_t *to)
 	return good;
 }
 
-// The windows floor(i n / to) .. ceil((i+1) n / to) - 1 of x along each axis: [..,to,max,..];
-// shorter windows are padded with -inf.
+// The windows of an adaptive pool along an axis of n elements: start floor(i n / to), end
+// ceil((i + 1) n / to), both [to,1]; the places of their elements, and which of these are in a window that is
+// shorter than the longest: [to,max].
+struct windows {
+	int64_t max;
+	yk_id start, end, at, in;
+};
+
+static struct windows windows_of(struct yk_graph *g, int64_t n, int64_t to)
+{
+	struct windows w = { .max = (n + to - 1) / to + (n % to != 0) };
+	const yk_id times = yk_add_last(g, yk_bin(g, YK_MUL, yk_counting(g, to), whole(g, (double)n)));
+	w.start = yk_bin(g, YK_DIV, times, whole(g, (double)to));
+	w.end = yk_bin(g, YK_DIV, yk_bin(g, YK_ADD, times, whole(g, (double)(n + to - 1))), whole(g, (double)to));
+	w.at = yk_bin(g, YK_ADD, w.start, yk_counting(g, w.max));
+	w.in = yk_bin(g, YK_LT, w.at, w.end);
+	return w;
+}
+
+// The elements of the windows along each axis: [..,to,max,..]; shorter windows are padded with -inf.
 static yk_id uneven(struct yk_graph *g, yk_id x, int axes, const int64_t *to)
 {
 	yk_id there = YK_NIL;
@@ -43,15 +61,10 @@ static yk_id uneven(struct yk_graph *g, yk_id x, int axes, const int64_t *to)
 		if (x == YK_BAD)
 			return x;
 		const int axis = 2 + 2 * i;
-		const int64_t n = g->value[x].dims[axis], max = (n + to[i] - 1) / to[i] + (n % to[i] != 0);
-		const yk_id times = yk_bin(g, YK_MUL, yk_counting(g, to[i]), whole(g, (double)n));
-		const yk_id start = yk_bin(g, YK_DIV, times, whole(g, (double)to[i]));
-		const yk_id end = yk_bin(g, YK_DIV, yk_bin(g, YK_ADD, times, whole(g, (double)(n + to[i] - 1))),
-					 whole(g, (double)to[i]));
-		const yk_id at = yk_bin(g, YK_ADD, yk_reshape(g, start, 2, (int64_t[]){ to[i], 1 }), yk_counting(g, max));
-		yk_id in = yk_bin(g, YK_LT, at, yk_reshape(g, end, 2, (int64_t[]){ to[i], 1 }));
-		x = picked(g, x, yk_bin(g, YK_MIN, at, whole(g, (double)(n - 1))), axis);
-		in = yk_reshape(g, in, 2 * (axes - i), (int64_t[]){ to[i], max, 1, 1, 1, 1 });
+		const int64_t n = g->value[x].dims[axis];
+		const struct windows w = windows_of(g, n, to[i]);
+		x = picked(g, x, yk_bin(g, YK_MIN, w.at, whole(g, (double)(n - 1))), axis);
+		const yk_id in = yk_reshape(g, w.in, 2 * (axes - i), (int64_t[]){ to[i], w.max, 1, 1, 1, 1 });
 		there = there == YK_NIL ? in : yk_bin(g, YK_AND, there, in);
 	}
 	return x == YK_BAD ? x : yk_tri(g, YK_SELECT, there, x, yk_lit(g, g->value[x].dtype, -INFINITY));
@@ -61,14 +74,10 @@ static yk_id uneven(struct yk_graph *g, yk_id x, int axes, const int64_t *to)
 static yk_id means(struct yk_graph *g, yk_id x, int axis, int64_t to)
 {
 	const int dtype = g->value[x].dtype;
-	const int64_t n = g->value[x].dims[axis], max = (n + to - 1) / to + (n % to != 0);
-	const yk_id times = yk_add_last(g, yk_bin(g, YK_MUL, yk_counting(g, to), whole(g, (double)n)));
-	const yk_id start = yk_bin(g, YK_DIV, times, whole(g, (double)to));
-	const yk_id end = yk_bin(g, YK_DIV, yk_bin(g, YK_ADD, times, whole(g, (double)(n + to - 1))), whole(g, (double)to));
-	const yk_id at = yk_bin(g, YK_ADD, start, yk_counting(g, max)), in = yk_bin(g, YK_LT, at, end);
-	const yk_id share = yk_bin(g, YK_DIV, yk_lit(g, dtype, 1), yk_cast(g, yk_bin(g, YK_SUB, end, start), dtype));
-	return yk_applied(g, x, axis, to, max, yk_tri(g, YK_SELECT, in, at, whole(g, -1)),
-			  yk_tri(g, YK_SELECT, in, share, yk_lit(g, dtype, 0)));
+	const struct windows w = windows_of(g, g->value[x].dims[axis], to);
+	const yk_id share = yk_bin(g, YK_DIV, yk_lit(g, dtype, 1), yk_cast(g, yk_bin(g, YK_SUB, w.end, w.start), dtype));
+	return yk_applied(g, x, axis, to, w.max, yk_tri(g, YK_SELECT, w.in, w.at, whole(g, -1)),
+			  yk_tri(g, YK_SELECT, w.in, share, yk_lit(g, dtype, 0)));
 }
 
 // [B,C,S..] as [B,C,to,S/to,..]: *over masks the windows' axes. False: the sizes are no multiples.

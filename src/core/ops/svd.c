@@ -125,8 +125,7 @@ static yk_id skew(struct yk_graph *g, yk_id u, yk_id gu, yk_id gaps)
 // 1 / s, 0 for values that count as 0
 static yk_id recip_values(struct yk_graph *g, yk_id s)
 {
-	const yk_id zero = yk_bin(g, YK_LE, s, yk_equal_bound(g, s));
-	return yk_tri(g, YK_SELECT, zero, lit_like(g, s, 0), yk_un(g, YK_RECIP, yk_tri(g, YK_SELECT, zero, lit_like(g, s, 1), s)));
+	return yk_recip_unless(g, yk_bin(g, YK_LE, s, yk_equal_bound(g, s)), s);
 }
 
 // U (F * skew(U' dU) S + S F * skew(V' dV) + diag(ds)) V', F_jk = 1 / (s_k^2 - s_j^2), 0 between equal
@@ -156,8 +155,9 @@ static void grad_svd(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id
 	if (gout[2] != YK_NIL)
 		inner = sum(g, inner, yk_bin(g, YK_MUL, skew(g, yk_transpose(g, right), yk_transpose(g, gout[2]), gaps), column));
 	if (gout[1] != YK_NIL) {
-		const yk_id places = yk_half(g, yk_matmul(g, yk_full_like(g, column, 1), yk_full_like(g, row, 1), 0), YK_EQ);
-		inner = sum(g, inner, yk_bin(g, YK_MUL, places, yk_as_matrix(g, gout[1], true)));
+		struct yk_value square = a;
+		square.dims[a.rank - 2] = square.dims[a.rank - 1] = k;
+		inner = sum(g, inner, yk_half(g, yk_broadcast_like(g, yk_as_matrix(g, gout[1], true), &square), YK_EQ));
 	}
 	outer = yk_matmul(g, yk_matmul(g, left, inner, 0), right, 0);
 	if (gout[0] != YK_NIL && rows(&a) > k) {
@@ -189,9 +189,8 @@ static void decompose_pinv(struct yk_graph *g, const struct yk_call *c, yk_id *o
 	}
 	const yk_id max = yk_slice_axis(g, s, v.rank - 2, 0, 1);
 	const yk_id zero = yk_bin(g, YK_LE, s, yk_bin_lit(g, YK_MUL, max, c->attr[0].f));
-	const yk_id recip = yk_tri(g, YK_SELECT, zero, lit_like(g, s, 0),
-				   yk_un(g, YK_RECIP, yk_tri(g, YK_SELECT, zero, lit_like(g, s, 1), s)));
-	out[0] = yk_matmul(g, vh, yk_bin(g, YK_MUL, u, yk_as_matrix(g, recip, true)), YOKE_TA | YOKE_TB);
+	const yk_id recip = yk_as_matrix(g, yk_recip_unless(g, zero, s), true);
+	out[0] = yk_matmul(g, vh, yk_bin(g, YK_MUL, u, recip), YOKE_TA | YOKE_TB);
 }
 
 // -y' g y' + (1 - a y) (y g')' .. of Golub and Pereyra 1973, for constant rank: with p = y, of the
