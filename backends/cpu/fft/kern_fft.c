@@ -105,9 +105,15 @@ static int64_t padded(int64_t n, int64_t by)
 	return (n + by - 1) / by * by;
 }
 
+// The elements of the columns and rows of a single transform
+static int64_t flat_length(int64_t n)
+{
+	return is_smooth(n) ? n : smooth_above(2 * n - 1);
+}
+
 static bool flat_is_better(int64_t n, int64_t count, int lanes)
 {
-	const int64_t m = is_smooth(n) ? n : smooth_above(2 * n - 1);
+	const int64_t m = flat_length(n);
 	return (m > LONG || (n >= MIN_FLAT && 2 * count <= lanes)) && balanced(m) >= 8;
 }
 
@@ -178,7 +184,9 @@ static void rows_next(const struct rows *r, int64_t *at, int64_t *x, int64_t *y)
 #define FMA vf_fma
 #define SPLAT vf_splat
 #define FFT(name) name##_f32
+#include "kern_fft_passes.h"
 #include "kern_fft_lanes.h"
+#include "kern_fft_flat.h"
 #undef REAL
 #undef VL
 #undef FFT
@@ -190,7 +198,9 @@ static void rows_next(const struct rows *r, int64_t *at, int64_t *x, int64_t *y)
 #define FMA vd_fma
 #define SPLAT vd_splat
 #define FFT(name) name##_f64
+#include "kern_fft_passes.h"
 #include "kern_fft_lanes.h"
+#include "kern_fft_flat.h"
 
 // ---- the kernel ----
 
