@@ -68,6 +68,7 @@ FN ulong work_global(int d)
 #define GROUP_LINE() (blockIdx.z * gridDim.y + blockIdx.y)
 #define LOCAL_ID(d) ((int)((d) == 0 ? threadIdx.x : threadIdx.y))
 #define BARRIER() __syncthreads()
+#define BARRIER_ALL() __syncthreads() // also for global memory that only this group uses
 // on uint in global memory, also the next; returns the old value
 #define ATOMIC_MIN(to, x) atomicMin(to, x)
 #define ATOMIC_ADD(to, x) atomicAdd(to, x)

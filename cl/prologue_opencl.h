@@ -30,6 +30,8 @@ typedef char16 schar16;
 #define GROUP_LINE() ((uint)get_group_id(1)) // see prologue_cuda.h
 #define LOCAL_ID(d) ((int)get_local_id(d))
 #define BARRIER() barrier(CLK_LOCAL_MEM_FENCE)
+// also for global memory that only this group uses
+#define BARRIER_ALL() barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
 // on uint in global memory, also the next; returns the old value
 #define ATOMIC_MIN(to, x) atomic_min(to, x)
 #define ATOMIC_ADD(to, x) atomic_add(to, x)

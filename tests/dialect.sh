@@ -131,6 +131,10 @@ compiled scatter_set.cl '-DWIDE_IDS=1 -DUNIT=8'
 compiled scatter_list.cl ''
 compiled scatter_add.cl ''
 compiled scatter_along.cl ''
+for cell in 0 1 2 3; do
+	compiled recurrent.cl "-DCELL=$cell"
+	compiled recurrent.cl "-DCELL=$cell -DBACK=1 -DDTYPE=2"
+done
 # What no OpenCL device runs yet is OpenCL C as well.
 opencl='-x cl -cl-std=CL1.2 -Xclang -finclude-default-header -fsyntax-only -Wall -Werror -Wno-unused-function
 	-Wno-unknown-pragmas -Wno-pass-failed'

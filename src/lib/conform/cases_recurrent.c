@@ -159,8 +159,9 @@ static struct layer draw_layer(struct yk_case *c)
 			   .units = yk_draw_size(c, 40),
 			   .cell = (int)yk_draw_int(c, 0, 3) };
 	if (yk_case_large(c)) {
-		l.rows = yk_draw_int(c, 17, 35);
-		l.units = yk_draw_int(c, 60, 100);
+		const bool wide = yk_draw_one_in(c, 2); // GPUs divide the units of a step
+		l.rows = wide ? yk_draw_int(c, 1, 6) : yk_draw_int(c, 17, 35);
+		l.units = wide ? yk_draw_int(c, 257, 290) : yk_draw_int(c, 60, 100);
 	}
 	l.gates = gates[l.cell];
 	l.reverse = yk_draw_one_in(c, 2);
