@@ -25,6 +25,7 @@
 #define FMA(a, b, c) ((vec)_mm256_fmadd_ps((__m256)(a), (__m256)(b), (__m256)(c)))
 #elif defined __aarch64__
 #define VL 4
+#define LANES 4
 #define MR 12
 #define KC 384
 #define FMA(a, b, c) ((vec)vfmaq_f32((float32x4_t)(c), (float32x4_t)(a), (float32x4_t)(b)))

@@ -33,6 +33,7 @@
 #define FMA(a, b, c) ((vec)_mm256_fmadd_pd((__m256d)(a), (__m256d)(b), (__m256d)(c)))
 #elif defined __aarch64__
 #define VL 2
+#define LANES 4
 #define MR 12
 #define KC 256
 #define FMA(a, b, c) \

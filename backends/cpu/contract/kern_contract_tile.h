@@ -6,6 +6,18 @@
 
 #include "kern_contract_vec.h"
 
+// With LANES, a product takes one factor from any lane of a register: a is loaded by vectors, and
+// LANES steps are unrolled. HOLD keeps a compiler from loading the elements one by one instead, FENCE
+// from loading for later steps before there are free registers.
+#ifdef LANES
+#define HOLD(v) __asm__("" : "+w"(v))
+#define FENCE __asm__ volatile("" : : : "memory")
+#else
+#define LANES 0
+#define HOLD(v) (void)0
+#define FENCE (void)0
+#endif
+
 #ifdef HALVES
 #define PLAIN yoke_f32
 #else
@@ -66,6 +78,44 @@ FLAT vec load_as(const int dtype, const char *p)
 
 // ---- the loop ----
 
+// Adds the products of one column of a and one row of b; copy and next belong to this row.
+FLAT void multiply_step(const int rows, const int nv, const T *a, int64_t am, const int dtype,
+			const char *b, int64_t ldb, vec *sum, int64_t ahead, T *copy,
+			const char *next)
+{
+	const bool lanes = LANES && am == 1 && rows % VL == 0;
+	const int size = bytes_of(dtype);
+	vec x[MR * NV], column[MR] = { { 0 } };
+
+	if (next)
+		__builtin_prefetch(next, 0, 2);
+#pragma GCC unroll 32
+	for (int j = 0; j < nv; j++) {
+		x[j] = load_as(dtype, b + j * VL * size);
+		if (ahead) // to L2: rows that are far apart compete for the same sets of L1
+			__builtin_prefetch(b + (ahead * ldb + j * VL) * size, 0, 2);
+		if (copy)
+			*(vec_u *)(copy + j * VL) = x[j];
+	}
+	if (lanes)
+#pragma GCC unroll 32
+		for (int i = 0; i < rows / VL; i++)
+			column[i] = *(const vec_u *)(a + i * VL);
+	if (lanes)
+#pragma GCC unroll 32
+		for (int i = 0; i < rows / VL; i++)
+			HOLD(column[i]);
+	if (lanes)
+		FENCE;
+#pragma GCC unroll 32
+	for (int i = 0; i < rows; i++) {
+		vec y = (lanes ? column[i / VL][i % VL] : a[i * am]) - (vec){ 0 };
+#pragma GCC unroll 32
+		for (int j = 0; j < nv; j++)
+			sum[i * nv + j] = FMA(y, x[j], sum[i * nv + j]);
+	}
+}
+
 // a (rows, k), strides am, ak; b (k, nv vectors) of dtype, rows ldb apart; c (rows, nv vectors).
 // add: c += instead of =. ahead: prefetch distance in rows of b; 0 where the hardware prefetches
 // the stream. copy: receives b in packed form, or NULL. next: other memory of which `step` bytes
@@ -86,26 +136,20 @@ FLAT void multiply(const int rows, const int nv, int64_t k, const T *a, int64_t 
 #pragma GCC unroll 32
 	for (int i = 0; i < rows * nv; i++)
 		sum[i] = (vec){ 0 };
-	for (int64_t l = 0; l < k; l++) {
-		vec x[MR * NV];
-		if (next)
-			__builtin_prefetch(next + l * step, 0, 2);
-#pragma GCC unroll 32
-		for (int j = 0; j < nv; j++) {
-			x[j] = load_as(dtype, b + j * VL * size);
-			if (ahead) // to L2: rows that are far apart compete for the same sets of L1
-				__builtin_prefetch(b + (ahead * ldb + j * VL) * size, 0,
-						   2);
-			if (copy)
-				*(vec_u *)(copy + (l * nv + j) * VL) = x[j];
-		}
-#pragma GCC unroll 32
-		for (int i = 0; i < rows; i++) {
-			vec y = a[i * am] - (vec){ 0 };
-#pragma GCC unroll 32
-			for (int j = 0; j < nv; j++)
-				sum[i * nv + j] = FMA(y, x[j], sum[i * nv + j]);
-		}
+	int64_t l = 0;
+	if (LANES && am == 1 && rows % VL == 0)
+		for (; l + LANES <= k; l += LANES)
+#pragma GCC unroll 8
+			for (int q = 0; q < LANES; q++) {
+				multiply_step(rows, nv, a, am, dtype, b, ldb, sum, ahead,
+					      copy ? copy + (l + q) * nv * VL : NULL,
+					      next ? next + (l + q) * step : NULL);
+				a += ak;
+				b += ldb * size;
+			}
+	for (; l < k; l++) {
+		multiply_step(rows, nv, a, am, dtype, b, ldb, sum, ahead,
+			      copy ? copy + l * nv * VL : NULL, next ? next + l * step : NULL);
 		a += ak;
 		b += ldb * size;
 	}
