@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#if defined __x86_64__
+#if defined __SSE2__
 #include <immintrin.h>
 #endif
 
