@@ -123,6 +123,32 @@ static void test_checkpoint(void)
 	yk_checkpoint_fini(&k);
 }
 
+// ---- hashes ----
+
+// Fingerprints in checkpoints and prepared files are the same on all hosts.
+static void test_hashes(void)
+{
+	enum { COUNT = 1500 }; // more bytes than are reversed at once
+	static uint16_t two[COUNT];
+	static int32_t four[COUNT];
+	static uint64_t eight[COUNT];
+	static unsigned char byte[COUNT * 8];
+	const void *const numbers[] = { byte, two, four, eight };
+	for (int i = 0; i < COUNT; i++) {
+		eight[i] = (uint64_t)(i + 1) * UINT64_C(0x9e3779b97f4a7c15);
+		two[i] = (uint16_t)eight[i];
+		four[i] = (int32_t)(uint32_t)eight[i];
+	}
+	for (int k = 0; k < 4; k++) {
+		const size_t width = (size_t)1 << k;
+		for (size_t i = 0; i < COUNT * width; i++)
+			byte[i] = (unsigned char)(eight[i / width] >> i % width * 8);
+		const uint64_t got = yk_hash_numbers(numbers[k], width, COUNT, 7), want = yk_hash(byte, COUNT * width, 7);
+		ok(got == want, "hash of numbers of %zu bytes: got %016llx, want that of their little-endian bytes, %016llx", width,
+		   (unsigned long long)got, (unsigned long long)want);
+	}
+}
+
 // ---- samples ----
 
 static void test_set(const char *name, const char *settings, const unsigned char *bytes, size_t n,
@@ -188,6 +214,7 @@ int main(void)
 	test_safetensors();
 	test_other_order();
 	test_checkpoint();
+	test_hashes();
 	test_samples();
 	return done();
 }

@@ -49,7 +49,7 @@ bool yk_case_make(struct yk_case *c, const struct yk_case_row *row, int dtype,
 			       .number = number,
 			       .flushes = flags & YOKE_DEVICE_FLUSHES,
 			       .tf32 = flags & YOKE_DEVICE_TF32,
-			       .state = yk_hash(from, sizeof from, 0) };
+			       .state = yk_hash_numbers(from, sizeof *from, 4, 0) };
 	if (setjmp(no_memory))
 		return false;
 	const bool made = row->make(c, dtype);

@@ -422,8 +422,7 @@ static int make_set(struct yk_chats *c, int part, int64_t begin, int64_t end, bo
 	w->of = c;
 	if (e < 0 || w->packing.windows == 0)
 		return e;
-	c->hash = yk_hash(w->packing.first,
-			  ((size_t)w->packing.windows + 1) * sizeof *w->packing.first, c->hash);
+	c->hash = yk_hash_numbers(w->packing.first, sizeof *w->packing.first, (size_t)w->packing.windows + 1, c->hash);
 	*to = yoke_dataset_new(
 		&(struct yoke_dataset_options){ .size = sizeof(struct yoke_dataset_options),
 						.name = "conversations",
@@ -477,8 +476,8 @@ int yk_chats_windows(struct yk_chats *c, const char *paths, double valid, bool p
 				"give some with an answer of the assistant within context=");
 	if (split && held < 1) // both parts have one at least
 		held = 1;
-	c->hash = yk_hash(c->begin, ((size_t)c->count + 1) * sizeof *c->begin, pack);
-	c->hash = yk_hash(c->ids.ids, c->ids.count * (size_t)c->ids.width, c->hash);
+	c->hash = yk_hash_numbers(c->begin, sizeof *c->begin, (size_t)c->count + 1, pack);
+	c->hash = yk_hash_numbers(c->ids.ids, (size_t)c->ids.width, c->ids.count, c->hash);
 	c->hash = yk_hash(c->target, c->ids.count, c->hash);
 	*validation = NULL;
 	int e = make_set(c, 0, 0, c->count - held, pack, train);

@@ -177,7 +177,7 @@ static yoke_dataset *parts_set(struct parts *p, int64_t count, int64_t chunk, ui
 {
 	yoke_dataset *d = NULL;
 	for (int i = 0; i < p->n; i++)
-		hash = yk_hash(&p->set[i]->fingerprint, sizeof hash, hash);
+		hash = yk_hash_numbers(&p->set[i]->fingerprint, sizeof hash, 1, hash);
 	d = yk_dataset_like(p->set[0], &(struct yoke_dataset_options){
 		.name = p->set[0]->name, .count = count, .read = parts_read, .chunk = chunk, .arg = p,
 		.free_fn = parts_free, .fingerprint = hash });
@@ -255,7 +255,7 @@ yoke_dataset *yoke_dataset_mix(int n, yoke_dataset *const *set, const double *we
 		parts_free(p);
 		return NULL;
 	}
-	return parts_set(p, count, 1, yk_hash(p->first, sizeof *p->first * (size_t)(n + 1), seed));
+	return parts_set(p, count, 1, yk_hash_numbers(p->first, sizeof *p->first, (size_t)n + 1, seed));
 }
 
 static int subset_take(struct parts *p, int64_t first, int64_t count, const int64_t *number)
@@ -294,8 +294,8 @@ yoke_dataset *yoke_dataset_subset(yoke_dataset *d, int64_t first, int64_t count,
 		parts_free(p);
 		return NULL;
 	}
-	const uint64_t hash = yk_hash(p->first, sizeof *p->first, 2);
-	return parts_set(p, count, d->chunk, number ? yk_hash(number, sizeof *number * (size_t)count, hash) : hash);
+	const uint64_t hash = yk_hash_numbers(p->first, sizeof *p->first, 1, 2);
+	return parts_set(p, count, d->chunk, number ? yk_hash_numbers(number, sizeof *number, (size_t)count, hash) : hash);
 }
 
 // ---- map ----
@@ -381,7 +381,7 @@ yoke_dataset *yoke_dataset_map(yoke_dataset *d, int fields, const struct yoke_fi
 	*m = (struct map){ .from = yk_dataset_ref(d), .fn = fn, .arg = arg };
 	struct yoke_dataset_options o = { .size = sizeof o, .name = d->name, .count = d->count, .read = map_read,
 					  .chunk = d->chunk, .arg = m, .free_fn = map_free, .fields = fields,
-					  .field = field, .fingerprint = yk_hash(&d->fingerprint, 8, 3) };
+					  .field = field, .fingerprint = yk_hash_numbers(&d->fingerprint, 8, 1, 3) };
 	yoke_dataset *to = NULL;
 	if (fields == 0)
 		to = yk_dataset_like(d, &o);

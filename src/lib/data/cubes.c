@@ -317,7 +317,7 @@ static int begin(struct files *f, const struct yoke_cube_files *o, uint64_t *has
 	}
 	// if sizes do not differ, the fields' dims have them
 	for (int64_t i = 0; i < f->n && f->varies && !err; i++)
-		*hash = yk_hash((int64_t[]){ f->source[i].lines, f->source[i].samples }, 2 * sizeof(int64_t), *hash);
+		*hash = yk_hash_numbers((int64_t[]){ f->source[i].lines, f->source[i].samples }, sizeof(int64_t), 2, *hash);
 	if (!err)
 		err = check_shapes(f);
 	*hash = yk_hash(f->settings ? f->settings : "", f->settings ? strlen(f->settings) : 0, *hash + f->skip);

@@ -147,7 +147,7 @@ yoke_dataset *yoke_dataset_synthetic(const char *settings)
 	}
 	if (!err)
 		set = yk_cube_set("synthetic", d->count, &(struct yk_cube_shape){ d->lines, d->samples, d->bands, false }, true, read_drawn, d, drawn_free,
-				  yk_hash(d, offsetof(struct drawn, normal), 1));
+				  yk_hash_numbers(d, sizeof d->count, offsetof(struct drawn, normal) / sizeof d->count, 1));
 	if (!set && d)
 		drawn_free(d);
 	return set;

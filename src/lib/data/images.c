@@ -179,7 +179,7 @@ static int add_entry(struct images *m, const char *class, const char *name, bool
 		return yk_fail(YOKE_ENOMEM, "%s: no memory for the list of images", m->path);
 	m->file[m->files++] = (struct file){ copy, (int32_t)m->classes - 1 };
 	m->hash = yk_hash(name, strlen(name), m->hash);
-	m->hash = yk_hash(&st.st_size, sizeof st.st_size, m->hash);
+	m->hash = yk_hash_numbers(&(int64_t){ st.st_size }, 8, 1, m->hash);
 	return 0;
 }
 
@@ -308,8 +308,10 @@ static int take_settings(struct images *m, const struct yk_image_settings *o)
 		m->crop = NONE;
 	else
 		return refuse("crop", o->crop, "must be center, random or none");
-	m->hash = yk_hash(&m->resize, sizeof m->resize, (uint64_t)m->crop << 1 | m->flip);
-	m->hash = yk_hash(&m->zoom, sizeof m->zoom, m->hash);
+	m->hash = yk_hash_numbers((int64_t[]){ m->resize.to_height, m->resize.to_width }, 8, 2, (uint64_t)m->crop << 1 | m->flip);
+	m->hash = yk_hash_numbers(m->resize.scale, sizeof *m->resize.scale, 3, m->hash);
+	m->hash = yk_hash_numbers(m->resize.shift, sizeof *m->resize.shift, 3, m->hash);
+	m->hash = yk_hash_numbers(&m->zoom, sizeof m->zoom, 1, m->hash);
 	return 0;
 }
 

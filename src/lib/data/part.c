@@ -318,5 +318,5 @@ yoke_dataset *yk_windows_set(struct yk_part *p, uint64_t n, int64_t context, int
 	const struct yk_parts_shape shape = { 1, { context + 1 } };
 	yk_windows_part(p, of, context, vocab);
 	return yk_parts_set(p->path, (int64_t)((n - 1) / (uint64_t)context), 1, p, &shape,
-			    yk_hash(&context, sizeof context, fingerprint));
+			    yk_hash_numbers(&context, sizeof context, 1, fingerprint));
 }

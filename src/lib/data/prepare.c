@@ -176,7 +176,7 @@ static int64_t split(void *arg, int64_t tokens)
 	const struct yk_data_spec spec = { .context = p->options->context, .valid = p->options->valid };
 	const int e = yk_data_split(p->options->paths, tokens, &spec, &p->done.train);
 	p->done.tokens = tokens;
-	p->fingerprint = yk_hash(&spec.valid, sizeof spec.valid, p->fingerprint);
+	p->fingerprint = yk_hash_numbers(&spec.valid, sizeof spec.valid, 1, p->fingerprint);
 	return e < 0 ? e : p->done.train;
 }
 

@@ -87,12 +87,12 @@ static int fields_take(struct yoke_dataset *d, int n, const struct yoke_field *f
 
 static uint64_t described(const struct yoke_dataset *d, uint64_t hash)
 {
-	hash = yk_hash(&d->count, sizeof d->count, hash);
+	hash = yk_hash_numbers(&d->count, sizeof d->count, 1, hash);
 	for (int i = 0; i < d->fields; i++) {
 		const struct yk_field *f = &d->field[i];
 		hash = yk_hash(f->name, strlen(f->name), hash);
-		hash = yk_hash(&f->dtype, sizeof f->dtype, hash);
-		hash = yk_hash(f->dims, sizeof f->dims[0] * (size_t)f->rank, hash);
+		hash = yk_hash_numbers(&f->dtype, sizeof f->dtype, 1, hash);
+		hash = yk_hash_numbers(f->dims, sizeof f->dims[0], (size_t)f->rank, hash);
 	}
 	return hash;
 }
@@ -116,7 +116,7 @@ static int set_up(struct yoke_dataset *d, const struct yoke_dataset_options *o)
 	int e = fields_take(d, o->fields, o->field);
 	if (e < 0)
 		return e;
-	d->fingerprint = described(d, yk_hash(&o->fingerprint, sizeof o->fingerprint,
+	d->fingerprint = described(d, yk_hash_numbers(&o->fingerprint, sizeof o->fingerprint, 1,
 					      yk_hash(d->name, o->fingerprint ? 0 : strlen(d->name), 0)));
 	d->free_fn = o->free_fn;
 	return 0;

@@ -31,7 +31,7 @@ int yk_file_sample(int fd, const char *path, uint64_t bytes, uint64_t *hash)
 	enum { BLOCK = 4096, BLOCKS = 64 };
 	char block[BLOCK];
 	const uint64_t n = bytes / BLOCK + (bytes % BLOCK > 0), some = n < BLOCKS ? n : BLOCKS;
-	uint64_t h = yk_hash(&bytes, sizeof bytes, 0);
+	uint64_t h = yk_hash_numbers(&bytes, sizeof bytes, 1, 0);
 	for (uint64_t i = 0; i < some; i++) {
 		// includes the first and the last block
 		const uint64_t at = (some < 2 ? 0 : i * (n - 1) / (some - 1)) * BLOCK; // n is below 2^53
@@ -48,7 +48,7 @@ int yk_file_sample(int fd, const char *path, uint64_t bytes, uint64_t *hash)
 static int add(struct yk_sources *s, const struct yk_source *x)
 {
 	s->hash = yk_hash(x->name, strlen(x->name), s->hash);
-	s->hash = yk_hash((uint64_t[]){ x->bytes, x->sample, (uint64_t)x->time }, 24, s->hash);
+	s->hash = yk_hash_numbers((uint64_t[]){ x->bytes, x->sample, (uint64_t)x->time }, 8, 3, s->hash);
 	s->count++;
 	if (s->n == YK_SOURCES_NAMED)
 		return 0;

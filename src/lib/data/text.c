@@ -146,7 +146,7 @@ static int take_ids(struct yk_data *d, const char *name, const struct yk_data_sp
 		yk_tokens_add(&d->tokens, spec->ids[i]);
 	}
 	if (e == 0)
-		d->fingerprint = yk_hash(spec->ids, (size_t)spec->id_count * sizeof *spec->ids, d->fingerprint);
+		d->fingerprint = yk_hash_numbers(spec->ids, sizeof *spec->ids, (size_t)spec->id_count, d->fingerprint);
 	return e;
 }
 
@@ -229,14 +229,14 @@ static int read_text(struct yk_data *d, const char *paths, const struct yk_data_
 	int e = take_all(d, paths, spec);
 	if (e == 0 && spec->limit && (int64_t)d->tokens.count > spec->limit) {
 		d->tokens.count = (size_t)spec->limit;
-		d->fingerprint = yk_hash(&spec->limit, sizeof spec->limit, d->fingerprint);
+		d->fingerprint = yk_hash_numbers(&spec->limit, sizeof spec->limit, 1, d->fingerprint);
 	}
 	d->count = (int64_t)d->tokens.count;
 	if (e == 0)
 		e = yk_data_split(paths, d->count, spec, &start);
 	if (e < 0)
 		return e;
-	d->fingerprint = yk_hash(&spec->valid, sizeof spec->valid, d->fingerprint);
+	d->fingerprint = yk_hash_numbers(&spec->valid, sizeof spec->valid, 1, d->fingerprint);
 	e = yk_tokenizer_settle(d->tokenizer, &d->tokens, (size_t)start, (size_t)spec->vocab);
 	if (e == 0)
 		e = make_set(d, 0, 0, start, &d->train);
@@ -481,7 +481,7 @@ uint64_t yk_data_fingerprint(const struct yk_data *d)
 
 uint64_t yk_data_fingerprint_all(const struct yk_data *d)
 {
-	return d->other ? yk_hash(&d->other->fingerprint, sizeof d->other->fingerprint, d->fingerprint) : d->fingerprint;
+	return d->other ? yk_hash_numbers(&d->other->fingerprint, sizeof d->other->fingerprint, 1, d->fingerprint) : d->fingerprint;
 }
 
 double yk_data_share(const struct yk_data *d)

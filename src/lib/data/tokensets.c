@@ -201,7 +201,7 @@ static int split_file(const struct sets *x, const struct file *f, int64_t *start
 				       (long long)spec->context, (long long)min);
 		if (f->t.fingerprint) { // equals that of the text, so either can resume a run of
 					// the other
-			*hash = *hash ? yk_hash(&f->t.fingerprint, 8, *hash) : f->t.fingerprint;
+			*hash = *hash ? yk_hash_numbers(&f->t.fingerprint, 8, 1, *hash) : f->t.fingerprint;
 			return 0;
 		}
 	}
@@ -211,7 +211,7 @@ static int split_file(const struct sets *x, const struct file *f, int64_t *start
 	if (e == 0 && !sample)
 		e = yk_file_sample(f->fd, f->path, (uint64_t)st.st_size, &sample);
 	if (e == 0)
-		*hash = yk_hash((uint64_t[]){ sample, f->t.offset, (uint64_t)f->t.element->width, (uint64_t)*start }, 32, *hash);
+		*hash = yk_hash_numbers((uint64_t[]){ sample, f->t.offset, (uint64_t)f->t.element->width, (uint64_t)*start }, 8, 4, *hash);
 	return e;
 }
 

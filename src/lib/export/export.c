@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/endian.h"
 #include "base/error.h"
 #include "formats/checkpoint.h"
 #include "models/pretrained.h"
@@ -318,6 +319,7 @@ int yk_export_write_tensor(const struct yk_export_tensor *t, int format, struct 
 	const int64_t max = window < t->dims[0] ? window : t->dims[0];
 	// a vector is one row of blocks
 	const int64_t length = t->rank == 2 ? columns : max, row = yoke_quant_bytes(format, length);
+	const size_t width = (size_t)yoke_quant_bytes(format, 1); // 0: of blocks, which only little-endian hosts write
 	float *values = malloc((size_t)(max * columns) * sizeof *values);
 	char *bytes = malloc((size_t)(row * (t->rank == 2 ? max : 1)) + 1);
 	int e = values && bytes ? 0 : yk_fail(YOKE_ENOMEM, "no memory for tensor '%s'", t->name);
@@ -327,6 +329,8 @@ int yk_export_write_tensor(const struct yk_export_tensor *t, int format, struct 
 		e = yk_export_rows(t, at, n, values);
 		if (e == 0)
 			e = quantize(t, format, rows, k, values, bytes);
+		if (e == 0)
+			yk_le(bytes, width, (size_t)(rows * k));
 		if (e == 0)
 			e = yk_file_add(to, bytes, (size_t)(rows * yoke_quant_bytes(format, k)));
 	}

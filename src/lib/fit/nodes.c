@@ -476,7 +476,7 @@ static int fit_linear(const struct yoke_node_fit *f, double *const *state, char 
 	const int64_t k = (int64_t)f->key[0];
 	(void)why, (void)why_size;
 	for (int64_t i = 0; i < k * f->in; i++) {
-		const uint64_t bits = yk_hash(&i, sizeof i, f->seed);
+		const uint64_t bits = yk_hash_numbers(&i, sizeof i, 1, f->seed);
 		state[0][i] = ((double)(bits >> 11) * 0x1p-52 - 1) / sqrt((double)f->in);
 	}
 	memset(state[1], 0, (size_t)k * sizeof **state);

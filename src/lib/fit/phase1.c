@@ -55,11 +55,11 @@ static uint64_t fingerprint(const struct phase *f)
 		const struct yk_fit_node *n = &p->node[i];
 		hash = yk_hash(n->name, strlen(n->name), hash);
 		hash = yk_hash(n->type->name, strlen(n->type->name), hash);
-		hash = yk_hash(n->key, sizeof *n->key * (size_t)n->type->keys, hash);
+		hash = yk_hash_numbers(n->key, sizeof *n->key, (size_t)n->type->keys, hash);
 		for (int k = 0; k < n->type->keys; k++)
 			if (n->list && yk_key_is_list(&n->type->key[k]))
-				hash = yk_hash(n->list, sizeof *n->list * (size_t)n->key[k], hash);
-		hash = yk_hash(n->in.from, sizeof *n->in.from * (size_t)n->in.count, hash);
+				hash = yk_hash_numbers(n->list, sizeof *n->list, (size_t)n->key[k], hash);
+		hash = yk_hash_numbers(n->in.from, sizeof *n->in.from, (size_t)n->in.count, hash);
 	}
 	return hash;
 }

@@ -113,8 +113,8 @@ const char *yk_tokenizer_model_name(const yoke_tokenizer *t)
 
 static uint64_t hash_ids(const int32_t *id, size_t n, uint64_t seed)
 {
-	const uint64_t hash = yk_hash(&n, sizeof n, seed);
-	return n ? yk_hash(id, n * sizeof *id, hash) : hash;
+	const uint64_t hash = yk_hash_numbers(&(uint64_t){ n }, 8, 1, seed);
+	return n ? yk_hash_numbers(id, sizeof *id, n, hash) : hash;
 }
 
 uint64_t yk_tokenizer_hash(const yoke_tokenizer *t)
