@@ -731,8 +731,8 @@ struct yoke_backend {
 	// The implementation's name: static, of a-z, 0-9, _ and -, and the same in every process,
 	// since tuning results, self-test results and quirks are stored by name.
 	const char *(*impl_name)(uint32_t device, const struct yoke_op *, uint32_t impl);
-	// Returns an extension table by name, or NULL: "telemetry", struct yoke_telemetry; "notes",
-	// struct yoke_notes; "limits", struct yoke_limits_ext; "occupancy", struct
+	// Returns an extension table by name, or NULL: "telemetry", struct yoke_telemetry; "notes" and
+	// "processors", struct yoke_notes; "limits", struct yoke_limits_ext; "occupancy", struct
 	// yoke_occupancy_ext; "ranges", struct yoke_ranges_ext; "collectives", struct
 	// yoke_collectives_ext.
 	const void *(*ext)(const char *name);
@@ -885,8 +885,8 @@ struct yoke_collectives_ext {
 
 struct yoke_notes {
 	uint32_t size;
-	// Lines for `yoke doctor`, one for each library that the backend loads itself: its version,
-	// or why it is missing and which features are disabled without it.  NULL after the last.
+	// "notes": lines for `yoke doctor`, one per library that the backend loads: version, or why
+	// it is missing.  "processors": lines for `yoke info` on where threads run.  NULL: the end.
 	const char *(*note)(uint32_t index);
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the CPU backend's choice of processors, with synthetic hwloc topologies and fake cgroup
-// directories.
+// Tests the CPU backend's choice of processors and its drawing, on machines that hwloc describes and with
+// fake cgroup directories.
 #include "config.h"
 
 #include <sched.h>
@@ -74,33 +74,53 @@ static void groups(void)
 // ---- topologies ----
 
 #ifdef HAVE_HWLOC
-static void topology(const char *name, const char *value, int n, int nodes,
-		     const char *bound)
+// A machine as hwloc describes it, and what the process may use of it.
+struct machine {
+	const char *variable, *value; // HWLOC_SYNTHETIC or HWLOC_XMLFILE
+	int processors, first, step;  // allowed: first, first + step ..
+	int quota, setting;
+	int threads, nodes; // wanted
+	const char *bound, *drawing;
+};
+
+static void choose(const struct machine *m)
 {
 	struct yk_cores c;
+	struct yk_cores_limits limits = { .online = m->processors, .quota = m->quota, .setting = m->setting };
 
-	setenv(name, value, 1);
-	setenv("HWLOC_THISSYSTEM", "1", 1);
-	yk_cores_find(&c);
-	unsetenv(name);
-	ok(c.n == n && c.nodes == nodes && !strcmp(c.bound, bound),
-	   "%s: %d threads by %s, %d nodes; want %d by %s, %d", value, c.n, c.bound,
-	   c.nodes, n, bound, nodes);
+	limits.allowed.words = ((size_t)m->processors + 63) / 64;
+	limits.allowed.bits = calloc(limits.allowed.words, sizeof *limits.allowed.bits);
+	for (int i = m->first; limits.allowed.bits && i < m->processors; i += m->step)
+		limits.allowed.bits[i / 64] |= UINT64_C(1) << i % 64;
+	setenv(m->variable, m->value, 1);
+	yk_cores_choose(&c, &limits);
+	char *drawn = yk_cores_draw(&c);
+	unsetenv(m->variable);
+	ok(c.n == m->threads && c.nodes == m->nodes && !strcmp(c.bound, m->bound),
+	   "%s: %d threads by %s, %d nodes; want %d by %s, %d", m->value, c.n, c.bound,
+	   c.nodes, m->threads, m->bound, m->nodes);
+	ok(drawn && !strcmp(drawn, m->drawing), "%s, drawn", m->value);
+	if (!drawn || strcmp(drawn, m->drawing))
+		diag("got\n%swant\n%s", drawn ? drawn : "nothing\n", m->drawing);
+	free(drawn);
 	free(c.set.bits);
 }
 
-// Processor 1 is the faster one of two kinds.
-static bool write_kinds(const char *path)
+// A machine of `slow` processors followed by `fast` ones, one per core.
+static bool write_kinds(const char *path, int slow, int fast)
 {
 #if HWLOC_API_VERSION >= 0x00020400
 	hwloc_topology_t t;
 	hwloc_bitmap_t set = hwloc_bitmap_alloc();
+	char cores[40];
+	snprintf(cores, sizeof cores, "core:%d pu:1", slow + fast);
 	bool good = hwloc_topology_init(&t) == 0 &&
-		    hwloc_topology_set_synthetic(t, "core:2 pu:1") == 0 &&
+		    hwloc_topology_set_synthetic(t, cores) == 0 &&
 		    hwloc_topology_load(t) == 0;
 
 	for (unsigned k = 0; good && k < 2; k++) {
-		hwloc_bitmap_only(set, k);
+		hwloc_bitmap_zero(set);
+		hwloc_bitmap_set_range(set, k ? (unsigned)slow : 0, (k ? slow + fast : slow) - 1);
 		good = hwloc_cpukinds_register(t, set, (int)k, 0, NULL, 0) == 0;
 	}
 	good = good && hwloc_topology_export_xml(t, path, 0) == 0;
@@ -108,34 +128,102 @@ static bool write_kinds(const char *path)
 	hwloc_bitmap_free(set);
 	return good;
 #else
-	(void)path;
+	(void)path, (void)slow, (void)fast;
 	return false;
 #endif
 }
 
+#define SYNTHETIC "HWLOC_SYNTHETIC"
+static const struct machine machines[] = {
+	{ SYNTHETIC, "core:1 pu:1", 1, 0, 1, 0, 0, 1, 1, "processors",
+	  "node 0: 1 core, 1 processor, threads on 0\n1 thread: affinity allows 1 of 1 processors\n" },
+	{ SYNTHETIC, "core:2 pu:1", 2, 0, 1, 0, 0, 2, 1, "processors",
+	  "node 0: 2 cores, 2 processors, threads on 0-1\n2 threads: affinity allows 2 of 2 processors\n" },
+	{ SYNTHETIC, "core:1 pu:2", 2, 0, 1, 0, 0, 1, 1, "physical cores",
+	  "node 0: 1 core, 2 processors, threads on 0\n"
+	  "1 thread: affinity allows 2 of 2 processors, 1 of them are used, one per core\n" },
+	{ SYNTHETIC, "node:2 core:1 pu:1", 2, 0, 1, 0, 0, 2, 2, "processors",
+	  "node 0: 1 core, 1 processor, threads on 0\nnode 1: 1 core, 1 processor, threads on 1\n"
+	  "2 threads: affinity allows 2 of 2 processors\nmemory is on the node of the thread that first writes it\n" },
+	// a laptop, in a container with a quota
+	{ SYNTHETIC, "pack:1 l3:1(size=16777216) core:8 pu:2", 16, 0, 1, 3, 0, 3, 1, "cgroup quota",
+	  "node 0, package 0, 1 L3 cache of 16 MiB: 8 cores, 16 processors, threads on 0,2,4,6,8,10,12,14\n"
+	  "3 threads: affinity allows 16 of 16 processors, 8 of them are used, one per core, the control group allows 3\n" },
+	// a server with four L3 caches per package, limited by the setting
+	{ SYNTHETIC, "pack:2 [numa] l3:4(size=33554432) core:8 pu:2", 128, 0, 1, 0, 40, 40, 2, "setting",
+	  "node 0, package 0, 4 L3 caches of 32 MiB: 32 cores, 64 processors, threads on "
+	  "0,2,4,6,8,10,12,14,16,18,20,22,24,26,28,30,32,34,36,38,40,42,44,46,48,50,52,54,56,58,60,62\n"
+	  "node 1, package 1, 4 L3 caches of 32 MiB: 32 cores, 64 processors, threads on "
+	  "64,66,68,70,72,74,76,78,80,82,84,86,88,90,92,94,96,98,100,102,104,106,108,110,112,114,116,118,120,122,124,126\n"
+	  "40 threads: affinity allows 128 of 128 processors, 64 of them are used, one per core, the setting 40\n"
+	  "memory is on the node of the thread that first writes it\n" },
+	// 256 cores, four nodes in each package
+	{ SYNTHETIC, "pack:2 numa:4 l3:2(size=33554432) core:16 pu:1", 256, 0, 1, 0, 0, 256, 8, "processors",
+	  "node 0, package 0, 2 L3 caches of 32 MiB: 32 cores, 32 processors, threads on 0-31\n"
+	  "node 1, package 0, 2 L3 caches of 32 MiB: 32 cores, 32 processors, threads on 32-63\n"
+	  "node 2, package 0, 2 L3 caches of 32 MiB: 32 cores, 32 processors, threads on 64-95\n"
+	  "node 3, package 0, 2 L3 caches of 32 MiB: 32 cores, 32 processors, threads on 96-127\n"
+	  "node 4, package 1, 2 L3 caches of 32 MiB: 32 cores, 32 processors, threads on 128-159\n"
+	  "node 5, package 1, 2 L3 caches of 32 MiB: 32 cores, 32 processors, threads on 160-191\n"
+	  "node 6, package 1, 2 L3 caches of 32 MiB: 32 cores, 32 processors, threads on 192-223\n"
+	  "node 7, package 1, 2 L3 caches of 32 MiB: 32 cores, 32 processors, threads on 224-255\n"
+	  "256 threads: affinity allows 256 of 256 processors\nmemory is on the node of the thread that first writes it\n" },
+	// half of them
+	{ SYNTHETIC, "pack:2 [numa] core:128 pu:1", 256, 128, 1, 0, 0, 128, 2, "affinity",
+	  "node 0, package 0: 128 cores, 128 processors, no threads\n"
+	  "node 1, package 1: 128 cores, 128 processors, threads on 128-255\n"
+	  "128 threads: affinity allows 128 of 256 processors\nmemory is on the node of the thread that first writes it\n" },
+	// the second thread of each core is not allowed
+	{ SYNTHETIC, "core:4 pu:2", 8, 1, 2, 0, 0, 4, 1, "affinity",
+	  "node 0: 4 cores, 8 processors, threads on 1,3,5,7\n4 threads: affinity allows 4 of 8 processors\n" },
+};
+static const struct machine hybrids[] = {
+	{ "HWLOC_XMLFILE", "kinds.xml", 12, 0, 1, 0, 0, 4, 1, "fastest cores",
+	  "node 0: 4 cores of the fastest kind, 4 processors, threads on 8-11\n"
+	  "node 0: 8 cores of a slower kind, 8 processors, no threads\n"
+	  "4 threads: affinity allows 12 of 12 processors, 4 of them are used, one per core of the fastest kind\n" },
+	// taskset on the slower ones
+	{ "HWLOC_XMLFILE", "slower.xml", 8, 0, 1, 0, 0, 8, 1, "processors",
+	  "node 0: 4 cores of the fastest kind, 4 processors, no threads\n"
+	  "node 0: 8 cores of a slower kind, 8 processors, threads on 0-7\n"
+	  "8 threads: affinity allows 8 of 8 processors\n" },
+};
+
 static void topologies(void)
 {
-	cpu_set_t set;
+	setenv("HWLOC_THISSYSTEM", "0", 1);
+	for (size_t i = 0; i < sizeof machines / sizeof *machines; i++)
+		choose(&machines[i]);
+	for (size_t i = 0; i < sizeof hybrids / sizeof *hybrids; i++)
+		if (write_kinds(hybrids[i].value, 8, 4))
+			choose(&hybrids[i]);
+		else
+			skip("kinds of cores", "this hwloc knows none");
+}
 
-	CPU_ZERO(&set);
-	CPU_SET(0, &set);
-	CPU_SET(1, &set);
-	if (sysconf(_SC_NPROCESSORS_ONLN) != 2 ||
-	    sched_setaffinity(0, sizeof set, &set) < 0) {
-		skip("topologies", "made for a machine of two processors");
-		return;
-	}
-	topology("HWLOC_SYNTHETIC", "core:2 pu:1", 2, 1, "processors");
-	topology("HWLOC_SYNTHETIC", "core:1 pu:2", 1, 1, "physical cores");
-	topology("HWLOC_SYNTHETIC", "node:2 core:1 pu:1", 2, 2, "processors");
-	if (write_kinds("kinds.xml"))
-		topology("HWLOC_XMLFILE", "kinds.xml", 1, 1, "fastest cores");
-	else
-		skip("kinds of cores", "this hwloc knows none");
+// This process, where one processor is left to it.
+static void affinity(void)
+{
 #ifndef YK_POSIX_ONLY
-	CPU_CLR(1, &set);
-	if (sched_setaffinity(0, sizeof set, &set) == 0)
-		topology("HWLOC_SYNTHETIC", "core:2 pu:1", 1, 1, "affinity");
+	struct yk_cores c;
+	cpu_set_t set, one;
+	int first = 0;
+
+	CPU_ZERO(&one);
+	if (sched_getaffinity(0, sizeof set, &set) < 0)
+		return skip("affinity", "it cannot be read");
+	while (first < CPU_SETSIZE - 1 && !CPU_ISSET(first, &set))
+		first++;
+	CPU_SET(first, &one);
+	if (sched_setaffinity(0, sizeof one, &one) < 0)
+		return skip("affinity", "it cannot be set");
+	yk_cores_find(&c);
+	ok(c.n == 1 && c.allowed == 1 && yk_processors_has(&c.set, (size_t)first), "affinity leaves processor %d: %d threads by %s", first,
+	   c.n, c.bound);
+	free(c.set.bits);
+	sched_setaffinity(0, sizeof set, &set);
+#else
+	skip("affinity", "POSIX has no such call");
 #endif
 }
 #endif
@@ -146,6 +234,7 @@ int main(void)
 	groups();
 #ifdef HAVE_HWLOC
 	topologies();
+	affinity();
 #else
 	skip("topologies", "built without hwloc");
 #endif

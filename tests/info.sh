@@ -48,6 +48,8 @@ verdict "each says it once" "$(sed -n 's/.*plugin: .*\/yoke_\([a-z]*\)\.so: .*/\
 verdict "devices of the good ones" "$(for id in cpu:0 good:0 larger:0 absurd:7; do
 	grep -q "^  $id " out || echo "no $id"; done)"
 verdict "a backend without a device says why" "$(grep -q '^  nodevices  *no devices' out || cat out)"
+verdict "where threads of the CPU run" "$(sed -n '/^processors$/,/^$/p' out >rows
+	grep -q '^  cpu  *[0-9]* threads*[:,]' rows && [ -z "$(grep -v '^processors$\|^  cpu  \|^$' rows)" ] || cat out)"
 verdict "the CPU is chosen" "$(grep -q '^  chosen: cpu:0$' out || cat out)"
 
 YOKE_BACKEND=cpu YOKE_LOG=debug "$yoke" info >out 2>err

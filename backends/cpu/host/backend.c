@@ -4,6 +4,7 @@
 // backends do not support.
 #include "config.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -273,6 +274,36 @@ static const char *impl_name(uint32_t device, const struct yoke_op *op, uint32_t
 	return k && impl < sizeof k->impl / sizeof *k->impl ? k->impl[impl] : NULL;
 }
 
+// ---- notes ----
+
+static char *drawing; // lines that end with a NUL each, and one more NUL
+
+static void draw(void)
+{
+	drawing = yk_cores_draw(yk_team_cores());
+	for (char *c = drawing; c && *c; c++)
+		if (*c == '\n')
+			*c = '\0';
+}
+
+static const char *line_of_drawing(uint32_t index)
+{
+	static pthread_once_t drawn = PTHREAD_ONCE_INIT;
+
+	pthread_once(&drawn, draw);
+	const char *line = drawing;
+	for (; line && *line && index; index--)
+		line += strlen(line) + 1;
+	return line && *line ? line : NULL;
+}
+
+static const void *ext(const char *name)
+{
+	static const struct yoke_notes processors = { sizeof processors, line_of_drawing };
+
+	return strcmp(name, "processors") ? NULL : &processors;
+}
+
 // ---- entry point ----
 
 static const struct yoke_backend table = {
@@ -304,6 +335,7 @@ static const struct yoke_backend table = {
 	.run = run,
 	.release = release,
 	.impl_name = impl_name,
+	.ext = ext,
 };
 
 int yoke_cpu_init(uint32_t core_abi, const struct yoke_host *core_host,

@@ -7,11 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#ifdef HAVE_HWLOC
-#include <hwloc.h>
-#endif
-
 #include "frame.h"
+#include "topology.h"
 
 static const struct yoke_setting threads_setting = {
 	sizeof threads_setting, "threads", "int 0..65536", "0",
@@ -78,7 +75,7 @@ static void keep_fastest(struct yk_cores *c, hwloc_topology_t topology)
 // not load; processors are found without them. hwloc can only be configured by an environment
 // variable. setenv would disturb readers in other threads, so the whole environment is replaced for
 // a moment by another one, which is never freed.
-static bool topology_new(hwloc_topology_t *to)
+bool yk_topology_new(hwloc_topology_t *to)
 {
 	static char none[] = "HWLOC_PLUGINS_PATH=/dev/null", **last;
 	char **former = environ;
@@ -106,7 +103,7 @@ static void look(struct yk_cores *c)
 {
 	hwloc_topology_t topology;
 
-	if (!topology_new(&topology))
+	if (!yk_topology_new(&topology))
 		return;
 	hwloc_topology_set_all_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_NONE);
 	hwloc_topology_set_type_filter(topology, HWLOC_OBJ_CORE,
@@ -121,33 +118,36 @@ static void look(struct yk_cores *c)
 }
 #endif
 
-void yk_cores_find(struct yk_cores *c)
+void yk_cores_choose(struct yk_cores *c, const struct yk_cores_limits *limits)
 {
-	long online = sysconf(_SC_NPROCESSORS_ONLN);
-	int quota = yk_cgroup_cpus("/proc/self/cgroup", "/sys/fs/cgroup"), wanted;
-
-	*c = (struct yk_cores){ .n = online > 0 ? (int)online : 1,
-				.nodes = 1,
-				.bound = "processors" };
-	c->set = yk_processors_allowed();
+	*c = (struct yk_cores){ .n = limits->online, .nodes = 1, .bound = "processors", .set = limits->allowed, .limits = *limits };
 	if (c->set.bits) {
-		int all = c->n;
-		c->n = yk_processors_count(&c->set);
-		if (c->n < all)
+		c->n = c->allowed = yk_processors_count(&c->set);
+		if (c->n < limits->online)
 			c->bound = "affinity";
 #ifdef HAVE_HWLOC
 		look(c);
 #endif
+		c->apart = c->n;
 	}
-	if (quota && quota < c->n) {
-		c->n = quota;
+	if (limits->quota && limits->quota < c->n) {
+		c->n = limits->quota;
 		c->bound = "cgroup quota";
 	}
-	wanted = atoi(yk_cpu_setting(&threads_setting));
-	if (wanted > 0 && wanted < c->n) {
-		c->n = wanted;
+	if (limits->setting > 0 && limits->setting < c->n) {
+		c->n = limits->setting;
 		c->bound = "setting";
 	}
+}
+
+void yk_cores_find(struct yk_cores *c)
+{
+	const long online = sysconf(_SC_NPROCESSORS_ONLN);
+
+	yk_cores_choose(c, &(struct yk_cores_limits){ .allowed = yk_processors_allowed(),
+						      .online = online > 0 ? (int)online : 1,
+						      .quota = yk_cgroup_cpus("/proc/self/cgroup", "/sys/fs/cgroup"),
+						      .setting = atoi(yk_cpu_setting(&threads_setting)) });
 }
 
 void yk_cores_declare(void)

@@ -83,16 +83,30 @@ void yk_team_use(uint32_t device);
 int yk_team_size_of(uint32_t device);
 // Number of NUMA nodes, at least 1.
 int yk_team_nodes(void);
+const struct yk_cores *yk_team_cores(void);
 
 // ---- cores.c ----
+
+// What limits the number of threads.
+struct yk_cores_limits {
+	struct yk_processors allowed; // by affinity
+	int online, quota, setting;   // numbers of processors; 0: no limit by the control group, or by the setting
+};
 
 struct yk_cores {
 	int n, nodes;      // number of threads; number of NUMA nodes
 	const char *bound; // what limits n: "processors", "affinity", ...
 	struct yk_processors set; // one per core to use; not known: threads are not bound
+	struct yk_cores_limits limits;
+	int allowed, apart; // processors that affinity allows; of these, on cores of their own and of the fastest kind
 };
 
-void yk_cores_find(struct yk_cores *);
+// Takes over limits->allowed.
+void yk_cores_choose(struct yk_cores *, const struct yk_cores_limits *);
+void yk_cores_find(struct yk_cores *); // with the limits of this process
+// cores_draw.c: lines that say which processors there are and which of them run threads; NULL: no memory.  The
+// caller frees the text.
+char *yk_cores_draw(const struct yk_cores *);
 // Declares the setting early, so that it is listed before anything runs.
 void yk_cores_declare(void);
 

@@ -130,6 +130,12 @@ int yk_team_nodes(void)
 	return cores.nodes;
 }
 
+const struct yk_cores *yk_team_cores(void)
+{
+	team(0);
+	return &cores;
+}
+
 void yk_team_limit(int threads)
 {
 	limit = threads;

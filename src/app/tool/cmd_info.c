@@ -246,6 +246,17 @@ static void print_device(const json_t *d, const json_t *all)
 	print_multiples(d);
 }
 
+static void print_processors(const json_t *list)
+{
+	const json_t *line;
+	size_t i;
+
+	if (json_array_size(list))
+		printf("\nprocessors\n");
+	json_array_foreach (list, i, line)
+		printf("  %-10s  %s\n", yk_cell(line, "backend"), yk_cell(line, "note"));
+}
+
 static void print_info(const json_t *o)
 {
 	static const char *const keys[] = { "path", "outcome" };
@@ -273,6 +284,7 @@ static void print_info(const json_t *o)
 		printf("  none is chosen: %s\n", yk_cell(choice, "why"));
 	else
 		printf("  chosen: %s\n", yk_cell(choice, "device"));
+	print_processors(json_object_get(o, "processors"));
 	printf("\nplugins\n");
 	list = json_object_get(o, "plugins");
 	if (json_array_size(list))
@@ -304,6 +316,7 @@ static json_t *gather(bool env, bool all, bool dtypes, bool json)
 	json_object_set_new(o, "refused", yk_facts_refused());
 	json_object_set_new(o, "choice", yk_facts_choice());
 	json_object_set_new(o, "backends", yk_facts_backends());
+	json_object_set_new(o, "processors", yk_facts_notes("processors"));
 	json_object_set_new(o, "plugins", yk_facts_plugins(true, true));
 	json_object_set_new(o, "ranks", yk_launcher_facts());
 	json_object_set_new(o, "telemetry", gather_telemetry());

@@ -246,7 +246,7 @@ json_t *yk_doctor(void)
 	bad |= json_object_set_new(o, "choice", yk_facts_choice());
 	bad |= json_object_set_new(o, "devices", devices);
 	bad |= json_object_set_new(o, "backends", yk_facts_backends());
-	bad |= json_object_set_new(o, "libraries", yk_facts_notes());
+	bad |= json_object_set_new(o, "libraries", yk_facts_notes("notes"));
 	bad |= json_object_set_new(o, "folders", yk_facts_plugins(true, false));
 	bad |= json_object_set_new(o, "plugins", yk_facts_plugins(false, true));
 	bad |= json_object_set_new(o, "helper", helper(advice));

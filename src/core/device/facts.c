@@ -147,13 +147,13 @@ json_t *yk_facts_backends(void)
 	return list;
 }
 
-json_t *yk_facts_notes(void)
+json_t *yk_facts_notes(const char *name)
 {
 	json_t *list = json_array();
 	const char *line;
 
 	for (struct yk_backend *b = yk_backends("cpu"); b; b = b->next) {
-		const struct yoke_notes *notes = b->table.ext("notes");
+		const struct yoke_notes *notes = b->table.ext(name);
 		for (uint32_t i = 0; notes && notes->size >= sizeof *notes && (line = notes->note(i)); i++)
 			append(list, json_pack("{s:s, s:s}", "backend", b->table.name, "note", line));
 	}
