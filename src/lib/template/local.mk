@@ -9,6 +9,7 @@ libyokecore_la_SOURCES += \
 	src/lib/template/functions.h \
 	src/lib/template/lex.c \
 	src/lib/template/origin.c \
+	src/lib/template/sequences.c \
 	src/lib/template/statements.c \
 	src/lib/template/strings.c \
 	src/lib/template/syntax.c \

@@ -164,6 +164,11 @@ void *yk_render_alloc(struct yk_render *, size_t bytes); // zeroed; NULL: failed
 // Enters and leaves a level of recursion.
 bool yk_render_enter(struct yk_render *);
 
+static inline struct yk_value yk_v_absent(void)
+{
+	return (struct yk_value){ .kind = YK_V_ABSENT };
+}
+
 static inline struct yk_value yk_v_none(void)
 {
 	return (struct yk_value){ .kind = YK_V_NONE };
