@@ -25,6 +25,7 @@ libyokecore_la_SOURCES += \
 	src/lib/nn/module.c \
 	src/lib/nn/module.h \
 	src/lib/nn/module_file.c \
+	src/lib/nn/module_walk.c \
 	src/lib/nn/op_check.c \
 	src/lib/nn/params.c \
 	src/lib/nn/params.h \

@@ -70,6 +70,13 @@ struct yk_module_entry *yk_module_places(struct yoke_module *, size_t *n);
 yoke_tensor *yk_call_inside(struct yoke_module *, int n, yoke_tensor *const *in);
 // Stores a tensor's dims; returns its rank.
 int yk_module_dims(const yoke_tensor *, int64_t dims[YOKE_MAX_RANK]);
+// The context of the first live tensor of a module and its descendants; NULL: there is none.
+yoke_context *yk_module_context(const struct yoke_module *);
+// All tensors of a module must be in one context: is that true after `other` is added?  ECONTEXT names `what`
+// and `name`.
+int yk_module_one_context(const struct yoke_module *, const yoke_context *other, const char *what, const char *name);
+// Releases an entry's reference to its tensor; the last one frees it.
+void yk_module_drop(struct yk_module_own *);
 // Is the argument a module?  Otherwise EINVAL, unless there is an error already.
 bool yk_module_given(const struct yoke_module *, const char *what);
 
