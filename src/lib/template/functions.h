@@ -27,6 +27,7 @@ const struct yk_function *yk_filter_find(const struct yk_chars *name);
 const struct yk_function *yk_sequence_filter_find(const struct yk_chars *name); // sequences.c
 const struct yk_function *yk_test_find(const struct yk_chars *name);
 const struct yk_function *yk_method_find(enum yk_value_kind, const char *name, size_t n);
+const struct yk_function *yk_container_method_find(enum yk_value_kind, const char *name, size_t n); // containers.c
 const struct yk_function *yk_global_find(const struct yk_chars *name);
 const struct yk_function *yk_function_in(const struct yk_function *table, size_t count,
 					 const char *name, size_t n);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # template: the interpreter of chat templates.
 libyokecore_la_SOURCES += \
+	src/lib/template/containers.c \
 	src/lib/template/eval.c \
 	src/lib/template/eval.h \
 	src/lib/template/filters.c \
