@@ -26,7 +26,8 @@ struct gguf_file {
 static inline void gguf_add(struct gguf_buffer *b, const void *p, size_t n)
 {
 	b->at = realloc(b->at, b->n + n + 1);
-	memcpy(b->at + b->n, p, n);
+	if (n)
+		memcpy(b->at + b->n, p, n);
 	b->n += n;
 }
 static inline void gguf_add_u32(struct gguf_buffer *b, uint32_t v) { gguf_add(b, &v, sizeof v); }

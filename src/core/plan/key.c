@@ -291,6 +291,8 @@ static bool is_key_of(const struct yoke_context *ctx, const struct yk_marks *m, 
 		const size_t n = (size_t)(leaf_words(ctx, word, v, m->leaf[i]) - word);
 		same = !memcmp(word, key->word + m->word[i], n * sizeof *word);
 	}
+	if (!same)
+		return false;
 	const uint32_t *tail = key->word + key->n - YK_ROOT_WORDS * roots;
 	for (size_t i = 0; i < roots && same; i++, tail += YK_ROOT_WORDS) {
 		root_words(ctx, m, word, &root[i]);
