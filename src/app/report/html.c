@@ -11,67 +11,6 @@
 #include "report/html.h"
 #include "report/summary.h"
 
-static const char style[] =
-	":root{color-scheme:light "
-	"dark;--line:#d5dae0;--soft:#57616d;--head:#f3f5f8;--page:#fff;--ink:#1b222b;--good:#"
-	"17703c;"
-	"--bad:#b3261e;--note:#8a5300;--box:#f7f9fb}\n"
-	"@media(prefers-color-scheme:dark){:root{--line:#343c46;--soft:#a3aebb;--head:#1d232b;--"
-	"page:#12161b;--ink:#e4e9ef;"
-	"--good:#5fce8b;--bad:#ff8a80;--note:#f0b45a;--box:#181d24}}\n"
-	"*{box-sizing:border-box}body{font:15px/1.5 "
-	"system-ui,sans-serif;background:var(--page);color:var(--ink);margin:0 auto;"
-	"max-width:1140px;padding:24px 20px 48px}\n"
-	"h1{font-size:26px;line-height:1.25;margin:0;overflow-wrap:anywhere}h2{font-size:19px;"
-	"margin:36px 0 10px;"
-	"border-bottom:1px solid "
-	"var(--line);padding-bottom:4px;overflow-wrap:anywhere}h3{font-size:15px;margin:22px 0 6px}"
-	"p{margin:4px 0}\n"
-	".soft{color:var(--soft)}.pill{display:inline-block;font-size:13px;font-weight:600;"
-	"vertical-align:middle;padding:1px 10px;"
-	"border-radius:12px;border:1px solid "
-	"currentColor;white-space:nowrap}.finished,.running,.good{color:var(--good)}"
-	".failed,.killed,.bad{color:var(--bad)}.stopped,.unknown{color:var(--note)}\n"
-	".tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(140px,1fr));gap:10px;"
-	"margin:16px 0}"
-	".tiles>div{background:var(--box);border:1px solid "
-	"var(--line);border-radius:8px;padding:8px 12px}"
-	"dt{font-size:13px;color:var(--soft)}dd{margin:0;font-size:13px;color:var(--soft)}"
-	"dd.big{font-size:20px;font-weight:600;color:var(--ink);font-variant-numeric:tabular-nums}"
-	"\n"
-	".health{border:1px solid var(--line);border-left:5px solid "
-	"currentColor;border-radius:8px;padding:10px 16px;margin:12px 0}"
-	".health>*{color:var(--ink)}.health h2,.health "
-	"h3{border:0;margin:0;padding:0;font-size:17px;color:inherit}"
-	"a{color:inherit}.health>:first-child::first-letter{text-transform:uppercase}.health "
-	"ol{margin:6px 0;padding-left:22px}.health li{margin:8px 0}.gain{font-weight:600}\n"
-	"details{margin:10px 0}summary{cursor:pointer;font-weight:600;padding:4px 0}"
-	"summary:focus-visible,.scroll:focus-visible{outline:2px solid "
-	"currentColor}.scroll{overflow-x:auto}\n"
-	".plots{display:grid;align-items:start;grid-template-columns:repeat(auto-fill,minmax(min("
-	"330px,100%),1fr));"
-	"gap:12px;margin:12px 0}"
-	"svg{display:block;width:100%;height:auto;border:1px solid "
-	"var(--line);border-radius:8px}.narrow-only{display:none}\n"
-	"@media(max-width:820px){.wide-only{display:none}.narrow-only{display:block}body{"
-	"padding:16px 12px 32px}"
-	"}\n"
-	"table{border-collapse:collapse;font-variant-numeric:tabular-nums;margin:4px 0 "
-	"12px;font-size:14px}caption{position:absolute;"
-	"width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}\n"
-	"th,td{padding:4px 10px;text-align:left;border-bottom:1px solid "
-	"var(--line);vertical-align:top}thead th{background:var(--head);"
-	"font-weight:600;white-space:nowrap}tbody "
-	"th{font-weight:400}td.n,th.n{text-align:right;white-space:nowrap}"
-	".of td.n{text-align:left}td.t{overflow-wrap:break-word;min-width:3em}td.k,.of "
-	"th{white-space:nowrap}\n"
-	".bar{display:flex;height:26px;border-radius:6px;overflow:hidden;margin:8px "
-	"0;background:var(--head)}.bar>i{min-width:1px}"
-	".key{display:inline-block;width:11px;height:11px;border-radius:3px;margin-right:7px}\n"
-	"code{font-family:ui-monospace,monospace;font-size:.93em;background:var(--head);border-"
-	"radius:4px;padding:1px 5px;"
-	"overflow-wrap:anywhere}@media print{body{max-width:none}}\n";
-
 enum { WIDE = 1090, HIGH = 340, NARROW = 380, LOW = 250 };
 
 static const char *string_of(const json_t *o, const char *key)
@@ -94,7 +33,7 @@ void yk_html_begin(FILE *to, const char *title)
 	fprintf(to,
 		"</title>\n<link rel=\"icon\" "
 		"href=\"data:,\">\n<style>\n%s</style></head>\n<body><main>\n",
-		style);
+		yk_html_style);
 }
 
 void yk_html_end(FILE *to)

@@ -8,6 +8,8 @@
 
 #include "report/columns.h"
 
+extern const char yk_html_style[]; // page.css, embedded at build time
+
 void yk_html_begin(FILE *, const char *title); // up to and without the first heading
 void yk_html_end(FILE *);
 // One row per object. Numbers are <data value="exact">for people</data>. caption: for screen

@@ -23,3 +23,10 @@ libyokecore_la_SOURCES += \
 	src/app/report/svg.h \
 	src/app/report/text.c \
 	src/app/report/trend.c
+nodist_libyokecore_la_SOURCES += src/app/report/styletext.c
+EXTRA_DIST += src/app/report/page.css
+CLEANFILES += src/app/report/styletext.c
+
+src/app/report/styletext.c: build-aux/arrays.sh src/app/report/page.css
+	$(AM_V_GEN)$(MKDIR_P) src/app/report && $(SHELL) $(srcdir)/build-aux/arrays.sh report/html.h yk_html_style \
+		$(srcdir)/src/app/report/page.css >$@.$$$$ && mv $@.$$$$ $@
