@@ -566,8 +566,8 @@ static void test_fused_tensors(const struct recorded_adapter *r, const char *mod
 int main(void)
 {
 	char model[300];
-	if (!mkdtemp(folder))
-		return 1;
+	tap_folder();
+	mkdir(folder, 0777);
 	write_ids();
 	for (int i = 0; i < ADAPTERS; i++)
 		test_recorded(&recorded_adapters[i]);

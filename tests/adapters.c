@@ -782,8 +782,8 @@ static void test_refused(const struct recorded *r, const struct recorded *plain)
 int main(void)
 {
 	setenv("YOKE_CPU_DEVICES", "2", 1); // for ranks=2
-	if (!mkdtemp(folder))
-		return 1;
+	tap_folder();
+	mkdir(folder, 0777);
 	write_ids();
 	for (int i = 0; i < MODELS; i++)
 		if (!is_minimal(&recorded[i]))

@@ -5,6 +5,7 @@
 // return. `batching.t device` tests one family in several dtypes, on the device that YOKE_BACKEND names.
 #include "config.h"
 
+#include <limits.h>
 #include <pthread.h>
 
 #include "base/error.h"
@@ -426,8 +427,19 @@ static void test_refused(yoke_model *m)
 		yoke_error_clear();
 	}
 	struct yoke_engine_request r = { .size = sizeof r, .prompt = prompt, .count = 3, .tokens = 1 };
-	const int64_t a = yoke_engine_submit(e, &r), b = yoke_engine_submit(e, &r), c = yoke_engine_submit(e, &r);
-	ok(a == 1 && b == 2 && c == YOKE_EBUSY, "a full queue refuses: %s", yoke_error());
+	struct yoke_engine_stats s = { .size = sizeof s };
+	int64_t id[4];
+	for (int i = 0; i < 4; i++)
+		id[i] = yoke_engine_submit(e, &r);
+	ok(id[0] == 1 && id[1] == 2 && id[2] == 3 && id[3] == YOKE_EBUSY,
+	   "two requests have slots, one waits, and the full queue refuses another: %s", yoke_error());
+	yoke_error_clear();
+	ok(yoke_engine_stats(e, &s) == 0 && s.waiting == 1 && s.queued == 3, "one waits: %d of %d", (int)s.waiting, (int)s.queued);
+	while (yoke_engine_step(e) > 0)
+		;
+	r.choices = 2;
+	const int64_t pair = yoke_engine_submit(e, &r), after = yoke_engine_submit(e, &r), refused = yoke_engine_submit(e, &r);
+	ok(pair > 0 && after > 0 && refused == YOKE_EBUSY, "two choices take both slots: %s", yoke_error());
 	yoke_error_clear();
 	ok(yoke_engine_cancel(e, 99) == YOKE_ENOENT, "an unknown request cannot be cancelled");
 	yoke_error_clear();
@@ -811,10 +823,12 @@ static void test_pages(void)
 
 int main(int argc, char **argv)
 {
-	char command[1024];
+	static char self[PATH_MAX], command[PATH_MAX + 64];
+	if (!realpath(argv[0], self)) // a mode is its child process
+		return 99;
 	tap_plugin_path();
-	if (!mkdtemp(folder))
-		return 1;
+	tap_folder();
+	mkdir(folder, 0777);
 	if (argc > 1 && !strcmp(argv[1], "starved"))
 		return starved();
 	tap_seed();
@@ -839,7 +853,7 @@ int main(int argc, char **argv)
 	yoke_model_free(m);
 	test_adapters(write_model("llama"));
 	test_fault_backend(write_model("llama"));
-	snprintf(command, sizeof command, "YOKE_POOL=0 '%s' starved", argv[0]);
+	snprintf(command, sizeof command, "YOKE_POOL=0 '%s' starved", self);
 	if (getenv("YOKE_TEST_MODULES"))
 		ok(tap_run(command), "a run that lacks memory in one step, for each step");
 	return done();

@@ -163,8 +163,8 @@ static void test_loss(void)
 int main(void)
 {
 	setenv("YOKE_CPU_DEVICES", "2", 1); // devices are enumerated once
-	if (!mkdtemp(folder))
-		return 1;
+	tap_folder();
+	mkdir(folder, 0777);
 	struct tensors all = tensors_of(&recorded[0]);
 	snprintf(init, sizeof init, "%s", write_folder("llama", recorded[0].config, &all));
 	tensors_free(&all);

@@ -314,19 +314,13 @@ static int serve(const char *folder, bool judge)
 
 int main(int argc, char **argv)
 {
-	char top[] = "checkpoint.XXXXXX", folder[64], command[128];
-
 	if (argc > 1)
 		return serve(argv[1], argc > 2);
 	tap_seed();
-	if (!mkdtemp(top))
-		return skip_all("no folder to write to");
-	snprintf(folder, sizeof folder, "%s/model", top);
-	test_round(folder);
-	test_shapes(folder);
-	test_altered(folder);
-	test_full(folder);
-	snprintf(command, sizeof command, "rm -r %s", top);
-	ok(system(command) == 0, "cleaned up");
+	tap_folder();
+	test_round("model");
+	test_shapes("model");
+	test_altered("model");
+	test_full("model");
 	return done();
 }

@@ -182,8 +182,8 @@ static void test(const char *file, enum change c, const char *what, bool possibl
 
 int main(void)
 {
-	if (!mkdtemp(folder))
-		return skip_all("no folder to write to");
+	tap_folder();
+	mkdir(folder, 0777);
 #if defined HAVE_ONIG && defined HAVE_UTF8PROC
 	static const char *const bytes[] = { "llama3.json", "gpt2.json" };
 	for (int i = 0; i < 2; i++) {
@@ -205,6 +205,5 @@ int main(void)
 #else
 	skip("GGUF files give the same ids", "built without Oniguruma or utf8proc");
 #endif
-	yk_dir_remove(folder);
 	return done();
 }

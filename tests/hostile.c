@@ -15,7 +15,8 @@
 #include "fuzz/targets.h"
 #include "config/conf.h"
 
-static char folder[] = "hostile.XXXXXX", path[64];
+static const char folder[] = "hostile";
+static char path[64];
 
 // ---- safetensors ----
 
@@ -323,8 +324,8 @@ int main(int argc, char **argv)
 	tap_seed();
 	if (argc > 1)
 		return write_seeds(argv[1]);
-	if (!mkdtemp(folder))
-		return skip_all("no folder to write to");
+	tap_folder();
+	mkdir(folder, 0777);
 	snprintf(path, sizeof path, "%s/file", folder);
 	limit(192); // a header of 90 MB is read before its zeros are found
 	test_safetensors();
@@ -333,7 +334,5 @@ int main(int argc, char **argv)
 	test_many(false);
 	test_many(true);
 	test_configs();
-	unlink(path);
-	rmdir(folder);
 	return done();
 }

@@ -16,7 +16,7 @@
 
 enum { B = 3, T = 5, E = 8, LIMIT = 4096 };
 
-static char file[64];
+static const char file[] = "module.safetensors";
 
 // ---- values ----
 
@@ -628,7 +628,7 @@ static void test_files(void)
 
 // ---- several files under an index ----
 
-static char folder[40];
+static const char folder[] = "split";
 
 static const char *at(const char *name)
 {
@@ -754,12 +754,6 @@ static void test_split(void)
 	yoke_module_free(two);
 	yoke_module_free(three);
 	yoke_scope_end(s);
-	DIR *d = opendir(folder);
-	for (struct dirent *e; d && (e = readdir(d));)
-		unlink(at(e->d_name));
-	if (d)
-		closedir(d);
-	rmdir(folder);
 }
 
 // ---- training, LoRA, moving ----
@@ -1018,8 +1012,7 @@ static void test_other_dtypes(void)
 
 int main(void)
 {
-	snprintf(file, sizeof file, "module-test-%d.safetensors", (int)getpid());
-	snprintf(folder, sizeof folder, "module-test-%d", (int)getpid());
+	tap_folder();
 	mkdir(folder, 0777);
 	tap_seed();
 	yoke_random_set(rnd(), 0);
@@ -1035,7 +1028,7 @@ int main(void)
 	test_own();
 	test_files();
 	test_other_dtypes();
-	test_split(); // removes the directory
+	test_split();
 	test_training();
 	test_lora();
 	test_refusals();

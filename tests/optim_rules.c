@@ -825,6 +825,7 @@ static void arrays(void)
 int main(void)
 {
 	tap_seed();
+	tap_folder();
 	tap_plugin_path();
 	zero_gradient();
 	heavy_ball(false);

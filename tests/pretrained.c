@@ -803,8 +803,8 @@ static void test_gguf_vectors(void)
 
 int main(void)
 {
-	if (!mkdtemp(folder))
-		return 1;
+	tap_folder();
+	mkdir(folder, 0777);
 	for (int i = 0; i < MODELS; i++)
 		test_family(&recorded[i]);
 	for (int i = 0; i < MODELS; i++)

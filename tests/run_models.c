@@ -191,8 +191,8 @@ int main(void)
 		{ "mlp", "model=mlp layers=1 embed=8", NULL },
 	};
 	char init[256], keys[600];
-	if (!mkdtemp(folder))
-		return 1;
+	tap_folder();
+	mkdir(folder, 0777);
 	write_text();
 	write_ids();
 	for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {

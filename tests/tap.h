@@ -138,11 +138,15 @@ static inline bool tap_run(const char *command)
 	return f && pclose(f) == 0;
 }
 
-// Changes to a new directory, which tests/run removes: files of an earlier run are not there.
+// Changes to a new directory, which tests/run removes: files of an earlier run are not there.  The path
+// srcdir, by default the directory left, becomes absolute.
 static inline void tap_folder(void)
 {
-	const char *tmp = getenv("TMPDIR");
-	char folder[4096];
+	const char *tmp = getenv("TMPDIR"), *source = getenv("srcdir");
+	char folder[4096], *absolute = realpath(source ? source : ".", NULL);
+	if (absolute)
+		setenv("srcdir", absolute, 1);
+	free(absolute);
 	snprintf(folder, sizeof folder, "%s/test.XXXXXX", tmp ? tmp : "/tmp");
 	if (!mkdtemp(folder) || chdir(folder) < 0) {
 		printf("Bail out! no folder %s\n", folder);

@@ -612,6 +612,7 @@ static void test_long_word(const char *file)
 int main(int argc, char **argv)
 {
 	seeds = argc > 1 ? argv[1] : NULL;
+	tap_folder();
 	if (COMPLETE) {
 		test_recorded();
 		test_queries();

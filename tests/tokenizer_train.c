@@ -270,6 +270,7 @@ static void test_shakespeare(void)
 
 int main(void)
 {
+	tap_folder();
 #ifdef HAVE_ONIG
 	for (size_t i = 0; i < sizeof learned / sizeof *learned; i++)
 		ok(as_recorded(&learned[i]), "texts %zu: merges as recorded", i);

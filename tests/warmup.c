@@ -148,6 +148,7 @@ static void test_eta(void)
 int main(void)
 {
 	const char *modules = getenv("YOKE_TEST_MODULES");
+	tap_folder();
 	setenv("YOKE_PLUGIN_PATH", modules ? modules : "", 1);
 	setenv("YOKE_SELFTEST", "force", 1);
 	test_told();

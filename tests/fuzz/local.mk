@@ -53,10 +53,9 @@ if FUZZ
 fuzz: $(fuzz_programs) tests/hostile.t tests/hostile_files.t tests/hostile_model.t tests/images.t tests/shards.t tests/sources.t tests/cubes.t \
 		tests/schema.t tests/template.t tests/tokenizer.t
 	$(MKDIR_P) tests/fuzz/seeds/envi
-	tests/hostile.t tests/fuzz/seeds && tests/hostile_files.t tests/fuzz/seeds && tests/hostile_model.t tests/fuzz/seeds && \
-		tests/images.t tests/fuzz/seeds && tests/shards.t tests/fuzz/seeds && \
-		tests/sources.t tests/fuzz/seeds && tests/cubes.t tests/fuzz/seeds && \
-		tests/schema.t tests/fuzz/seeds && tests/template.t tests/fuzz/seeds && tests/tokenizer.t tests/fuzz/seeds
+	for name in hostile hostile_files hostile_model images shards sources cubes schema template tokenizer; do \
+		tests/$$name.t $(abs_builddir)/tests/fuzz/seeds || exit 1; \
+	done
 	@echo 'run, for five minutes each:'
 	@for name in config envi gguf image manifest npy npz safetensors schema table template tokenizer tokens; do \
 		echo "  mkdir -p $$name && tests/fuzz/$$name -max_total_time=300" \

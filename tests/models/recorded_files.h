@@ -15,7 +15,7 @@
 #include "train/run.h"
 
 enum { MAX_TENSORS = 96 };
-static char folder[] = "recorded.XXXXXX"; // of all models; mkdtemp
+static const char folder[] = "recorded"; // of all models
 
 static uint32_t mix(uint64_t i, uint32_t seed)
 {
