@@ -21,20 +21,6 @@ static void fails(int code, yoke_tensor *y, const char *what)
 	yoke_error_clear();
 }
 
-static int64_t product(int rank, const int64_t *dims)
-{
-	int64_t n = 1;
-	for (int i = 0; i < rank; i++)
-		n *= dims[i];
-	return n;
-}
-
-static void draw(double *x, int64_t n)
-{
-	for (int64_t i = 0; i < n; i++)
-		x[i] = rnd_real(-1, 1);
-}
-
 // ---- einsum ----
 
 enum { OPERANDS = 10 };
@@ -134,7 +120,7 @@ static void test_einsum(void)
 		struct einsum e = { .text = row[r].text, .terms = row[r].terms, .n = row[r].n };
 		int64_t dims[YOKE_MAX_RANK];
 		for (int k = 0; k < e.n; k++) {
-			draw(data[k], 256);
+			draw(yoke_f64, data[k], 256, -1, 1);
 			e.x[k] = data[k];
 		}
 		e.of = (int)rnd_int(0, e.n - 1);
@@ -154,8 +140,8 @@ static void test_einsum_many(void)
 	double vector[N], a[N * M], b[N * M], want[N] = { 0 };
 	char text[4 * MANY] = "";
 	yoke_tensor *in[MANY];
-	draw(a, N * M);
-	draw(b, N * M);
+	draw(yoke_f64, a, N * M, -1, 1);
+	draw(yoke_f64, b, N * M, -1, 1);
 	for (int i = 0; i < N; i++) {
 		vector[i] = rnd_real(0.9, 1.1);
 		for (int j = 0; j < M; j++)
@@ -196,8 +182,8 @@ static void test_products(void)
 {
 	enum { A = 2 * 3 * 4, B = 4 * 5 * 2 };
 	double a[A], b[B], want[256] = { 0 };
-	draw(a, A);
-	draw(b, B);
+	draw(yoke_f64, a, A, -1, 1);
+	draw(yoke_f64, b, B, -1, 1);
 	yoke_scope *s = yoke_scope_begin("products");
 	yoke_tensor *ta = yoke_from(yoke_f64, 3, (int64_t[]){ 2, 3, 4 }, a), *tb = yoke_from(yoke_f64, 3, (int64_t[]){ 4, 5, 2 }, b);
 	for (int i = 0; i < 2; i++)
@@ -289,7 +275,7 @@ static void arrange(struct arranged *a)
 {
 	double x[LIMIT], want[LIMIT];
 	const int64_t n = product(a->rank, a->dims);
-	draw(x, n);
+	draw(yoke_f64, x, n, -1, 1);
 	for (int64_t i = 0; i < a->n; i++)
 		want[i] = a->from[i] < 0 ? 0 : x[a->from[i]];
 	yoke_scope *s = yoke_scope_begin("arrange");
@@ -375,7 +361,7 @@ static void test_tile_of_many_axes(void)
 	const int64_t dims[] = { 2, 1, 2, 1, 2, 1 }, times[] = { 1, 2, 2, 1, 2, 3 };
 	int64_t to[6];
 	double x[8], want[192];
-	draw(x, 8);
+	draw(yoke_f64, x, 8, -1, 1);
 	for (int k = 0; k < 6; k++)
 		to[k] = dims[k] * times[k];
 	for (int i = 0; i < 192; i++) {
@@ -529,8 +515,8 @@ static void test_masks(void)
 	double x[40], v[40], want[40] = { 0 };
 	char mask[20];
 	int n = 0;
-	draw(x, 40);
-	draw(v, 40);
+	draw(yoke_f64, x, 40, -1, 1);
+	draw(yoke_f64, v, 40, -1, 1);
 	for (int i = 0; i < 20; i++)
 		mask[i] = (char)(rnd_int(0, 2) == 0);
 	struct masked m = { .mask = mask, .other = v };
@@ -569,8 +555,8 @@ static void test_index_put(void)
 	i[2] = i[0];
 	for (int k = 0; k < 4; k++)
 		j[k] = rnd_int(0, 4);
-	draw(x, 40);
-	draw(v, 24);
+	draw(yoke_f64, x, 40, -1, 1);
+	draw(yoke_f64, v, 24, -1, 1);
 	for (int accumulate = 0; accumulate < 2; accumulate++) {
 		struct masked m = { .i = i, .j = j, .other = v, .accumulate = accumulate };
 		memcpy(want, x, sizeof want);
@@ -666,8 +652,8 @@ static void test_quantiles(void)
 		yoke_scope_end(s);
 		gradient(quantile_fn, &mode, 2, dims, x, 16, name[mode]);
 	}
-	draw(x, 6);
-	draw(w, 6);
+	draw(yoke_f64, x, 6, -1, 1);
+	draw(yoke_f64, w, 6, -1, 1);
 	gradient(weights_fn, x, 1, (int64_t[]){ 6 }, w, 6, "a histogram by its weights");
 }
 

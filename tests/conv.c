@@ -5,8 +5,7 @@
 #include "config.h"
 
 #include "../backends/cpu/host/frame.h"
-#include "tap.h"
-#include "yoke.h"
+#include "slope.h"
 
 struct shape {
 	int axes;
@@ -20,46 +19,18 @@ struct shape {
 static double *random_values(int64_t n)
 {
 	double *v = malloc((size_t)n * sizeof *v + 1);
-	for (int64_t i = 0; i < n; i++)
-		v[i] = (double)(float)rnd_real(-1, 1);
+	draw(yoke_f32, v, n, -1, 1);
 	return v;
 }
 
-static yoke_tensor *tensor(int dtype, int rank, const int64_t *dims, const double *v)
-{
-	return yoke_cast(yoke_from(yoke_f64, rank, dims, v), dtype);
-}
-
-static int64_t product(int rank, const int64_t *dims)
-{
-	int64_t n = 1;
-	for (int i = 0; i < rank; i++)
-		n *= dims[i];
-	return n;
-}
-
-// The largest error beyond tol; -1, with diagnostics, if the values are unrelated.
 static bool alike(yoke_tensor *t, const double *want, int rank, const int64_t *dims, double tol, const char *what)
 {
-	const int64_t n = product(rank, dims);
-	double *got = malloc((size_t)n * sizeof *got + 1);
 	bool good = yoke_rank(t) == rank;
 	for (int i = 0; good && i < rank; i++)
 		good = yoke_dim(t, i) == dims[i];
-	for (int64_t i = 0; i < n; i++)
-		got[i] = NAN;
-	if (!good || yoke_read(yoke_cast(t, yoke_f64), got, (size_t)n * sizeof *got) < 0) {
-		diag("%s: shape or %s", what, yoke_error());
-		good = false;
-	}
-	for (int64_t i = 0; i < n && good; i++)
-		if (!(fabs(got[i] - want[i]) <= tol * (1 + fabs(want[i]))) && !(isnan(want[i]) && isnan(got[i])) &&
-		    got[i] != want[i]) {
-			diag("%s: element %lld of %lld is %.9g, not %.9g", what, (long long)i, (long long)n, got[i], want[i]);
-			good = false;
-		}
-	free(got);
-	return good;
+	if (!good)
+		diag("%s: another shape, or %s", what, yoke_error());
+	return good && agrees(t, want, product(rank, dims), tol, what);
 }
 
 // Errors are at most tol times the root of the mean square of `want`.
@@ -410,7 +381,7 @@ static double counted(const struct cut *c, int64_t i)
 	return (double)n;
 }
 
-static bool pool(yoke_tensor *(*fn)(yoke_tensor *, const void *), const void *arg, const struct cut *cut, int axes,
+static bool pool(yoke_tensor *(*pooled)(yoke_tensor *, const void *), const void *arg, const struct cut *cut, int axes,
 		 bool mean, const char *what)
 {
 	int64_t dims[5] = { 2, 3 }, to[5] = { 2, 3 }, span[3];
@@ -453,7 +424,7 @@ static bool pool(yoke_tensor *(*fn)(yoke_tensor *, const void *), const void *ar
 		y[i] = mean ? sum / count : max;
 	}
 	yoke_scope *s = yoke_scope_begin("pool");
-	yoke_tensor *t = tensor(yoke_f64, 2 + axes, dims, x), *g, *out = fn(t, arg);
+	yoke_tensor *t = tensor(yoke_f64, 2 + axes, dims, x), *g, *out = pooled(t, arg);
 	bool good = alike(out, y, 2 + axes, to, 1e-13, what);
 	yoke_grad(yoke_sum(yoke_mul(out, tensor(yoke_f64, 2 + axes, to, cot)), YOKE_ALL), 1, &t, &g);
 	good = alike(g, back, 2 + axes, dims, 1e-13, what) && good;

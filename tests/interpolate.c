@@ -3,48 +3,9 @@
 // their gradients against the loops' adjoints or differences, by kernels and by decompositions.
 #include "config.h"
 
-#include "tap.h"
-#include "yoke-math.h"
-#include "yoke.h"
+#include "slope.h"
 
 enum { MAX = 4096, LINE = 64 };
-
-static yoke_tensor *tensor(int dtype, int rank, const int64_t *dims, const double *v)
-{
-	return yoke_cast(yoke_from(yoke_f64, rank, dims, v), dtype);
-}
-
-static int64_t product(int rank, const int64_t *dims)
-{
-	int64_t n = 1;
-	for (int i = 0; i < rank; i++)
-		n *= dims[i];
-	return n;
-}
-
-static void draw(double *v, int64_t n, double lo, double hi)
-{
-	for (int64_t i = 0; i < n; i++)
-		v[i] = (double)(float)rnd_real(lo, hi);
-}
-
-// Are the elements of t within tol of `want`?
-static bool agrees(yoke_tensor *t, const double *want, int64_t n, double tol, const char *what)
-{
-	static double got[MAX];
-	for (int64_t i = 0; i < n; i++)
-		got[i] = NAN;
-	if (yoke_count(t) != n || yoke_read(yoke_cast(t, yoke_f64), got, (size_t)n * sizeof *got) < 0) {
-		diag("%s: %lld elements, not %lld: %s", what, (long long)yoke_count(t), (long long)n, yoke_error());
-		return false;
-	}
-	for (int64_t i = 0; i < n; i++)
-		if (!(fabs(got[i] - want[i]) <= tol * (1 + fabs(want[i])))) {
-			diag("%s: element %lld is %.12g, not %.12g", what, (long long)i, got[i], want[i]);
-			return false;
-		}
-	return true;
-}
 
 // ---- interpolation ----
 
@@ -117,8 +78,8 @@ static bool interpolation(int axes, const int64_t *n, const int64_t *given, cons
 			weights_of(o, i, n[i], to[2 + i], k, w[i][k]);
 	}
 	const int64_t in = product(axes, dims + 2), out = product(axes, to + 2), all = 6 * in, many = 6 * out;
-	draw(x, all, -1, 1);
-	draw(cot, many, -1, 1);
+	draw(yoke_f32, x, all, -1, 1);
+	draw(yoke_f32, cot, many, -1, 1);
 	memset(y, 0, sizeof y);
 	memset(back, 0, sizeof back);
 	for (int64_t i = 0; i < many; i++)
@@ -261,9 +222,9 @@ static bool sampled(const struct grid *g, int dtype, bool differentiate)
 	dg[1 + g->axes] = g->axes;
 	const int rank = 2 + g->axes;
 	const int64_t nx = product(rank, dx), ng = product(rank, dg), ny = product(rank, dy);
-	draw(x, nx, -1, 1);
-	draw(at, ng, -1.6, 1.6);
-	draw(cot, ny, -1, 1);
+	draw(yoke_f32, x, nx, -1, 1);
+	draw(yoke_f32, at, ng, -1.6, 1.6);
+	draw(yoke_f32, cot, ny, -1, 1);
 	memset(back, 0, sizeof back);
 	samples(g, x, at, y, cot, back);
 	for (int64_t i = 0; i < ng && differentiate; i++) {
@@ -321,7 +282,7 @@ static void test_affine(void)
 	for (int n = 2; n <= 3; n++)
 		for (int align = 0; align < 2; align++) {
 			const int64_t to[] = { 3, n == 2 ? 1 : 4, 5 }, dt[] = { 2, n, n + 1 }, all = product(n, to);
-			draw(theta, 2 * n * (n + 1), -1, 1);
+			draw(yoke_f32, theta, 2 * n * (n + 1), -1, 1);
 			for (int64_t i = 0; i < 2 * all; i++) {
 				double at[4] = { 0 };
 				for (int64_t d = n - 1, k = i; d >= 0; k /= to[d--]) {

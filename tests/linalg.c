@@ -6,34 +6,17 @@
 
 #include <float.h>
 
-#include "tap.h"
+#include "slope.h"
 #include "yoke-linalg.h"
 
 #define DIMS(...) (int64_t[]){ __VA_ARGS__ }
 
-enum { LIMIT = 200 * 200 };
-static double a[LIMIT], b[LIMIT], x[LIMIT], y[LIMIT], z[LIMIT], s[LIMIT];
+enum { ELEMENTS = 200 * 200 };
+static double a[ELEMENTS], b[ELEMENTS], x[ELEMENTS], y[ELEMENTS], z[ELEMENTS], s[ELEMENTS];
 
 static double precision(int dtype)
 {
 	return dtype == yoke_f64 ? DBL_EPSILON : FLT_EPSILON;
-}
-
-static void draw(double *to, int64_t n, int dtype)
-{
-	for (int64_t i = 0; i < n; i++)
-		to[i] = dtype == yoke_f64 ? rnd_real(-1, 1) : (double)(float)rnd_real(-1, 1);
-}
-
-static yoke_tensor *tensor(int dtype, int rank, const int64_t *dims, const double *from)
-{
-	return yoke_cast(yoke_from(yoke_f64, rank, dims, from), dtype);
-}
-
-static void fetch(yoke_tensor *t, double *to, int64_t n)
-{
-	memset(to, 0xff, (size_t)n * sizeof *to);
-	yoke_read(yoke_cast(t, yoke_f64), to, (size_t)n * sizeof *to);
 }
 
 // The largest |sum over l of p[i,l] q[l,j] - w[i,j]|, where p is [m,k], q [k,n], w [m,n] or NULL (1).
@@ -60,10 +43,10 @@ static void factors(int dtype, int64_t m, int64_t n)
 	int64_t perm[200];
 	double large = 0;
 	yoke_scope *scope = yoke_scope_begin("lu");
-	draw(a, m * n, dtype);
+	draw(dtype, a, m * n, -1, 1);
 	yoke_tensor *rows, *lu = yoke_lu(tensor(dtype, 2, DIMS(m, n), a), &rows);
 	yoke_eval(2, (yoke_tensor *[]){ lu, rows });
-	fetch(lu, b, m * n);
+	values(lu, b, m * n);
 	yoke_read(rows, perm, (size_t)m * sizeof *perm);
 	yoke_scope_end(scope);
 	for (int64_t i = 0; i < m; i++)
@@ -84,7 +67,7 @@ static void factors(int dtype, int64_t m, int64_t n)
 // a with n on its diagonal, so that its condition is small
 static void firm(int64_t n, int dtype)
 {
-	draw(a, n * n, dtype);
+	draw(dtype, a, n * n, -1, 1);
 	for (int64_t i = 0; i < n; i++)
 		a[i * n + i] += (double)n;
 }
@@ -94,12 +77,12 @@ static void systems(int dtype, int64_t n)
 	const int64_t k = 1 + n % 5;
 	yoke_scope *scope = yoke_scope_begin("solve");
 	firm(n, dtype);
-	draw(b, n * k, dtype);
+	draw(dtype, b, n * k, -1, 1);
 	yoke_tensor *t = tensor(dtype, 2, DIMS(n, n), a), *inverse = yoke_inv(t);
 	yoke_tensor *right = yoke_solve(t, tensor(dtype, 2, DIMS(n, k), b));
 	yoke_eval(2, (yoke_tensor *[]){ right, inverse });
-	fetch(right, x, n * k);
-	fetch(inverse, y, n * n);
+	values(right, x, n * k);
+	values(inverse, y, n * n);
 	yoke_scope_end(scope);
 	const double solved = residual(n, k, n, a, false, x, b) / precision(dtype) / (double)n,
 		     inverted = residual(n, n, n, a, false, y, NULL) / precision(dtype) / (double)n;
@@ -113,11 +96,11 @@ static void orthogonal(int dtype, int64_t m, int64_t n, int complete)
 	const int64_t k = complete || m < n ? m : n;
 	double below = 0;
 	yoke_scope *scope = yoke_scope_begin("qr");
-	draw(a, m * n, dtype);
+	draw(dtype, a, m * n, -1, 1);
 	yoke_tensor *r, *q = yoke_qr(tensor(dtype, 2, DIMS(m, n), a), complete, &r);
 	yoke_eval(2, (yoke_tensor *[]){ q, r });
-	fetch(q, x, m * k);
-	fetch(r, y, k * n);
+	values(q, x, m * k);
+	values(r, y, k * n);
 	yoke_scope_end(scope);
 	for (int64_t i = 0; i < k; i++)
 		for (int64_t j = 0; j < i && j < n; j++)
@@ -130,7 +113,7 @@ static void orthogonal(int dtype, int64_t m, int64_t n, int complete)
 }
 
 // The singular values and vectors of the matrix in `a`.
-static void values(const char *what, int dtype, int64_t m, int64_t n, int full)
+static void decomposed(const char *what, int dtype, int64_t m, int64_t n, int full)
 {
 	const int64_t k = m < n ? m : n, ku = full ? m : k, kv = full ? n : k;
 	double largest = 0;
@@ -138,9 +121,9 @@ static void values(const char *what, int dtype, int64_t m, int64_t n, int full)
 	yoke_scope *scope = yoke_scope_begin("svd");
 	yoke_tensor *t, *vh, *u = yoke_svd(tensor(dtype, 2, DIMS(m, n), a), full, &t, &vh);
 	yoke_eval(3, (yoke_tensor *[]){ t, u, vh });
-	fetch(u, x, m * ku);
-	fetch(t, s, k);
-	fetch(vh, y, kv * n);
+	values(u, x, m * ku);
+	values(t, s, k);
+	values(vh, y, kv * n);
 	yoke_scope_end(scope);
 	for (int64_t i = 0; i < m * n; i++)
 		largest = fmax(largest, fabs(a[i]));
@@ -177,11 +160,11 @@ static void decompositions(void)
 		orthogonal(second, n, other, 0);
 		orthogonal(second, other, n, 0);
 		orthogonal(dtype, n, other, 1);
-		draw(a, n * other, dtype);
-		values("random", dtype, n, other, k % 3 == 0);
-		values("random", dtype, other, n, k % 3 == 1);
-		draw(a, n * n, second);
-		values("random", second, n, n, 0);
+		draw(dtype, a, n * other, -1, 1);
+		decomposed("random", dtype, n, other, k % 3 == 0);
+		decomposed("random", dtype, other, n, k % 3 == 1);
+		draw(second, a, n * n, -1, 1);
+		decomposed("random", second, n, n, 0);
 	}
 }
 
@@ -192,29 +175,29 @@ static void special(void)
 		const int64_t n = wide[k];
 		for (int64_t i = 0; i < n * n; i++)
 			a[i] = i % (n + 1) == 0;
-		values("units", yoke_f64, n, n, 0);
+		decomposed("units", yoke_f64, n, n, 0);
 		memset(a, 0, sizeof a);
-		values("zeros", yoke_f64, n, n, 1);
-		values("zeros", yoke_f32, n, 2 * n, 1);
+		decomposed("zeros", yoke_f64, n, n, 1);
+		decomposed("zeros", yoke_f32, n, 2 * n, 1);
 		for (int64_t i = 0; i < n * n; i++)
 			a[i] = 0.3;
-		values("equal elements", yoke_f64, n, n, 0);
+		decomposed("equal elements", yoke_f64, n, n, 0);
 		for (int64_t i = 0; i < n * n; i++) // of rank one, graded in both directions
 			a[i] = pow(10, -20 * (double)(i / n) / (double)n) * pow(10, 15 * (double)(i % n) / (double)n);
-		values("graded", yoke_f64, n, n, 0);
+		decomposed("graded", yoke_f64, n, n, 0);
 		for (int64_t i = 0; i < n * n; i++)
 			a[i] = i / n == i % n ? pow(10, -30 * (double)(i / n) / (double)n) : i / n + 1 == i % n ? 1e-5 : 0;
-		values("graded bidiagonal", yoke_f64, n, n, 0);
+		decomposed("graded bidiagonal", yoke_f64, n, n, 0);
 		for (int64_t i = 0; i < n * n; i++) // singular: an upper triangle with zeros on its diagonal
 			a[i] = i / n < i % n ? 1 : 0;
-		values("nilpotent", yoke_f64, n, n, 0);
-		draw(a, n * n, yoke_f64);
+		decomposed("nilpotent", yoke_f64, n, n, 0);
+		draw(yoke_f64, a, n * n, -1, 1);
 		for (int64_t i = 0; i < n * n; i++)
 			a[i] *= 1e200;
-		values("huge", yoke_f64, n, n, 0);
+		decomposed("huge", yoke_f64, n, n, 0);
 		for (int64_t i = 0; i < n * n; i++)
 			a[i] *= 1e-300;
-		values("small", yoke_f64, n, n, 0);
+		decomposed("small", yoke_f64, n, n, 0);
 	}
 }
 
@@ -251,14 +234,14 @@ static void determinants(void)
 	}
 	yoke_scope *scope = yoke_scope_begin("det");
 	yoke_tensor *t = yoke_from(yoke_f64, 3, DIMS(B, N, N), a), *l, *g = yoke_slogdet(t, &l);
-	fetch(yoke_det(t), got, B);
+	values(yoke_det(t), got, B);
 	near(got, want, B, 1e-12, 1, "determinants of a batch, one without inverse");
 	yoke_eval(2, (yoke_tensor *[]){ g, l });
-	fetch(g, sign, B);
-	fetch(l, logs, B);
+	values(g, sign, B);
+	values(l, logs, B);
 	near(sign, signs, B, 0, 1, "their signs");
 	near(logs, want_logs, B, 1e-12, 1, "the logarithms of their moduli");
-	fetch(yoke_det(yoke_full(yoke_f64, 3, DIMS(2, 0, 0), 0)), got, 2);
+	values(yoke_det(yoke_full(yoke_f64, 3, DIMS(2, 0, 0), 0)), got, 2);
 	near(got, (double[]){ 1, 1 }, 2, 0, 1, "the determinant of empty matrices is 1");
 	yoke_scope_end(scope);
 	ok(!yoke_error_code(), "without error %s", yoke_error());
@@ -278,7 +261,7 @@ static void cofactors(void)
 		yoke_scope *scope = yoke_scope_begin("cofactor");
 		yoke_tensor *t = yoke_from(yoke_f64, 2, DIMS(3, 3), m[k]), *g;
 		yoke_grad(yoke_det(t), 1, &t, &g);
-		fetch(g, got, 9);
+		values(g, got, 9);
 		near(got, want[k], 9, 1e-12, 1, what[k]);
 		yoke_scope_end(scope);
 	}
@@ -305,18 +288,18 @@ static void equal_values(void)
 		yoke_tensor *power = yoke_matmul(yoke_mul(u, yoke_square(of)), vh, 0);
 		yoke_tensor *f = yoke_add(yoke_sum(power, YOKE_ALL), yoke_sum(of, YOKE_ALL));
 		yoke_grad(f, 1, &t, &g);
-		fetch(g, got, count);
+		values(g, got, count);
 		bool finite = true;
 		for (int64_t i = 0; i < count; i++)
 			finite &= isfinite(got[i]);
 		ok(finite, "gradients by singular vectors at equal singular values are finite, [%d,4] %s", (int)m, yoke_error());
 		yoke_grad(yoke_sum(yoke_square(singular_values(t)), YOKE_ALL), 1, &t, &g);
-		fetch(g, got, count);
+		values(g, got, count);
 		for (int64_t i = 0; i < count; i++)
 			want[i] = 2 * turn[i];
 		near(got, want, (size_t)count, 1e-13, 1, "the gradient of the sum of squared singular values is 2 a where they are equal");
 		yoke_grad(yoke_sum(yoke_pinv(t, -1), YOKE_ALL), 1, &t, &g);
-		fetch(g, got, count);
+		values(g, got, count);
 		for (int64_t i = 0; i < m; i++) // pinv is a' / 4 to first order but for the rows below
 			for (int64_t j = 0; j < N; j++)
 				want[i * N + j] = i < N ? -0.25 : 0.25;
@@ -333,22 +316,22 @@ static void squares(void)
 	for (int k = 0; k < 4; k++)
 		for (int low = 0; low < 2; low++) {
 			const int64_t m = shapes[k][0], n = shapes[k][1], c = 2;
-			draw(a, m * n, yoke_f64);
+			draw(yoke_f64, a, m * n, -1, 1);
 			for (int64_t i = 0; low && i < m; i++) // dependent columns
 				a[i * n + n - 1] = 2 * a[i * n] - a[i * n + 1];
 			for (int64_t j = 0; low && j < n; j++) // and rows
 				a[(m - 1) * n + j] = a[j];
-			draw(b, m * c, yoke_f64);
+			draw(yoke_f64, b, m * c, -1, 1);
 			yoke_scope *scope = yoke_scope_begin("pinv");
 			yoke_tensor *t = yoke_from(yoke_f64, 2, DIMS(m, n), a), *right = yoke_from(yoke_f64, 2, DIMS(m, c), b);
 			yoke_tensor *p = yoke_pinv(t, -1), *l = yoke_lstsq(t, right, 0, -1), *q = low ? l : yoke_lstsq(t, right, 1, -1);
 			yoke_eval(3, (yoke_tensor *[]){ p, l, q });
-			fetch(p, x, n * m);
-			fetch(l, y, n * c);
-			fetch(q, z, n * c);
+			values(p, x, n * m);
+			values(l, y, n * c);
+			values(q, z, n * c);
 			yoke_scope_end(scope);
 			double worst = 0, apart = 0;
-			static double ap[LIMIT], back[LIMIT];
+			static double ap[ELEMENTS], back[ELEMENTS];
 			for (int64_t i = 0; i < m; i++)
 				for (int64_t j = 0; j < m; j++) {
 					ap[i * m + j] = 0;
@@ -383,7 +366,7 @@ static void exponentials(void)
 		for (size_t q = 0; q < sizeof scales / sizeof *scales; q++) {
 			long double p[N][N], t[N][N], w[N][N];
 			double want[N * N], got[N * N], max = 0;
-			draw(a, N * N, yoke_f32);
+			draw(yoke_f32, a, N * N, -1, 1);
 			for (int i = 0; i < N * N; i++)
 				a[i] = (float)(a[i] * scales[q]);
 			for (int i = 0; i < N; i++)
@@ -415,19 +398,19 @@ static void exponentials(void)
 				max = fmax(max, fabs(want[i]));
 			}
 			yoke_scope *scope = yoke_scope_begin("exp");
-			fetch(yoke_matrix_exp(tensor(dtype ? yoke_f64 : yoke_f32, 2, DIMS(N, N), a)), got, N * N);
+			values(yoke_matrix_exp(tensor(dtype ? yoke_f64 : yoke_f32, 2, DIMS(N, N), a)), got, N * N);
 			yoke_scope_end(scope);
 			near(got, want, N * N, 300 * precision(dtype ? yoke_f64 : yoke_f32), max, "an exponential");
 		}
 	const int64_t n = 150; // exp(a) exp(-a) = 1
-	draw(a, n * n, yoke_f64);
+	draw(yoke_f64, a, n * n, -1, 1);
 	for (int64_t i = 0; i < n * n; i++)
 		a[i] *= 0.05;
 	yoke_scope *scope = yoke_scope_begin("exp");
 	yoke_tensor *t = yoke_from(yoke_f64, 2, DIMS(n, n), a), *e = yoke_matrix_exp(t), *f = yoke_matrix_exp(yoke_neg(t));
 	yoke_eval(2, (yoke_tensor *[]){ e, f });
-	fetch(e, x, n * n);
-	fetch(f, y, n * n);
+	values(e, x, n * n);
+	values(f, y, n * n);
 	yoke_scope_end(scope);
 	const double worst = residual(n, n, n, x, false, y, NULL);
 	ok(worst < 1e-10, "exp(a) exp(-a) - 1 of [150,150] is %.2g %s", worst, yoke_error());
@@ -442,11 +425,11 @@ static void batches(void)
 	for (int q = 0; q < B; q++)
 		for (int i = 0; i < N * N; i++)
 			a[q * N * N + i] = rnd_real(-1, 1) + (i % (N + 1) == 0 ? 4 : 0);
-	draw(b, N * 2, yoke_f64);
+	draw(yoke_f64, b, N * 2, -1, 1);
 	yoke_scope *scope = yoke_scope_begin("batches");
 	yoke_tensor *t = yoke_permute(yoke_from(yoke_f64, 3, DIMS(B, N, N), a), (int[]){ 0, 2, 1 });
 	yoke_tensor *right = yoke_from(yoke_f64, 2, DIMS(N, 2), b), *p = yoke_matrix_power(t, -3), *q = yoke_matrix_power(t, 3);
-	fetch(yoke_solve(t, right), x, B * N * 2);
+	values(yoke_solve(t, right), x, B * N * 2);
 	for (int k = 0; k < B; k++)
 		for (int i = 0; i < N * 2; i++) {
 			double sum = -b[i];
@@ -455,8 +438,8 @@ static void batches(void)
 			worst = fmax(worst, fabs(sum)) + (sum != sum ? NAN : 0);
 		}
 	ok(worst < 1e-13, "transposed matrices, one right-hand side for all: a x - b is %.2g %s", worst, yoke_error());
-	fetch(yoke_matmul(p, q, 0), y, B * N * N);
-	fetch(yoke_matrix_power(t, 0), z, B * N * N);
+	values(yoke_matmul(p, q, 0), y, B * N * N);
+	values(yoke_matrix_power(t, 0), z, B * N * N);
 	double power = 0, unit = 0;
 	for (int i = 0; i < B * N * N; i++) {
 		const double one = i % (N * N) % (N + 1) == 0;
@@ -507,7 +490,7 @@ static void errors(void)
 		refuses("a system without solution", YOKE_ERANGE, "row 1");
 	}
 	double bad[4] = { 1, NAN, 0, 1 };
-	fetch(singular_values(yoke_from(yoke_f64, 2, DIMS(2, 2), bad)), got, 2);
+	values(singular_values(yoke_from(yoke_f64, 2, DIMS(2, 2), bad)), got, 2);
 	ok(isnan(got[0]) && isnan(got[1]), "the singular values of a matrix with a NaN are NaN: %g %g", got[0], got[1]);
 	yoke_scope_end(scope);
 	yoke_error_clear();
@@ -525,7 +508,7 @@ static void elsewhere(void)
 	}
 	yoke_scope *scope = yoke_scope_begin("elsewhere");
 	yoke_tensor *t = yoke_from(yoke_f64, 2, DIMS(2, 2), (double[]){ 2, 1, 1, 2 });
-	fetch(yoke_add(yoke_inv(t), yoke_mul(singular_values(t), yoke_det(t))), got, 4);
+	values(yoke_add(yoke_inv(t), yoke_mul(singular_values(t), yoke_det(t))), got, 4);
 	near(got, (double[]){ 29. / 3, 8. / 3, 26. / 3, 11. / 3 }, 4, 1e-14, 1, "on a device without the kernels");
 	ok(!yoke_error_code(), "without error %s", yoke_error());
 	yoke_error_clear();

@@ -3,39 +3,9 @@
 // windows as columns, against float64 loops; by kernels and by decompositions.
 #include "config.h"
 
-#include "tap.h"
-#include "yoke-math.h"
-#include "yoke.h"
+#include "slope.h"
 
 enum { MAX = 4096 };
-
-static yoke_tensor *tensor(int dtype, int rank, const int64_t *dims, const double *v)
-{
-	return yoke_cast(yoke_from(yoke_f64, rank, dims, v), dtype);
-}
-
-static void draw(double *v, int64_t n, double lo, double hi)
-{
-	for (int64_t i = 0; i < n; i++)
-		v[i] = (double)(float)rnd_real(lo, hi);
-}
-
-static bool agrees(yoke_tensor *t, const double *want, int64_t n, double tol, const char *what)
-{
-	static double got[MAX];
-	for (int64_t i = 0; i < n; i++)
-		got[i] = -12345;
-	if (yoke_count(t) != n || yoke_read(yoke_cast(t, yoke_f64), got, (size_t)n * sizeof *got) < 0) {
-		diag("%s: %lld elements, not %lld: %s", what, (long long)yoke_count(t), (long long)n, yoke_error());
-		return false;
-	}
-	for (int64_t i = 0; i < n; i++)
-		if (!(fabs(got[i] - want[i]) <= tol * (1 + fabs(want[i]))) && !(isnan(got[i]) && isnan(want[i])) && got[i] != want[i]) {
-			diag("%s: element %lld is %.12g, not %.12g", what, (long long)i, got[i], want[i]);
-			return false;
-		}
-	return true;
-}
 
 // ---- bags ----
 
@@ -46,9 +16,9 @@ static bool bag(int mode, bool ragged, bool weighted, int64_t padding, bool last
 	static const int64_t begins[BAGS + 1] = { 0, 4, 4, 9, 10, 17, 18 };
 	double w[ROWS * WIDTH], by[IDS], y[BAGS * WIDTH], cot[BAGS * WIDTH], dw[ROWS * WIDTH] = { 0 }, dby[IDS] = { 0 };
 	int64_t ids[IDS];
-	draw(w, ROWS * WIDTH, -1, 1);
-	draw(by, IDS, -1, 1);
-	draw(cot, BAGS * WIDTH, -1, 1);
+	draw(yoke_f32, w, ROWS * WIDTH, -1, 1);
+	draw(yoke_f32, by, IDS, -1, 1);
+	draw(yoke_f32, cot, BAGS * WIDTH, -1, 1);
 	for (int i = 0; i < IDS; i++)
 		ids[i] = rnd_int(0, ROWS - 1);
 	for (int b = 0; b < BAGS; b++)
@@ -138,7 +108,7 @@ static bool pooled(int axes, const struct yoke_pool_options *o, int dtype)
 	}
 	for (int64_t i = 0; i < 4 * plane; i++)
 		x[i] = rnd_int(0, 30) ? (double)rnd_int(0, 9) : NAN;
-	draw(cot, 4 * outs, -1, 1);
+	draw(yoke_f32, cot, 4 * outs, -1, 1);
 	memset(back, 0, sizeof back);
 	memset(up, 0, sizeof up);
 	for (int64_t i = 0; i < 4 * outs; i++) {
@@ -208,7 +178,7 @@ static void test_running(const char *how)
 			const int64_t n = dims[axis], step = axis == 1 ? B : 1;
 			for (int i = 0; i < A * N * B; i++)
 				x[i] = rnd_int(0, 99) ? (double)rnd_int(0, 30) : NAN;
-			draw(cot, A * N * B, -1, 1);
+			draw(yoke_f32, cot, A * N * B, -1, 1);
 			memset(back, 0, sizeof back);
 			for (int64_t line = 0; line < A * N * B / n; line++) {
 				const int64_t first = axis == 1 ? line / B * N * B + line % B : line * B;
@@ -255,8 +225,8 @@ static void test_columns(const char *how)
 			columns *= q[d];
 		}
 		const int64_t all = 6 * taps * columns;
-		draw(x, 6 * plane, -1, 1);
-		draw(cot, all, -1, 1);
+		draw(yoke_f32, x, 6 * plane, -1, 1);
+		draw(yoke_f32, cot, all, -1, 1);
 		memset(back, 0, sizeof back);
 		for (int64_t i = 0; i < all; i++) {
 			int64_t p = i % columns, k = i / columns % taps, at = 0, stride = 1;

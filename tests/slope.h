@@ -21,6 +21,39 @@ static inline yoke_tensor *tensor(int dtype, int rank, const int64_t *dims, cons
 	return yoke_cast(yoke_from(yoke_f64, rank, dims, x), dtype);
 }
 
+static inline int64_t product(int rank, const int64_t *dims)
+{
+	int64_t n = 1;
+	for (int i = 0; i < rank; i++)
+		n *= dims[i];
+	return n;
+}
+
+// n random numbers in lo .. hi, exact in f32 unless the dtype is f64
+static inline void draw(int dtype, double *x, int64_t n, double lo, double hi)
+{
+	for (int64_t i = 0; i < n; i++) {
+		const double v = rnd_real(lo, hi);
+		x[i] = dtype == yoke_f64 ? v : (double)(float)v;
+	}
+}
+
+// Are the n elements of t within tol of `want`?  NaN agrees with NaN.
+static inline bool agrees(yoke_tensor *t, const double *want, int64_t n, double tol, const char *what)
+{
+	double *got = malloc((size_t)n * sizeof *got + 1);
+	bool good = values(t, got, n);
+	if (!good)
+		diag("%s: %lld elements, not %lld: %s", what, (long long)yoke_count(t), (long long)n, yoke_error());
+	for (int64_t i = 0; i < n && good; i++)
+		if (!(fabs(got[i] - want[i]) <= tol * (1 + fabs(want[i]))) && !(isnan(got[i]) && isnan(want[i])) && got[i] != want[i]) {
+			diag("%s: element %lld of %lld is %.12g, not %.12g", what, (long long)i, (long long)n, got[i], want[i]);
+			good = false;
+		}
+	free(got);
+	return good;
+}
+
 // n random numbers in -most .. most, at least 2 most / n apart: which of them is the largest does
 // not change when one moves a little.
 static inline void apart(double *x, int n, double max)
