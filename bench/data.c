@@ -83,17 +83,12 @@ static int write_tokens(void)
 static int write_rows(void)
 {
 	struct yk_file_writer w;
-	char head[128];
+	char head[YK_NPY_BYTES];
 	int e = exists(path[ROWS_FILE]) ? 1 : yk_file_begin(&w, path[ROWS_FILE]);
 	if (e)
 		return e < 0 ? e : 0;
-	memset(head, ' ', sizeof head);
-	memcpy(head, "\x93NUMPY\x01\x00\x76\x00", 10);
-	const int n = snprintf(head + 10, sizeof head - 10, "{'descr': '<f4', 'fortran_order': False, 'shape': (%d, %d), }",
-			       ROWS, ROW);
-	head[10 + n] = ' ';
-	head[127] = '\n';
-	e = add(&w, head, sizeof head);
+	const size_t n = yk_npy_head(head, "<f4", 2, (int64_t[]){ ROWS, ROW });
+	e = add(&w, head, n);
 	if (e == 0)
 		e = add(&w, memory, sizeof(float) * ROW * ROWS);
 	if (e == 0)

@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/number.h"
+#include "data/part.h"
 #include "tokenizer/pieces.h"
 #include "tool/prompts.h"
 #include "yoke-model.h"
@@ -205,16 +206,10 @@ static int flush(struct embed *x, const char *text, size_t bytes)
 		       yk_fail(YOKE_EIO, "standard output: %s", strerror(errno));
 }
 
-// NumPy's NEP 1, version 1.0: the header is padded to a multiple of 64 bytes.
 static void npy_header(FILE *to, int64_t rows, int64_t columns)
 {
-	char dict[118];
-	const int n = snprintf(dict, sizeof dict,
-			       "{'descr': '<f4', 'fortran_order': False, 'shape': (%" PRId64
-			       ", %" PRId64 "), }",
-			       rows, columns);
-	fwrite("\x93NUMPY\x01\x00\x76\x00", 1, 10, to);
-	fprintf(to, "%s%*s\n", dict, (int)sizeof dict - 1 - n, "");
+	char head[YK_NPY_BYTES];
+	fwrite(head, 1, yk_npy_head(head, "<f4", 2, (int64_t[]){ rows, columns }), to);
 }
 
 static void csv_header(FILE *to, int64_t columns)

@@ -14,6 +14,7 @@
 #include "base/sized.h"
 #include "data/cube.h"
 #include "data/elements.h"
+#include "data/part.h"
 
 enum { BLOCK = 1 << 18, BANDS_BLOCK = 1 << 22 }; // bytes per read; for BSQ, whose bands are apart,
 						 // bytes of a block of lines over all bands
@@ -171,16 +172,9 @@ static int write_elements(struct yk_file_writer *w, const char *path, const stru
 
 static int npy_head(const struct yk_envi *e, struct yk_file_writer *w)
 {
-	char head[256], text[200];
-	int n = snprintf(text, sizeof text, "{'descr': '<f4', 'fortran_order': False, 'shape': (%lld, %lld, %lld), }", (long long)e->lines,
-			 (long long)e->samples, (long long)e->bands);
-	const int pad = (64 - (10 + n + 1) % 64) % 64;
-	const int length = n + pad + 1;
-	memcpy(head, "\x93NUMPY\x01\x00", 8);
-	head[8] = (char)(length & 255);
-	head[9] = (char)(length >> 8);
-	snprintf(head + 10, sizeof head - 10, "%s%*s\n", text, pad, "");
-	return yk_file_add(w, head, (size_t)(10 + length));
+	char head[YK_NPY_BYTES];
+	const int64_t dims[] = { e->lines, e->samples, e->bands };
+	return yk_file_add(w, head, yk_npy_head(head, "<f4", 3, dims));
 }
 
 // Fills the header for a new file, or fails if it cannot be expressed.  Interleave "columns"

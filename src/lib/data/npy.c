@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parses headers of .npy files (NumPy's NEP 1, versions 1.0, 2.0 and 3.0) strictly: a dict with
+// Headers of .npy files (NumPy's NEP 1, versions 1.0, 2.0 and 3.0), which are parsed strictly: a dict with
 // exactly descr, fortran_order and shape, each once.  Nothing is evaluated, and object arrays are
 // refused.
 #include "config.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/endian.h"
@@ -197,6 +199,23 @@ int yk_npy_header(struct yk_npy *to, const char *path, const char *text, size_t 
 	if (e == 0)
 		*to = n;
 	return e;
+}
+
+size_t yk_npy_head(char to[YK_NPY_BYTES], const char *descr, int rank, const int64_t *dims)
+{
+	char *dict = to + 10;
+	const size_t cap = YK_NPY_BYTES - 10;
+	size_t n = (size_t)snprintf(dict, cap, "{'descr': '%s', 'fortran_order': False, 'shape': (", descr);
+	for (int k = 0; k < rank; k++)
+		n += (size_t)snprintf(dict + n, cap - n, "%s%" PRId64 "%s", k ? " " : "", dims[k], k < rank - 1 || rank == 1 ? "," : "");
+	n += (size_t)snprintf(dict + n, cap - n, "), }");
+	while ((10 + n + 1) % 64)
+		dict[n++] = ' ';
+	dict[n++] = '\n';
+	memcpy(to, "\x93NUMPY\x01\x00", 8);
+	to[8] = (char)(n & 255);
+	to[9] = (char)(n >> 8);
+	return 10 + n;
 }
 
 void yk_npy_part(struct yk_part *p, const struct yk_npy *n, struct yk_parts_shape *shape)

@@ -77,6 +77,10 @@ struct yk_npy {
 // name path and reason.
 int yk_npy_header(struct yk_npy *, const char *path, const char *text, size_t length, uint64_t bytes);
 
+#define YK_NPY_BYTES 320 // max bytes of a header that yk_npy_head writes
+// Writes a header of version 1.0 for an array in C order, padded to a multiple of 64 bytes; descr: as "<f4".  Returns its bytes.
+size_t yk_npy_head(char to[YK_NPY_BYTES], const char *descr, int rank, const int64_t *dims);
+
 // Fills a part with the array's rows; the part's descriptor and its offset, at which the header
 // begins, are set already.
 void yk_npy_part(struct yk_part *, const struct yk_npy *, struct yk_parts_shape *);

@@ -187,27 +187,14 @@ int yk_array_of_npy(const char *data, size_t bytes, int dtype, struct yoke_serve
 	return e;
 }
 
-// NumPy's NEP 1, version 1.0: the header is padded to a multiple of 64 bytes.
 int yk_array_to_npy(const struct yoke_serve_array *a, struct yk_string *to)
 {
-	char dict[400];
+	const size_t width = yk_array_element(a->dtype), count = (size_t)(a->dims[0] * yk_array_sample(a));
+	char head[YK_NPY_BYTES], descr[8];
 	if (!is_known(a->dtype))
 		return yk_fail(YOKE_EDTYPE, "the function's result is not f32, f64, i32 or i64");
-	int n = snprintf(dict, sizeof dict,
-			 "{'descr': '<%c%zu', 'fortran_order': False, 'shape': (",
-			 yk_num_real(a->dtype) ? 'f' : 'i', yk_array_element(a->dtype));
-	for (int k = 0; k < a->rank; k++)
-		n += snprintf(dict + n, sizeof dict - (size_t)n, "%lld,", (long long)a->dims[k]);
-	n += snprintf(dict + n, sizeof dict - (size_t)n, "), }");
-	while ((10 + n + 1) % 64)
-		dict[n++] = ' ';
-	dict[n++] = '\n';
-	const char head[] = {
-		'\x93', 'N', 'U', 'M', 'P', 'Y', 1, 0, (char)(n & 255), (char)(n >> 8)
-	};
-	yk_string_add(to, head, sizeof head);
-	yk_string_add(to, dict, (size_t)n);
-	const size_t width = yk_array_element(a->dtype), count = (size_t)(a->dims[0] * yk_array_sample(a));
+	snprintf(descr, sizeof descr, "<%c%d", yk_num_real(a->dtype) ? 'f' : 'i', (int)width);
+	yk_string_add(to, head, yk_npy_head(head, descr, a->rank, a->dims));
 	yk_string_add(to, a->data, count * width);
 	if (!to->failed)
 		yk_le(to->s + to->n - count * width, width, count);
