@@ -24,8 +24,9 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/stop.h"
-#include "live/answers.h"
 #include "http/guard.h"
+#include "http/page.h"
+#include "live/answers.h"
 #include "live/page.h"
 
 enum { CLIENTS = 16, NEWS = 64, CONNECTIONS = 64, IDLE = 30, LOOK_MS = 250, COMMENT_S = 15 };
@@ -50,7 +51,7 @@ struct server {
 	char *text[NEWS];        // the most recent events
 	bool ends;
 	char *page;
-	char policy[512];
+	char policy[YK_POLICY_BYTES];
 };
 
 // ---- answers ----
@@ -331,17 +332,10 @@ static enum MHD_Result request(void *arg, struct MHD_Connection *c, const char *
 
 static int page_make(struct server *s)
 {
-	snprintf(s->policy, sizeof s->policy,
-		 "default-src 'none'; script-src '%s'; style-src '%s'; connect-src 'self'; img-src 'self'; "
-		 "base-uri 'none'; form-action 'none'; frame-ancestors 'none'", yk_page_js_hash, yk_page_css_hash);
-	static const char style[] = "/*style*/", script[] = "/*script*/";
-	const char *css = strstr(yk_page_html, style), *js = strstr(yk_page_html, script);
-	if (asprintf(&s->page, "%.*s%s%.*s%s%s", (int)(css - yk_page_html), yk_page_html, yk_page_css,
-		     (int)(js - css - (ptrdiff_t)strlen(style)), css + strlen(style), yk_page_js, js + strlen(script)) < 0) {
-		s->page = NULL;
-		return yk_fail(YOKE_ENOMEM, "out of memory for the page");
-	}
-	return 0;
+	const struct yk_page page = { yk_page_html, yk_page_css, yk_page_js, yk_page_css_hash, yk_page_js_hash };
+	yk_page_policy(&page, "img-src 'self'; ", s->policy);
+	s->page = yk_page_text(&page);
+	return s->page ? 0 : yk_fail(YOKE_ENOMEM, "out of memory for the page");
 }
 
 // ---- serving ----

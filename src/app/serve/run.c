@@ -5,10 +5,8 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "base/clock.h"
-#include "base/error.h"
 #include "base/log.h"
 #include "base/stop.h"
 #include "http/guard.h"
@@ -51,24 +49,6 @@ static void finished(void *arg, const struct yk_exchange *x)
 		1000 * (yk_seconds() - yk_exchange_began(x)));
 }
 
-static int read_key(struct server *v, const char **key)
-{
-	const char *file = v->s->is.key_file, *variable = getenv("YOKE_API_KEY");
-	int e = 0;
-	*key = NULL;
-	if (*file) {
-		e = yk_token_read("key_file", file, v->key);
-	} else if (variable && *variable) {
-		e = yk_token_check(variable, "YOKE_API_KEY");
-		if (e == 0)
-			snprintf(v->key, sizeof v->key, "%s", variable);
-	} else {
-		return 0;
-	}
-	*key = v->key;
-	return e;
-}
-
 static int listen(struct server *v)
 {
 	struct yk_serve *s = v->s;
@@ -80,7 +60,8 @@ static int listen(struct server *v)
 				     .timeout = s->is.timeout,
 				     .finished = finished,
 				     .arg = s };
-	const int e = read_key(v, &o.key);
+	const int e = yk_api_key_read(s->is.key_file, v->key);
+	o.key = *v->key ? v->key : NULL;
 	yk_routes_of(s, v->route);
 	return e < 0 ? e : yk_http_start(&o, v->route, YK_ROUTES, &s->http);
 }

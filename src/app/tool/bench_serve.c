@@ -147,18 +147,6 @@ static int parse(struct bench *b, int argc, char **argv)
 	return YK_DONE;
 }
 
-static int read_key(struct bench *b)
-{
-	const char *variable = getenv("YOKE_API_KEY");
-	int e = 0;
-	if (b->key_file)
-		e = yk_token_read("key_file", b->key_file, b->key);
-	else if (variable && *variable)
-		snprintf(b->key, sizeof b->key, "%s", variable);
-	b->load.key = *b->key ? b->key : NULL;
-	return e;
-}
-
 // ---- the server ----
 
 // Reads the address that `yoke serve` prints when it is ready.
@@ -375,7 +363,8 @@ static int report(const struct bench *b, struct yk_load_result *r)
 static int measure(struct bench *b)
 {
 	struct yk_load_result r = { 0 };
-	int e = read_key(b);
+	int e = yk_api_key_read(b->key_file, b->key);
+	b->load.key = *b->key ? b->key : NULL;
 	if (e == 0 && b->words)
 		e = start_server(b);
 	else

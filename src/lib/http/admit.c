@@ -2,7 +2,6 @@
 // Decides from path, method, key, host and origin whether a request is handled.
 #include "config.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/number.h"

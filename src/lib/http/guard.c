@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -59,6 +60,20 @@ int yk_token_read(const char *key, const char *path, char to[YK_TOKEN_BYTES])
 	to[n] = '\0';
 	to[strcspn(to, "\r\n")] = '\0';
 	return yk_token_check(to, what);
+}
+
+int yk_api_key_read(const char *key_file, char to[YK_TOKEN_BYTES])
+{
+	const char *variable = getenv("YOKE_API_KEY");
+	*to = '\0';
+	if (key_file && *key_file)
+		return yk_token_read("key_file", key_file, to);
+	if (!variable || !*variable)
+		return 0;
+	const int e = yk_token_check(variable, "YOKE_API_KEY");
+	if (e == 0)
+		snprintf(to, YK_TOKEN_BYTES, "%s", variable);
+	return e;
 }
 
 bool yk_is_loopback(const char *address)

@@ -10,7 +10,9 @@ libyokecore_la_SOURCES += \
 	src/lib/http/function.c \
 	src/lib/http/guard.c \
 	src/lib/http/guard.h \
-	src/lib/http/http.h
+	src/lib/http/http.h \
+	src/lib/http/page.c \
+	src/lib/http/page.h
 if MICROHTTPD
 libyokecore_la_SOURCES += \
 	src/lib/http/admit.c \

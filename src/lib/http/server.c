@@ -291,7 +291,7 @@ void yk_http_watch(struct yk_http *h)
 	pthread_mutex_lock(&h->mutex);
 	for (struct yk_exchange *x = h->first; x; x = x->after) {
 		check_time(h, x, now);
-		if (x->handled && !atomic_load(&x->gone) && x->fd >= 0 && n < h->room) {
+		if (x->handled && !atomic_load(&x->gone) && x->fd >= 0 && n < (nfds_t)h->is.connections) {
 			h->poll[n] = (struct pollfd){ .fd = x->fd, .events = POLLRDHUP };
 			h->polled[n++] = x;
 		}
@@ -414,9 +414,8 @@ int yk_http_start(const struct yk_http_options *options, const struct yk_route *
 	h->is = *options;
 	h->route = route;
 	h->routes = routes;
-	h->room = (size_t)options->connections;
-	h->poll = calloc(h->room, sizeof *h->poll);
-	h->polled = calloc(h->room, sizeof(struct yk_exchange *));
+	h->poll = calloc((size_t)h->is.connections, sizeof *h->poll);
+	h->polled = calloc((size_t)h->is.connections, sizeof(struct yk_exchange *));
 	pthread_mutex_init(&h->mutex, NULL);
 	yk_cond_init(&h->changed);
 	yk_cond_init(&h->ending);

@@ -33,9 +33,8 @@ struct yk_http {
 		*first; // requests without a complete reply, or whose reply is being sent
 	struct yk_connection *connections;
 	int active;
-	struct pollfd *poll;
+	struct pollfd *poll; // [connections], as the next
 	struct yk_exchange **polled;
-	size_t room;
 };
 
 // Finds the route of a request whose headers are complete; replies with an error unless the request may be
