@@ -8,9 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/error.h"
 #include "base/system.h"
-#include "http/guard.h"
 #include "serve/ask.h"
 #include "serve/prompt.h"
 

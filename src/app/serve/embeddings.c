@@ -6,66 +6,45 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/error.h"
 #include "models/pretrained.h"
-#include "serve/ask.h"
 #include "serve/call.h"
 #include "serve/prompt.h"
 
 enum { INPUTS = 2048, BLOCK = 32 };
 
-struct input {
-	char *text; // NULL: the tokens are given
-	struct yk_ids ids;
-};
-
 struct embeddings {
 	struct yk_call call; // the first member
 	const char *model;
 	bool base64;
-	struct input *input;
+	struct yk_embed_text *input;
 	int64_t inputs, cap, done, tokens;
 	float *vector; // [inputs, width]
 };
 
 // ---- the request ----
 
-static bool add(struct embeddings *e, struct input in)
-{
-	if (yk_check_length(e->call.x, "input", in.ids.n, e->call.serve->embed_context, false) &&
-	    e->inputs < e->cap) {
-		e->tokens += (int64_t)in.ids.n;
-		e->input[e->inputs++] = in;
-		return true;
-	}
-	free(in.text);
-	free(in.ids.id);
-	return false;
-}
-
+// An input is a text or a list of tokens.
 static bool take_input(void *arg, const json_t *m)
 {
 	struct embeddings *e = arg;
+	struct yk_exchange *x = e->call.x;
 	const struct yk_serve *s = e->call.serve;
-	struct input in = { 0 };
-	if (json_is_array(m))
-		return yk_field_ids(e->call.x, m, "input", s->embed_vocabulary, &in.ids) &&
-		       add(e, in);
-	if (!json_string_length(m)) {
-		yk_exchange_error(e->call.x, 400, "input", NULL, "'input' has an empty text");
+	struct yk_embed_text *in = &e->input[e->inputs++];
+	if (json_is_array(m)) {
+		struct yk_ids ids = { 0 };
+		if (!yk_field_ids(x, m, "input", s->embed_vocabulary, &ids))
+			return false;
+		in->ids = ids.id;
+		in->n = ids.n;
+	} else if (!json_string_length(m)) {
+		yk_exchange_error(x, 400, "input", NULL, "'input' has an empty text");
+		return false;
+	} else if (yk_embed_encode(s->embed_tokenizer, s->embedding.prompt, json_string_value(m), SIZE_MAX, in) < 0) {
+		yk_exchange_failed(x, "input");
 		return false;
 	}
-	if (yoke_tokenizer_encode(s->embed_tokenizer, json_string_value(m), json_string_length(m),
-				  YOKE_TOKENIZER_ADD, &in.ids.id, &in.ids.n) < 0) {
-		yk_exchange_failed(e->call.x, "input");
-		return false;
-	}
-	in.text = strdup(json_string_value(m));
-	if (in.text)
-		return add(e, in);
-	free(in.ids.id);
-	yk_exchange_error(e->call.x, 500, NULL, NULL, "no memory for a text");
-	return false;
+	e->tokens += (int64_t)in->n;
+	return yk_check_length(x, "input", in->n, s->embed_context, false);
 }
 
 static bool read(struct embeddings *e, const json_t *o)
@@ -111,34 +90,16 @@ static bool read(struct embeddings *e, const json_t *o)
 
 // ---- the vectors ----
 
-static int embed_ids(struct yk_serve *s, const struct yk_ids *ids, float *to)
-{
-	const struct yoke_embed_options options = { .size = sizeof options };
-	const int32_t n = (int32_t)ids->n;
-	yoke_scope *scope = yoke_scope_begin("embed");
-	yoke_tensor *v =
-		yoke_model_embed(s->embedder, yoke_from(yoke_i32, 2, (int64_t[]){ 1, n }, ids->id),
-				 yoke_from(yoke_i32, 1, (int64_t[]){ 1 }, &n), &options);
-	const int e = yoke_read(v, to, (size_t)s->embed_width * sizeof *to);
-	yoke_scope_end(scope);
-	return e;
-}
-
-// A run of texts, or a list of tokens.
+// Embeds the next inputs; vectors are in the order of inputs.
 static int embed_block(struct embeddings *e)
 {
-	struct yk_serve *s = e->call.serve;
-	const struct yoke_embed_options options = { .size = sizeof options };
-	const char *texts[BLOCK];
-	float *to = e->vector + e->done * s->embed_width;
-	int64_t n = 0;
-	while (n < BLOCK && e->done + n < e->inputs && e->input[e->done + n].text) {
-		texts[n] = e->input[e->done + n].text;
-		n++;
-	}
-	const int status = n ? yoke_model_embed_texts(s->embedder, n, texts, &options, to) :
-			       embed_ids(s, &e->input[e->done].ids, to);
-	e->done += n ? n : 1;
+	const struct yk_serve *s = e->call.serve;
+	const int64_t n = e->inputs - e->done < BLOCK ? e->inputs - e->done : BLOCK;
+	struct yk_embed_text *block = e->input + e->done;
+	for (int64_t i = 0; i < n; i++)
+		block[i].index = i;
+	const int status = yk_embed_texts(s->embedder, &s->embedding, n, block, e->vector + e->done * s->embed_width);
+	e->done += n;
 	return status;
 }
 
@@ -216,10 +177,8 @@ static void cancel(struct yk_call *call)
 static void release(struct yk_call *call)
 {
 	struct embeddings *e = (struct embeddings *)call;
-	for (int64_t i = 0; i < e->inputs; i++) {
-		free(e->input[i].text);
-		free(e->input[i].ids.id);
-	}
+	for (int64_t i = 0; i < e->inputs; i++)
+		free(e->input[i].ids);
 	free(e->input);
 	free(e->vector);
 	free(e);
@@ -245,6 +204,6 @@ void yk_call_embeddings(struct yk_serve *s, struct yk_exchange *x)
 	}
 	if (good && yk_serve_arrive(s, &e->call))
 		return;
-	yk_exchange_error(x, 500, NULL, NULL, "no memory for the vectors");
+	yk_exchange_error(x, 500, NULL, NULL, "no memory for the vectors"); // unless it has an error
 	release(&e->call);
 }

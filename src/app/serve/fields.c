@@ -3,11 +3,9 @@
 #include "config.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/error.h"
 #include "base/json.h"
 #include "serve/fields.h"
 

@@ -47,7 +47,8 @@ static char *name_of_path(const char *path)
 	return strndup(path + from, n - from);
 }
 
-static int add_name(struct yk_serve *s, char *name, char *folder, bool embeds)
+// Takes the name, also on failure.
+static int add_name(struct yk_serve *s, char *name, bool adapter, bool embeds)
 {
 	for (int i = 0; name && i < s->models; i++)
 		if (s->model[i].embeds == embeds && !strcmp(name, s->model[i].name)) {
@@ -55,14 +56,11 @@ static int add_name(struct yk_serve *s, char *name, char *folder, bool embeds)
 				yk_fail(YOKE_EINVAL,
 					"two models have the name '%s'; give another name=", name);
 			free(name);
-			free(folder);
 			return e;
 		}
-	if (!name) {
-		free(folder);
+	if (!name)
 		return yk_fail(YOKE_ENOMEM, "no memory for the name of a model");
-	}
-	s->model[s->models++] = (struct yk_serve_model){ name, folder, folder != NULL, embeds };
+	s->model[s->models++] = (struct yk_serve_model){ name, adapter, embeds };
 	return 0;
 }
 
@@ -80,10 +78,11 @@ static int add_adapters(struct yk_serve *s)
 			return yk_fail(YOKE_EINVAL, "adapter=: has more than %d adapters",
 				       YK_SERVE_ADAPTERS);
 		char *folder = strndup(at + name + 1, all - name - 1);
-		e = folder ? add_name(s, strndup(at, name), folder, false) :
+		e = folder ? add_name(s, strndup(at, name), true, false) :
 			     yk_fail(YOKE_ENOMEM, "no memory for an adapter");
 		if (e == 0)
 			e = yoke_engine_adapter(s->engine, s->model[s->models - 1].name, folder);
+		free(folder);
 		at += all + (at[all] == ',');
 	}
 	return e;
@@ -140,11 +139,10 @@ static int open_engine(struct yk_serve *s, const struct yoke_model_info *info)
 static int open_embedder(struct yk_serve *s, yoke_model *m, const char *path, char *name)
 {
 	struct yoke_model_info info = { .size = sizeof info };
-	struct yk_embedding settings;
 	s->embedder = m;
 	int e = m ? yoke_model_info(m, &info) : yoke_error_code();
 	if (e == 0)
-		e = yk_embedding_of(path, NULL, &settings);
+		e = yk_embedding_of(path, NULL, &s->embedding);
 	if (e == 0) {
 		s->embed_tokenizer = yoke_model_tokenizer(m);
 		e = s->embed_tokenizer ? 0 : yoke_error_code();
@@ -155,10 +153,10 @@ static int open_embedder(struct yk_serve *s, yoke_model *m, const char *path, ch
 	}
 	s->embed_vocabulary = info.vocabulary;
 	s->embed_width = info.width;
-	s->embed_context = settings.max_tokens && settings.max_tokens < info.context ?
-				   settings.max_tokens :
+	s->embed_context = s->embedding.max_tokens && s->embedding.max_tokens < info.context ?
+				   s->embedding.max_tokens :
 				   info.context;
-	return add_name(s, name, NULL, true);
+	return add_name(s, name, false, true);
 }
 
 int yk_serve_open(struct yk_serve *s)
@@ -176,7 +174,7 @@ int yk_serve_open(struct yk_serve *s)
 		return open_embedder(s, m, s->is.model, name);
 	s->network = m;
 	s->tokenizer = yoke_model_tokenizer(m);
-	e = add_name(s, name, NULL, false);
+	e = add_name(s, name, false, false);
 	if (e == 0)
 		e = s->tokenizer ? open_engine(s, &info) : yoke_error_code();
 	if (e == 0 && *s->is.embed)
@@ -196,10 +194,8 @@ void yk_serve_free(struct yk_serve *s)
 	yk_tokenizer_free(s->pieces);
 	yoke_model_free(s->network);
 	yoke_model_free(s->embedder);
-	for (int i = 0; i < s->models; i++) {
+	for (int i = 0; i < s->models; i++)
 		free(s->model[i].name);
-		free(s->model[i].folder);
-	}
 	yk_metrics_fini(&s->metrics);
 	pthread_cond_destroy(&s->changed);
 	pthread_mutex_destroy(&s->mutex);

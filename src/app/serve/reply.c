@@ -5,8 +5,6 @@
 #include "serve/reply.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 static json_t *text_of(const char *s, size_t n)
 {

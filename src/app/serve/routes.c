@@ -7,9 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/error.h"
-#include "serve/ask.h"
 #include "serve/call.h"
+#include "serve/fields.h"
 #include "serve/page.h"
 
 // ---- the state of the server ----

@@ -4,7 +4,6 @@
 #define YK_SERVE_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "yoke-model.h"

@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 
 #include "http/http.h"
+#include "models/pretrained.h"
 #include "schema/schema.h"
 #include "serve/metrics.h"
 #include "serve/serve.h"
@@ -18,7 +19,6 @@ enum yk_serve_phase { YK_LOADING, YK_READY, YK_DRAINING };
 
 struct yk_serve_model { // a name of the API
 	char *name;
-	char *folder; // of an adapter
 	bool adapter, embeds;
 };
 
@@ -39,6 +39,7 @@ struct yk_serve {
 	yoke_engine *engine;
 	yoke_model *embedder; // NULL: none
 	const yoke_tokenizer *embed_tokenizer;
+	struct yk_embedding embedding;
 	int64_t embed_vocabulary, embed_context, embed_width;
 	struct yk_http *http; // NULL: in a batch
 	struct yk_metrics metrics;

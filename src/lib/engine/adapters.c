@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/arena.h"
 #include "base/error.h"
 #include "engine/engine.h"
 #include "models/adapter.h"

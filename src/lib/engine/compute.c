@@ -6,7 +6,6 @@
 
 #include <string.h>
 
-#include "base/error.h"
 #include "engine/engine.h"
 #include "plan/varying.h"
 

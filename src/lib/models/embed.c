@@ -84,20 +84,14 @@ yoke_tensor *yoke_model_embed(yoke_model *m, yoke_tensor *ids, yoke_tensor *leng
 
 // ---- texts ----
 
-struct text {
-	int32_t *ids;
-	size_t n;
-	int64_t index; // among the caller's texts
-};
-
 static int by_length(const void *a, const void *b)
 {
-	const struct text *x = a, *y = b;
+	const struct yk_embed_text *x = a, *y = b;
 	return x->n != y->n ? (x->n > y->n) - (x->n < y->n) : (x->index > y->index) - (x->index < y->index);
 }
 
 // Encodes a text with special tokens; what is too long loses the end of its text, not the tokens after it.
-static int encode_whole(const yoke_tokenizer *t, const char *text, size_t max, struct text *to)
+static int encode_whole(const yoke_tokenizer *t, const char *text, size_t max, struct yk_embed_text *to)
 {
 	int32_t *bare = NULL;
 	size_t n, first = 0;
@@ -121,7 +115,7 @@ static int encode_whole(const yoke_tokenizer *t, const char *text, size_t max, s
 	return 0;
 }
 
-static int encode(const yoke_tokenizer *t, const char *prompt, const char *text, size_t max, struct text *to)
+int yk_embed_encode(const yoke_tokenizer *t, const char *prompt, const char *text, size_t max, struct yk_embed_text *to)
 {
 	char *both = NULL;
 	if (!*prompt)
@@ -134,7 +128,7 @@ static int encode(const yoke_tokenizer *t, const char *prompt, const char *text,
 }
 
 // Embeds texts of similar length at once.
-static int embed_batch(yoke_model *m, const struct yk_embedding *s, int64_t n, const struct text *text, float *to)
+static int embed_batch(yoke_model *m, const struct yk_embedding *s, int64_t n, const struct yk_embed_text *text, float *to)
 {
 	const int64_t width = m->is.net->shape.embed, context = m->is.net->shape.context, longest = (int64_t)text[n - 1].n;
 	const int64_t rounded = (longest + STEP - 1) / STEP * STEP, t = rounded < context ? rounded : context;
@@ -158,6 +152,15 @@ static int embed_batch(yoke_model *m, const struct yk_embedding *s, int64_t n, c
 	return e;
 }
 
+int yk_embed_texts(yoke_model *m, const struct yk_embedding *s, int64_t n, struct yk_embed_text *text, float *to)
+{
+	int e = 0;
+	qsort(text, (size_t)n, sizeof *text, by_length);
+	for (int64_t i = 0; i < n && e == 0; i += BATCH)
+		e = embed_batch(m, s, n - i < BATCH ? n - i : BATCH, text + i, to);
+	return e;
+}
+
 int yoke_model_embed_texts(yoke_model *m, int64_t n, const char *const *texts, const struct yoke_embed_options *options, float *to)
 {
 	struct yk_embedding s;
@@ -169,17 +172,15 @@ int yoke_model_embed_texts(yoke_model *m, int64_t n, const char *const *texts, c
 		return yoke_error_code();
 	const int64_t context = m->is.net->shape.context;
 	const size_t max = (size_t)(s.max_tokens && s.max_tokens < context ? s.max_tokens : context);
-	struct text *all = calloc((size_t)n + 1, sizeof *all);
+	struct yk_embed_text *all = calloc((size_t)n + 1, sizeof *all);
 	if (!all)
 		return yk_fail(YOKE_ENOMEM, "model_embed_texts: no memory for %" PRId64 " texts", n);
 	for (int64_t i = 0; i < n && e == 0; i++) {
 		all[i].index = i;
-		e = texts[i] ? encode(t, s.prompt, texts[i], max, &all[i]) : yk_fail(YOKE_EINVAL, "model_embed_texts: text %" PRId64 " is NULL", i);
+		e = texts[i] ? yk_embed_encode(t, s.prompt, texts[i], max, &all[i]) : yk_fail(YOKE_EINVAL, "model_embed_texts: text %" PRId64 " is NULL", i);
 	}
 	if (e == 0)
-		qsort(all, (size_t)n, sizeof *all, by_length);
-	for (int64_t i = 0; i < n && e == 0; i += BATCH)
-		e = embed_batch(m, &s, n - i < BATCH ? n - i : BATCH, all + i, to);
+		e = yk_embed_texts(m, &s, n, all, to);
 	for (int64_t i = 0; i < n; i++)
 		free(all[i].ids);
 	free(all);

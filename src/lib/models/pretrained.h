@@ -35,6 +35,15 @@ struct yk_embedding {
 };
 // Reads them; defaults if the files have none.  prompt: as prompt_name of yoke_embed_options.
 int yk_embedding_of(const char *path, const char *prompt, struct yk_embedding *);
+struct yk_embed_text {
+	int32_t *ids;
+	size_t n;
+	int64_t index; // of its vector
+};
+// Encodes a text after the prompt, with special tokens; beyond `max` tokens it is cut.  The caller frees the ids.
+int yk_embed_encode(const yoke_tokenizer *, const char *prompt, const char *text, size_t max, struct yk_embed_text *);
+// Computes the vectors of texts, which it sorts by length: to [texts, width].
+int yk_embed_texts(yoke_model *, const struct yk_embedding *, int64_t n, struct yk_embed_text *, float *to);
 
 // Can the model be trained?  EINVAL: it is NULL; EUNSUPPORTED: an encoder.
 int yk_pretrained_trains(const yoke_model *, const char *call);
