@@ -42,7 +42,7 @@ enum {
 struct yoke_engine_options {
 	size_t size;   // sizeof, set by the caller
 	int slots;     // max running sequences, 1 .. 256; 0: 8
-	int queue;     // max waiting requests; 0: 64
+	int queue;     // max requests that wait because no slot is free for them; 0: 64
 	int64_t step;  // max tokens of a step, at least slots; 0: 512
 	int64_t pages; // of 16 tokens, at least one sequence's context if less than slots contexts; 0: as
 		       // many as `slots` sequences of the model's context need, at most 2 GB
@@ -173,7 +173,7 @@ struct yoke_engine_stats {
 	int64_t preempted;        // choices that were put back because pages ran out
 	int64_t last_step_tokens; // of the last step
 	int64_t failed_steps;     // computations that failed; their choices are computed again
-	int64_t waiting;          // now: requests in the queue, no choice of which has had a slot
+	int64_t waiting;          // now: requests in the queue: no slot is free for them
 };
 // Reads the counters.
 YOKE_API int yoke_engine_stats(yoke_engine *, struct yoke_engine_stats *);

@@ -401,7 +401,7 @@ static void test_plans(yoke_model *m)
 
 static void test_refused(yoke_model *m)
 {
-	yoke_engine *e = engine_of(m, (struct yoke_engine_options){ .queue = 2 });
+	yoke_engine *e = engine_of(m, (struct yoke_engine_options){ .slots = 2, .queue = 1 });
 	static const int32_t beyond[] = { 61 };
 	static const struct {
 		const char *what;

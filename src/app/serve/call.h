@@ -10,7 +10,7 @@ struct yk_call {
 	struct yk_exchange *x;
 	struct yk_call *next;
 	const struct yk_call_kind *kind;
-	int prompts;    // that it will submit to the engine
+	int prompts, choices; // that it will submit to the engine: choices of each prompt
 	bool done;      // to be removed
 	bool cancelled; // it has its reply, or needs none
 };

@@ -12,7 +12,6 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/system.h"
-#include "http/guard.h"
 #include "serve/call.h"
 #include "serve/mask.h"
 #include "serve/reply.h"
@@ -337,7 +336,7 @@ void yk_call_completions(struct yk_serve *s, struct yk_exchange *x, bool chat)
 		return;
 	}
 	c->call = (struct yk_call){
-		.serve = s, .x = x, .kind = &completions_kind, .prompts = ask.prompts
+		.serve = s, .x = x, .kind = &completions_kind, .prompts = ask.prompts, .choices = ask.choices
 	};
 	c->ask = ask;
 	c->reply.ask = &c->ask;

@@ -47,7 +47,9 @@ struct yk_serve {
 	pthread_mutex_t mutex; // protects the members below
 	pthread_cond_t changed;
 	struct yk_call *arrived, **last;
-	int64_t arrived_prompts;
+	int64_t arrived_choices; // that they will submit to the engine
+	int64_t arrived_waiting; // prompts of these for which no slot was free
+	int64_t embeds;          // calls for embeddings, arrived or running
 	bool woken;
 
 	// Used by the computing thread only.

@@ -4,8 +4,6 @@
 #include "config.h"
 
 #include "base/clock.h"
-#include "base/error.h"
-#include "base/log.h"
 #include "serve/call.h"
 #include "serve/open.h"
 
@@ -26,19 +24,35 @@ void yk_serve_refuse(struct yk_exchange *x)
 			  "too many requests are waiting; try again later");
 }
 
+// The prompts of a call that cannot start at once, or 1 for embeddings after others.  The caller holds the mutex.
+static int64_t waits_of(const struct yk_serve *s, const struct yk_call *c, const struct yoke_engine_stats *stats)
+{
+	if (c->kind->work)
+		return s->embeds > 0;
+	const int64_t free = s->is.slots - stats->running - stats->queued - s->arrived_choices;
+	const int64_t start = free > 0 ? (free + c->choices - 1) / c->choices : 0; // its first choice has a slot
+	return c->prompts > start ? c->prompts - start : 0;
+}
+
 bool yk_serve_arrive(struct yk_serve *s, struct yk_call *c)
 {
 	struct yoke_engine_stats stats = { .size = sizeof stats };
-	if (c->prompts)
+	if (s->engine)
 		yoke_engine_stats(s->engine, &stats);
 	pthread_mutex_lock(&s->mutex);
-	const bool full = c->prompts && stats.waiting + s->arrived_prompts + c->prompts > s->is.queue;
+	const int64_t waits = waits_of(s, c, &stats), embeds = s->embeds > 1 ? s->embeds - 1 : 0;
+	const bool full = waits && stats.waiting + s->arrived_waiting + embeds + waits > s->is.queue;
 	if (!full) {
 		yk_exchange_keep(c->x);
 		c->next = NULL;
 		*s->last = c;
 		s->last = &c->next;
-		s->arrived_prompts += c->prompts;
+		if (c->kind->work) {
+			s->embeds++;
+		} else {
+			s->arrived_choices += (int64_t)c->prompts * c->choices;
+			s->arrived_waiting += waits;
+		}
 	}
 	pthread_mutex_unlock(&s->mutex);
 	if (full)
@@ -70,7 +84,7 @@ static void take_arrived(struct yk_serve *s)
 	struct yk_call *c = s->arrived;
 	s->arrived = NULL;
 	s->last = &s->arrived;
-	s->arrived_prompts = 0;
+	s->arrived_choices = s->arrived_waiting = 0;
 	s->woken = false;
 	pthread_mutex_unlock(&s->mutex);
 	while (c) {
@@ -112,6 +126,11 @@ static void remove_done(struct yk_serve *s)
 		}
 		struct yk_exchange *x = c->x;
 		*at = c->next;
+		if (c->kind->work) {
+			pthread_mutex_lock(&s->mutex);
+			s->embeds--;
+			pthread_mutex_unlock(&s->mutex);
+		}
 		c->kind->free(c);
 		yk_exchange_release(x);
 	}
