@@ -6,12 +6,7 @@ set -u
 . "${srcdir:-.}/tests/tap.sh"
 . "${srcdir:-.}/tests/yoke.sh"
 workspace bench_serve
-if "$yoke" serve . 2>&1 | grep -q 'built without libmicrohttpd'; then
-	echo "1..0 # SKIP built without libmicrohttpd"
-	exit 0
-fi
-python3 -c '' 2>/dev/null || { echo "1..0 # SKIP no python3 to read JSON with"; exit 0; }
-unset YOKE_API_KEY
+needs_http
 
 easy_text 120 >text
 "$yoke" train out=model steps=5 data=text tokenizer=bpe vocab=300 layers=1 heads=2 embed=32 threads=1 context=128 batch=4 progress=0 \
@@ -49,11 +44,7 @@ verdict "the server that it started is gone" "$([ $? -eq 1 ] && [ ! -s out ] && 
 
 printf '{%% for m in messages %%}{{ m.content }}{%% endfor %%}' >template
 echo 0123456789abcdef-key >key && chmod 600 key
-"$yoke" serve model embed=model name=small template=template key_file=key port=0 threads=1 >serve.out 2>serve.err &
-pid=$!
-trap 'kill -9 $pid 2>/dev/null' EXIT
-await written_or_ended serve.out "$pid"
-url=$(sed -n 's/^yoke serve: //p' serve.out)
+start_server serve model embed=model name=small template=template key_file=key
 measures "random lengths at a server that runs, by its base URL" 0 'o["failed"] == 0 and o["model"] == "small" and o["url"] + "/v1" == "'"$url"'/v1"
 assert 12 * 5 < o["prompt_tokens"] < 12 * 20 and 12 * 2 < o["generated_tokens"] < 12 * 6 and "server_bytes" not in o' \
 	"$url/v1" key_file=key clients=4 requests=12 prompt=5-20 tokens=2-6 seed=7

@@ -7,19 +7,7 @@ set -u
 . "${srcdir:-.}/tests/yoke.sh"
 tests=$(cd "${srcdir:-.}" && pwd)/tests
 workspace dashboard
-if "$yoke" dashboard . 2>&1 | grep -q 'built without libmicrohttpd'; then
-	echo "1..0 # SKIP built without libmicrohttpd"
-	exit 0
-fi
-python3 -c '' 2>/dev/null || { echo "1..0 # SKIP no python3 to ask with"; exit 0; }
-pids=
-finish()
-{
-	# shellcheck disable=SC2086 # numbers
-	[ -z "$pids" ] || kill $pids 2>/dev/null
-	rm -rf "${TMPDIR:-/tmp}/dashboard.work"
-}
-trap finish EXIT
+needs_http
 
 easy_text 120 >text
 small="data=text threads=1 layers=1 heads=2 embed=32 context=32 batch=8 log_every=1 progress=0 report=0"

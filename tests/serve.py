@@ -530,23 +530,21 @@ def test_key(key):
     status, o, _ = ask('/v1/models', headers={'Host': 'some.name'})
     verdict('with a key the host name does not matter', None if status == 200 else (status, o))
 
-# slots=1 queue=1: one text is running and one waits.
-def test_queue():
-    body = {'prompt': 'line', 'max_tokens': 200, 'ignore_eos': True, 'temperature': 1.5}
-    full, lock = [], threading.Lock()
-    def run(i):
-        status, o, h = ask('/v1/completions', {**body, 'seed': i})
-        with lock:
-            full.append((status, o, h))
-    threads = [threading.Thread(target=run, args=(i,)) for i in range(24)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
+# Of 24 requests at once to a full queue, some are refused.
+def refuses(what, path, body):
+    with concurrent.futures.ThreadPoolExecutor(24) as pool:
+        full = list(pool.map(lambda i: ask(path, {**body, 'user': str(i)}), range(24)))
     refused = [f for f in full if f[0] == 429]
-    verdict('a full queue refuses requests with 429 and Retry-After, and others are answered', None if refused and
+    verdict(f'a full queue refuses {what} with 429 and Retry-After, and others are answered', None if refused and
             len(refused) < 24 and all(message(o) and h['Retry-After'] for _, o, h in refused) and
             all(f[0] in (200, 429) for f in full) else [f[:2] for f in full])
+
+# slots=4 queue=1: four texts are running and one waits.
+def test_queue():
+    got = [ask('/v1/completions', {'prompt': ['line'] * n, 'max_tokens': 2})[0] for n in (5, 6, 5)]
+    verdict('prompts for which slots are free do not count against the queue', None if got == [200, 429, 200] else got)
+    refuses('requests', '/v1/completions', {'prompt': 'line', 'max_tokens': 200, 'ignore_eos': True, 'temperature': 1.5})
+    refuses('embeddings', '/v1/embeddings', {'input': ['line of a text that is easy to learn ' * 5] * 200})
 
 # A stream is being read when the server is told to end: the stream is complete, and further requests are refused.
 def test_drain(pid, requests):

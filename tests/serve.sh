@@ -7,20 +7,7 @@ set -u
 . "${srcdir:-.}/tests/yoke.sh"
 tests=$(cd "${srcdir:-.}" && pwd)/tests
 workspace serve
-if "$yoke" serve . 2>&1 | grep -q 'built without libmicrohttpd'; then
-	echo "1..0 # SKIP built without libmicrohttpd"
-	exit 0
-fi
-python3 -c '' 2>/dev/null || { echo "1..0 # SKIP no python3 to ask with"; exit 0; }
-unset YOKE_API_KEY
-pids=
-finish()
-{
-	# shellcheck disable=SC2086 # numbers
-	[ -z "$pids" ] || kill -9 $pids 2>/dev/null
-	rm -rf "${TMPDIR:-/tmp}/serve.work"
-}
-trap finish EXIT
+needs_http
 
 easy_text 120 >text
 small="data=text threads=1 context=256 batch=4 progress=0 report=0 telemetry=0"
@@ -30,23 +17,6 @@ small="data=text threads=1 context=256 batch=4 progress=0 report=0 telemetry=0"
 	"$yoke" train init=model lora=2 lora_targets=all out=adapters/tuned steps=4 lr=0.1 $small 2>err
 verdict "a model and its adapters" "$([ $? -eq 0 ] || cat err)"
 printf '{%% for m in messages %%}{{ m.role }}: {{ m.content }}\n{%% endfor %%}{%% if add_generation_prompt %%}assistant: {%% endif %%}' >template
-
-# serve NAME ARGUMENT ..: its address in $url
-serve()
-{
-	name=$1
-	shift
-	case $* in
-	*port=*) ;;
-	*) set -- "$@" port=0 ;;
-	esac
-	"$yoke" serve "$@" threads=1 >"$name.out" 2>"$name.err" &
-	pid=$!
-	pids="$pids $pid"
-	await written_or_ended "$name.out" "$pid"
-	url=$(sed -n 's/^yoke serve: //p' "$name.out")
-	[ -n "$url" ] || verdict "yoke serve $* starts" "$(cat "$name.err")"
-}
 
 # requests PART ARGUMENT ..: the verdicts of tests/serve.py
 requests()
@@ -70,13 +40,13 @@ stopped()
 
 amount=6
 [ "${YOKE_TEST_LONG:-0}" = 0 ] || amount=125
-serve one model embed=model adapter=tuned=adapters/tuned template=template
+start_server one model embed=model adapter=tuned=adapters/tuned template=template
 requests all "$(pwd)/model" "$yoke" "$amount"
 stopped "SIGTERM ends the server with status 0, and it wrote only its address"
 
 YOKE_LOG=serve
 export YOKE_LOG
-serve log trained
+start_server log trained
 printf '{"prompt":"line 3 of","max_tokens":3}' | python3 -c '
 import sys, urllib.request
 for path in ("/v1/completions", "/v1/secret-path"):
@@ -94,25 +64,25 @@ verdict "a run is served too, and the log has numbers, paths and times, but no t
 # ---- keys ----
 
 echo 0123456789abcdef-key >key && chmod 600 key
-serve keyed model key_file=key
+start_server keyed model key_file=key
 requests key 0123456789abcdef-key
 stopped "a server with a key file"
-YOKE_API_KEY=another-key-0123456 serve keyed2 model
+YOKE_API_KEY=another-key-0123456 start_server keyed2 model
 requests key another-key-0123456
 stopped "a server with a key in the environment"
 
 # ---- queue, signals ----
 
-serve queue model slots=1 queue=1
+start_server queue model embed=model slots=4 queue=1
 requests queue
 stopped "a server with a short queue"
-serve drain model
+start_server drain model
 requests drain "$pid"
 wait "$pid"
 verdict "SIGTERM ends a server with requests in progress with status 0" "$(code=$?; [ $code -eq 0 ] || { echo "status $code"; cat drain.err; })"
 
 export YOKE_HTTP_IDLE=1000
-serve slow model timeout=1
+start_server slow model timeout=1
 unset YOKE_HTTP_IDLE
 requests slow
 stopped "a server with slow clients"
@@ -123,14 +93,14 @@ left()
 	find . "$HOME" "$XDG_CACHE_HOME" ! -name 'killed.*' ! -name left.before ! -name left.after
 	find /tmp /dev/shm /run -maxdepth 1 -name "*$pid*" 2>/dev/null
 }
-serve killed model
+start_server killed model
 left >left.before
 requests replies killed.json
 kill -9 "$pid"
 wait "$pid" 2>/dev/null
 left >left.after
 verdict "kill -9 of the server leaves no file" "$(diff left.before left.after)"
-serve again model port="${url##*:}"
+start_server again model port="${url##*:}"
 requests replies killed.json
 stopped "and its port can be bound at once"
 
@@ -141,18 +111,18 @@ if [ -n "${YOKE_TEST_MODULES:-}" ]; then
 	[ "${YOKE_TEST_LONG:-0}" = 0 ] || faults=$(seq 150 37 4000)
 	export YOKE_PLUGIN_PATH="$YOKE_TEST_MODULES" YOKE_BACKEND=fault
 	for k in 0 $faults; do
-		YOKE_FAULT_RUN=$k serve "fault$k" model
+		YOKE_FAULT_RUN=$k start_server "fault$k" model
 		requests replies replies.json
 		kill "$pid"
 		wait "$pid"
 		verdict "launch $k fails" "$(code=$?; [ $code -eq 0 ] || { echo "status $code"; cat "$name.err"; })"
 	done
-	YOKE_FAULT_RUN=1500 YOKE_FAULT_STICKY=1 serve broken model
+	YOKE_FAULT_RUN=1500 YOKE_FAULT_STICKY=1 start_server broken model
 	requests broken
 	kill "$pid"
 	wait "$pid"
 	verdict "all launches fail" "$(code=$?; [ $code -eq 0 ] || { echo "status $code"; cat "$name.err"; })"
-	YOKE_FAULT_STUCK=150 serve stuck model slots=1 queue=2 timeout=3
+	YOKE_FAULT_STUCK=150 start_server stuck model slots=1 queue=2 timeout=3
 	requests stuck
 	kill "$pid"
 	requests draining
@@ -186,7 +156,7 @@ refuses "two adapters of one name" 1 model adapter=a=adapters/tuned adapter=a=ad
 chmod 644 key
 refuses "a key that others may read" 1 model key_file=key port=0
 YOKE_API_KEY=short refuses "a short key" 1 model port=0
-serve taken model
+start_server taken model
 refuses "a port in use" 1 model port="${url##*:}"
 stopped "the server on that port goes on"
 

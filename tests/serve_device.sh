@@ -11,20 +11,8 @@ YOKE_PLUGIN_PATH=$(dirname "$YOKE_TEST_OPENCL")
 export YOKE_PLUGIN_PATH
 tests=$(pwd)/tests
 workspace serve_device
-if "$yoke" serve . 2>&1 | grep -q 'built without libmicrohttpd'; then
-	echo '1..0 # SKIP built without libmicrohttpd'
-	exit 0
-fi
-python3 -c '' 2>/dev/null || { echo '1..0 # SKIP no python3 to ask with'; exit 0; }
+needs_http
 "$yoke" info 2>&1 | grep -q '^  opencl:0 ' || { echo '1..0 # SKIP there is no OpenCL device'; exit 0; }
-unset YOKE_API_KEY
-pid=
-finish()
-{
-	[ -z "$pid" ] || kill -9 "$pid" 2>/dev/null
-	rm -rf "${TMPDIR:-/tmp}/serve_device.work"
-}
-trap finish EXIT
 
 easy_text 120 >text
 "$yoke" train out=trained steps=30 tokenizer=bpe vocab=300 layers=1 heads=2 embed=32 lr=0.01 data=text threads=1 context=128 \
@@ -34,11 +22,8 @@ verdict 'a model' "$([ $? -eq 0 ] || cat err)"
 # served BACKEND: its replies in BACKEND.json; lines about what is not as it should be
 served()
 {
-	"$yoke" serve trained "backend=$1" port=0 threads=1 slots=4 >"$1.out" 2>"$1.err" &
-	pid=$!
-	await written_or_ended "$1.out" "$pid"
-	url=$(sed -n 's/^yoke serve: //p' "$1.out")
-	[ -n "$url" ] || { cat "$1.err"; return; }
+	start_server "$1" trained "backend=$1" slots=4
+	[ -n "$url" ] || return
 	python3 - "$url" "$1.json" <<'END' 2>&1
 import concurrent.futures, json, sys, urllib.request
 
@@ -57,7 +42,6 @@ END
 	kill "$pid"
 	wait "$pid"
 	code=$?
-	pid=
 	[ $code -eq 0 ] || echo "status $code"
 	grep -v '^opencl:0: ' "$1.err" # progress of compiling
 }

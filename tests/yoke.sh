@@ -90,6 +90,45 @@ written_or_ended()
 	[ -s "$1" ] || ended "$2"
 }
 
+# needs_http: skips a test, in its workspace, if there are no servers or no Python that sends requests.  At the end of the test
+# the servers in $pids are killed and the workspace is removed.
+needs_http()
+{
+	if "$yoke" serve . 2>&1 | grep -q 'built without libmicrohttpd'; then
+		echo "1..0 # SKIP built without libmicrohttpd"
+		exit 0
+	fi
+	python3 -c '' 2>/dev/null || { echo "1..0 # SKIP no python3 to ask with"; exit 0; }
+	unset YOKE_API_KEY
+	pids=
+	work=$PWD
+	trap end_servers EXIT
+}
+
+end_servers()
+{
+	# shellcheck disable=SC2086 # numbers
+	[ -z "$pids" ] || kill -9 $pids 2>/dev/null
+	rm -rf "$work"
+}
+
+# start_server NAME ARGUMENT ..: runs yoke serve, with its output in NAME.out and NAME.err; $pid is its process and $url its address
+start_server()
+{
+	name=$1
+	shift
+	case " $*" in
+	*" port="*) ;;
+	*) set -- "$@" port=0 ;;
+	esac
+	"$yoke" serve "$@" threads=1 >"$name.out" 2>"$name.err" &
+	pid=$!
+	pids="$pids $pid"
+	await written_or_ended "$name.out" "$pid"
+	url=$(sed -n 's/^yoke serve: //p' "$name.out")
+	[ -n "$url" ] || verdict "yoke serve $* starts" "$(cat "$name.err")"
+}
+
 # gone PID: does the process not exist?
 gone()
 {
