@@ -243,8 +243,11 @@ COPY(64, uint64_t)
 		int64_t i = 0; \
 		for (; stride == 1 && i + VF <= n; i += VF) \
 			vf_store(y + i, vf_of_##name(vh_load(x + i))); \
-		for (; i < n; i++) \
-			y[i] = yk_f32_of_##name(x[i * stride]); \
+		for (; i < n; i++) { /* rows of quantized formats may have any alignment */ \
+			uint16_t h; \
+			memcpy(&h, x + i * stride, sizeof h); \
+			y[i] = yk_f32_of_##name(h); \
+		} \
 	} \
 	static void store_##name(void *to, const void *from, int64_t stride, int64_t n) \
 	{ \
