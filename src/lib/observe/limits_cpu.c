@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "observe/roof.h"
 
-#if defined __x86_64__
+#if defined __SSE2__
 #include <immintrin.h>
 #elif defined __aarch64__
 #include <arm_neon.h>
