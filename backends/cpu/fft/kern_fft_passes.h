@@ -78,9 +78,10 @@ static void FFT(lanes_smooth)(struct table *t, struct FFT(lanes) * p, int64_t n)
 static const REAL *FFT(chirps)(struct table *t, int64_t n)
 {
 	REAL *w = FFT(take)(t, 2 * n);
-	for (int64_t k = 0; k < n && w; k++)
-		FFT(turn)
-	(w + 2 * k, (int64_t)((unsigned __int128)k * (uint64_t)k % (uint64_t)(2 * n)), 2 * n);
+	for (int64_t k = 0, square = 0; k < n && w; k++) { // k k modulo 2 n
+		FFT(turn)(w + 2 * k, square, 2 * n);
+		square = (square + 2 * k + 1) % (2 * n);
+	}
 	return w;
 }
 
