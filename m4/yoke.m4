@@ -19,6 +19,12 @@ AC_DEFUN([YOKE_ADD_FLAGS], [
 	])
 ])
 
+# YOKE_ATOMICS(then, else): does a program with atomic operations of 1 and 8 bytes link?
+AC_DEFUN([YOKE_ATOMICS], [AC_LINK_IFELSE([AC_LANG_PROGRAM([[#include <stdatomic.h>
+	static _Atomic unsigned char one;
+	static _Atomic unsigned long long eight;]],
+	[[return atomic_exchange(&one, 1) + (int)atomic_fetch_add(&eight, 1);]])], [$1], [$2])])
+
 # YOKE_NEED(variable, module, Debian package): a library that there is no yoke without.
 AC_DEFUN([YOKE_NEED], [
 	PKG_CHECK_MODULES([$1], [$2], [], [
