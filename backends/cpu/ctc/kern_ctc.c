@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "../cpu.h"
+#include "../host/scalar.h"
 #include "../vector/vfun.h"
 
 struct job {
@@ -77,7 +78,7 @@ static void exp_f64(double *x, int64_t n)
 static float bits_f32(const struct yoke_view *v)
 {
 	float x;
-	memcpy(&x, &v->offset, sizeof x);
+	memcpy(&x, yk_low_bytes(&v->offset, sizeof x), sizeof x);
 	return x;
 }
 

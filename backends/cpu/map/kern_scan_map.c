@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "../host/scalar.h"
 #include "../move/walk.h"
 #include "kern_map.h"
 
@@ -232,7 +233,7 @@ static struct yk_arg load(const struct strip *s, const struct operand *o, int64_
 			  bool copy, char *to)
 {
 	int64_t across = 0;
-	const char *from = o->base ? place(s, o, at, step, &across) : (const char *)&o->bits;
+	const char *from = o->base ? place(s, o, at, step, &across) : yk_low_bytes(&o->bits, yk_esize(dtype));
 
 	if (o->apart && step % BLOCK == 0)
 		turn(s, o, at, step, false);

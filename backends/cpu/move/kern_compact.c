@@ -67,6 +67,8 @@ static void write(void *arg, int64_t segment)
 	for (; j->step == 1 && i + 8 <= end && k + 8 <= j->capacity; i += 8) {
 		uint64_t eight;
 		memcpy(&eight, j->x + i, sizeof eight);
+		if (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__)
+			eight = __builtin_bswap64(eight);
 		// a byte of 0 or 1 becomes a bit, the first element the lowest
 		for (uint64_t bits = eight * 0x0102040810204080 >> 56; bits; bits &= bits - 1)
 			j->y[k++ * j->to_step] = i + __builtin_ctzll(bits);

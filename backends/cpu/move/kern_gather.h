@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "../host/scalar.h"
 #include "walk.h"
 
 static inline bool is_index(const struct yoke_view *v)
@@ -16,7 +17,7 @@ static inline bool is_index(const struct yoke_view *v)
 
 static inline int64_t index_at(const struct yoke_view *v, int64_t i)
 {
-	const char *p = (const char *)&v->offset;
+	const char *p = yk_low_bytes(&v->offset, yk_esize(v->dtype));
 	int32_t narrow;
 	int64_t wide;
 

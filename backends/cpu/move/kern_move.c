@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "../cpu.h"
+#include "../host/scalar.h"
 #include "../vector/vec.h"
 
 enum {
@@ -270,7 +271,7 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 	bool same = true;
 
 	(void)impl, (void)prepared;
-	j.x = scalar ? (const char *)&x->offset : yk_ptr(x);
+	j.x = scalar ? yk_low_bytes(&x->offset, j.size) : yk_ptr(x);
 	for (int d = 0; d < y->rank; d++) {
 		int64_t from = scalar ? 0 : x->strides[d];
 		if (y->dims[d] == 0)

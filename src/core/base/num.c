@@ -103,6 +103,11 @@ struct yk_num yk_num_load(const void *from, int dtype)
 	return n;
 }
 
+struct yk_num yk_num_of_bits(uint64_t bits, int dtype)
+{
+	return yk_num_load(low(&bits, dtype), dtype);
+}
+
 uint64_t yk_num_bits(struct yk_num n, int dtype)
 {
 	uint64_t u = 0;

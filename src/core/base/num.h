@@ -29,6 +29,7 @@ double yk_num_round(double x, int dtype);
 // Wraps an integer or bool to the range of its dtype.
 int64_t yk_num_wrap(uint64_t x, int dtype);
 struct yk_num yk_num_load(const void *, int dtype);
+struct yk_num yk_num_of_bits(uint64_t bits, int dtype); // the reverse of yk_num_bits
 // The bits of a number in the dtype, low bytes first, as in the offset of a SCALAR yoke_view.
 uint64_t yk_num_bits(struct yk_num, int dtype);
 void yk_num_store(void *, struct yk_num, int dtype);

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/half.h"
 #include "base/log.h"
+#include "base/num.h"
 #include "base/number.h"
 #include "base/param.h"
 #include "plan/launch.h"
@@ -123,7 +124,7 @@ static int look(struct yk_queue *q, const struct yoke_view *v, struct seen *to)
 	if (v->kind == YOKE_VIEW_NONE || to->empty || !yk_is_float(v->dtype))
 		return 0;
 	if (v->kind == YOKE_VIEW_SCALAR) {
-		note(to, number_of(v->dtype, &v->offset), 0);
+		note(to, yk_num_of_bits(v->offset, v->dtype).f, 0);
 		return 0;
 	}
 	int err = fetch(q, v, &f);
@@ -189,7 +190,7 @@ static void operands_text(char *to, size_t cap, struct yk_queue *q, const struct
 		if (!yk_is_float(v->dtype) || v->kind == YOKE_VIEW_NONE)
 			continue;
 		if (v->kind == YOKE_VIEW_SCALAR)
-			x = number_of(v->dtype, &v->offset);
+			x = yk_num_of_bits(v->offset, v->dtype).f;
 		else if (!fetch(q, v, &f))
 			x = element(v, &f, k);
 		free(f.bytes);

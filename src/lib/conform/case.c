@@ -298,10 +298,9 @@ uint32_t yk_case_value(struct yk_case *c, int dtype, struct yk_num x)
 	c->view[k].kind = YOKE_VIEW_SCALAR;
 	c->view[k].dtype = (uint8_t)dtype;
 	c->view[k].offset = yk_num_bits(x, dtype);
-	uint64_t bits = c->view[k].offset;
 	c->array[k].n = 1;
 	c->array[k].num = yk_case_alloc(c, sizeof x);
-	c->array[k].num[0] = yk_num_load(&bits, dtype);
+	c->array[k].num[0] = yk_num_of_bits(c->view[k].offset, dtype);
 	return k;
 }
 

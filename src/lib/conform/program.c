@@ -300,7 +300,7 @@ static struct yk_want select_insn(const struct yk_want *c, const struct yk_want 
 
 static struct yk_want number(uint64_t bits, int dtype)
 {
-	struct yk_num x = yk_num_load(&bits, dtype);
+	struct yk_num x = yk_num_of_bits(bits, dtype);
 	return (struct yk_want){ .f = x.f, .i = x.i };
 }
 

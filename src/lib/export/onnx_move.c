@@ -36,7 +36,7 @@ const char *yk_onnx_full(struct yk_onnx *e, int dtype, int rank, const int64_t *
 // The number of a dtype with these bits, as a constant of the type it is computed in.
 static const char *number_of(struct yk_onnx *e, int dtype, uint64_t bits)
 {
-	const struct yk_num x = yk_num_load(&bits, dtype);
+	const struct yk_num x = yk_num_of_bits(bits, dtype);
 	const int wide = yk_onnx_wide_type(dtype);
 	return yk_num_real(dtype) ? yk_onnx_number(e, wide, x.f) : yk_onnx_integer(e, wide, x.i);
 }
