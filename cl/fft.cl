@@ -29,10 +29,8 @@ struct fft {
 #define TO_HALF 1 // kinds
 #define TO_REAL 2
 #if DTYPE == 2
-#define NUMBER_OF_BITS(bits) AS_DOUBLE(bits)
 #define LITERAL(x) x
 #else
-#define NUMBER_OF_BITS(bits) AS_FLOAT(bits)
 #define LITERAL(x) x##f
 #endif
 

@@ -20,11 +20,13 @@ typedef float number;
 #define ACC ACC_OF_REAL
 #define ACC_OF(x) ((ACC)(x))
 #define NUMBER_OF(a) ((float)(a))
+#define NUMBER_OF_BITS(bits) AS_FLOAT(bits)
 #elif DTYPE == 2
 typedef double number;
 #define ACC double
 #define ACC_OF(x) (x)
 #define NUMBER_OF(a) (a)
+#define NUMBER_OF_BITS(bits) AS_DOUBLE(bits)
 #elif DTYPE == 3
 typedef ushort number;
 #define ACC ACC_OF_REAL

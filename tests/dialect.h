@@ -16,7 +16,7 @@ __device__ double __longlong_as_double(long long);
 __device__ float fabs(float), sqrt(float), exp(float), log(float), tanh(float), fmaf(float, float, float);
 __device__ double fma(double, double, double);
 __device__ float fmax(float, float), fmin(float, float), rint(float);
-__device__ double fabs(double), sqrt(double), exp(double), tanh(double);
+__device__ double fabs(double), sqrt(double), exp(double), log(double), tanh(double);
 __device__ unsigned atomicMin(unsigned *, unsigned), atomicAdd(unsigned *, unsigned);
 __device__ float __shfl_xor_sync(unsigned, float, int);
 __device__ void __syncwarp(unsigned);

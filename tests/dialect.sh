@@ -131,6 +131,8 @@ compiled scatter_set.cl '-DWIDE_IDS=1 -DUNIT=8'
 compiled scatter_list.cl ''
 compiled scatter_add.cl ''
 compiled scatter_along.cl ''
+compiled ctc.cl ''
+compiled ctc.cl '-DDTYPE=2'
 compiled fft.cl ''
 compiled fft.cl '-DDTYPE=2 -DWIDE_INDEX=1'
 for cell in 0 1 2 3; do

@@ -71,7 +71,7 @@ if driver oclgrind "${YOKE_TEST_OCLGRIND:-$(first /usr/lib/oclgrind/liboclgrind-
 	export OCLGRIND_DATA_RACES=1 OCLGRIND_LOG="$PWD/reports" OCLGRIND_GLOBAL_MEM_SIZE=1073741824
 	interpreted 'with checks' --quick --ops "$(names map softmax softmax_backward layer_norm layer_norm_backward \
 		rms_norm_backward cross_entropy cross_entropy_backward gather gather_along scatter_add scatter_add_along sort \
-		move conv conv_w conv_x grouped grouped_backward attention attention_backward paged_attention scatter_set recurrent recurrent_backward fft list_map list_reduce dequant qlinear \
+		move conv conv_w conv_x grouped grouped_backward attention attention_backward paged_attention scatter_set recurrent recurrent_backward ctc ctc_backward fft list_map list_reduce dequant qlinear \
 		qgather)memory"
 	# its optimizer makes intrinsics of these texts that its interpreter does not have
 	export OCLGRIND_BUILD_OPTIONS=-cl-opt-disable

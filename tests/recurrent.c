@@ -241,8 +241,9 @@ static void test_errors(void)
 		    *steps = yoke_from(yoke_i64, 1, &n, two);
 	yoke_tensor *loss = yoke_loss_ctc(p, t, steps, steps, 0, YOKE_LOSS_SUM, 0);
 	float got;
-	ok(yoke_read(loss, &got, sizeof got) == YOKE_ERANGE, "more labels than targets: %s",
-	   yoke_error());
+	const int err = yoke_read(loss, &got, sizeof got);
+	// GPUs report it after the operation
+	ok(err == YOKE_ERANGE || err == YOKE_EFAILED, "more labels than targets: %s", yoke_error());
 	yoke_error_clear();
 	fails(yoke_loss_ctc(p, t, steps, steps, 4, YOKE_LOSS_SUM, 0), YOKE_ERANGE,
 	      "a blank that is no class");

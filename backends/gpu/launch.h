@@ -22,7 +22,9 @@ enum yk_gpu_report_kind {
 	// limit, max]
 	YK_GPU_GROUPS,
 	// the row of the table of the query at a position, or one of its pages, does not exist
-	YK_GPU_PAGES
+	YK_GPU_PAGES,
+	// the length or a target of the sequence at a position, of `max`, is out of range
+	YK_GPU_SEQUENCES
 };
 
 // The error that an op raises if one of its kernels reports a bad value.

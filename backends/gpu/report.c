@@ -250,6 +250,10 @@ static int report_error(const struct yk_gpu_report *what, const struct slot *s)
 		snprintf(text, sizeof text, "the row of query %u of %lld, or one of its pages, does not exist", s->first,
 			 (long long)what->max);
 		break;
+	case YK_GPU_SEQUENCES:
+		snprintf(text, sizeof text, "the steps, the labels or a target of sequence %u of %lld are out of range",
+			 s->first, (long long)what->max);
+		break;
 	default:
 		snprintf(text, sizeof text, "element %u of %lld is not finite", s->first,
 			 (long long)what->max);
