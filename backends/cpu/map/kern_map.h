@@ -168,8 +168,11 @@ struct yk_frame {
 	const char *wide[YOKE_MAP_MAX_INSNS];
 	// For yk_frame_next: shifts is set if strips differ only in the addresses of their links;
 	// shift, stored after the links, holds the distances between two strips.
+	// splat: the inputs whose value for all of a row is in a register.
 	bool shifts;
 	struct yk_shift *shift;
+	const struct yk_step *splat[YOKE_MAP_MAX_INPUTS];
+	int splats;
 };
 
 struct yk_shift {

@@ -468,6 +468,12 @@ void ISA(yk_chain_run)(const struct yk_link *first, int64_t n)
 {
 	const vf v[YK_LINK_COUNT] = { { 0 } };
 	const struct yk_link *l = first - 1;
-	for (int64_t at = 0; at < n * 4; at += YK_LINK_BLOCK * 4)
+	const int64_t last = (n - YK_LINK_BLOCK) * 4;
+	int64_t at = 0;
+	for (; at <= last; at += YK_LINK_BLOCK * 4)
 		NEXT;
+	if (n % YK_LINK_BLOCK) {
+		at = last;
+		NEXT;
+	}
 }

@@ -32,7 +32,8 @@ struct yk_link {
 	int64_t mask[3]; // -1: the operand advances with `at`; 0: one block for all
 };
 
-// Runs the links over n elements, a multiple of YK_LINK_BLOCK.
+// Runs the links over n elements, at least YK_LINK_BLOCK. If they are no multiple of it, the last block overlaps the one
+// before it.
 void ISA(yk_chain_run)(const struct yk_link *, int64_t n);
 
 // Where a link's operands are: A in registers, M in memory, U a vector that is the same for all

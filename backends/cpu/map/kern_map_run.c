@@ -376,28 +376,43 @@ static void run_chain(struct yk_frame *f, const struct yk_step *first,
 			chain_rest(f, s, done, at);
 }
 
-// True if the last strip, of n elements, was computed entirely by one chain on operands in place.
-static bool one_chain(const struct yk_frame *f, int64_t n, const bool *written)
+// True if the program may compute an element twice.
+static bool repeatable(const struct yk_prog *p)
+{
+	for (int o = 0; o < p->nout; o++)
+		if (p->over[o] || p->stream[o])
+			return false;
+	return true;
+}
+
+// True if the last strip, of n elements, was computed entirely by one chain on operands in place, or the same for a row.
+static bool one_chain(struct yk_frame *f, int64_t n, const bool *written)
 {
 	const struct yk_prog *p = f->prog;
 	int chains = 0;
 
+	f->splats = 0;
 	for (int o = 0; o < p->nout; o++)
 		if (!written[o])
 			return false;
 	for (int k = 0; k < p->nstep; k++) {
 		const struct yk_step *s = &p->step[k];
-		uintptr_t at = (uintptr_t)f->value[s->value].at - (uintptr_t)f->registers;
+		const struct yk_arg *v = &f->value[s->value];
 		if (p->uniform[s->value])
 			continue;
 		if (s->chain) {
 			k += s->chain - 1;
 			chains++;
-		} else if (s->kind != YK_STEP_INPUT || at < p->frame) {
+		} else if (s->kind != YK_STEP_INPUT) {
 			return false;
+		} else if ((uintptr_t)v->at - (uintptr_t)f->registers < p->frame) {
+			if (v->step || p->rank != 2)
+				return false;
+			f->splat[f->splats++] = s;
 		}
 	}
-	return chains == 1 && n % YK_LINK_BLOCK == 0 && p->rank <= 2;
+	return chains == 1 && p->rank <= 2 &&
+	       (n % YK_LINK_BLOCK == 0 || (n > YK_LINK_BLOCK && repeatable(p)));
 }
 
 void ISA(yk_frame_run)(struct yk_frame *f, int64_t first, int64_t n)
@@ -467,6 +482,12 @@ void ISA(yk_frame_next)(struct yk_frame *f, int64_t strip, int64_t first, int64_
 		for (int i = 0; i < count; i++)
 			for (int k = 0; k < 3; k++)
 				f->link[i].p[k] += f->shift[i].by[k];
+		for (int i = 0; i < f->splats; i++) {
+			const struct yk_step *s = f->splat[i];
+			const struct yk_operand *o = &f->prog->in[s->input];
+			s->load(f->registers + s->place,
+				o->base + first / f->prog->row * o->strides[0] * o->size, 0, YK_BLOCK);
+		}
 		ISA(yk_chain_run)(f->link, n);
 		return;
 	}
