@@ -22,6 +22,7 @@ import time
 import numpy as np
 
 LIMIT = 1.2
+REST = 0.02 # seconds before each turn, after which the other library's threads have stopped to spin
 
 
 def f32(r, *shape):
@@ -60,6 +61,20 @@ def firm(r, n, batch=False):
     """A square matrix, or many of 16 x 16, far from singular."""
     k, many = (16, n // 256) if batch else (side(n), 1)
     return [f32(r, *((many, k, k) if batch else (k, k))) + np.eye(k, dtype="f4") * 3 * k ** 0.5]
+
+
+def layer(r, n, gates):
+    """x [T,B,k] and a recurrent layer's state, weights and biases."""
+    k = 64 if n < 100000 else 256
+    return [f32(r, max(1, 4 * n // k ** 2), k // 4, k), f32(r, k // 4, k), *[f32(r, gates * k, k) / k ** 0.5 for _ in range(2)],
+            *[f32(r, gates * k) for _ in range(2)]]
+
+
+def alignment(r, n):
+    """CTC: log probabilities [T,N,C], targets, steps and labels."""
+    many = max(1, n // 1000)
+    x = f32(r, 50, many, 20)
+    return [x - np.log(np.exp(x).sum(2, keepdims=True)), 1 + whole(r, 19, many, 10), np.full(many, 50), np.full(many, 10)]
 
 
 # name, arrays of the generator and the size, yoke's call, PyTorch's call
@@ -134,6 +149,12 @@ CASES = [
     ("cummax, indices", square, lambda y, x: y.cummax_indices(x, 1)[1], lambda t, x: t.cummax(x, 1)[1]),
     *[(f"embedding_bag {m}", lambda r, n: [whole(r, 10000, n // 640 + 1, 10), f32(r, 10000, 64)], lambda y, i, w, m=m: y.embedding_bag(i, w, mode=m),
        lambda t, i, w, m=m: t.nn.functional.embedding_bag(i, w, mode=m)) for m in ("sum", "mean", "max")],
+    # recurrent layers, losses
+    ("lstm", lambda r, n: layer(r, n, 4), lambda y, x, h, i, w, a, b: y.recurrent(x, w_ih=i, w_hh=w, b_ih=a, b_hh=b, cell=2, h0=h, c0=h, lengths=None)[0],
+     lambda t, x, h, i, w, a, b: t.lstm(x, (h[None], h[None]), (i, w, a, b), True, 1, 0.0, False, False, False)[0]),
+    ("gru", lambda r, n: layer(r, n, 3), lambda y, x, h, i, w, a, b: y.recurrent(x, w_ih=i, w_hh=w, b_ih=a, b_hh=b, cell=3, h0=h, c0=None, lengths=None)[0],
+     lambda t, x, h, i, w, a, b: t.gru(x, h[None], (i, w, a, b), True, 1, 0.0, False, False, False)[0]),
+    ("ctc", alignment, lambda y, x, s, t, l: y.loss_ctc(x, s, t, l, 0, y.LOSS_MEAN, 0), lambda t, x, s, k, l: t.nn.functional.ctc_loss(x, s, k, l, 0)),
     # linear algebra: one matrix, and many of 16 x 16
     ("inv", firm, lambda y, a: y.linalg.inv(a), lambda t, a: t.linalg.inv(a)),
     ("inv of many", lambda r, n: firm(r, n, True), lambda y, a: y.linalg.inv(a), lambda t, a: t.linalg.inv(a)),
@@ -196,6 +217,8 @@ def serve(library, threads):
                     y = once()
                 answer = [np.asarray(t.numpy()) for t in flat(y)]
             else:
+                time.sleep(REST)
+                once()
                 began = time.perf_counter()
                 for _ in range(times):
                     once()
