@@ -719,9 +719,52 @@ static void test_bits(void)
 	gradient(frexp_fn, NULL, 1, (int64_t[]){ 4 }, p, 4, "frexp");
 }
 
+// Rows of a part of a matrix, whose lengths are multiples of no block, with a value per row and one per column; and the same
+// on a variable, whose memory the result takes.
+static void test_rows(void)
+{
+	enum { ROWS = 5, MAX = 1100, MORE = 3 };
+	static float x[ROWS * (MAX + MORE)], got[2][ROWS * MAX];
+	static unsigned char less[ROWS * MAX];
+	float b[ROWS], c[MAX];
+	const int lengths[] = { 1, 63, 64, 65, 127, 255, 256, 257, 300, 321, 1000, 1023, 1025, 1100 };
+	for (size_t k = 0; k < sizeof lengths / sizeof *lengths; k++) {
+		const int n = lengths[k];
+		int wrong = 0;
+		for (int i = 0; i < ROWS * (n + MORE); i++)
+			x[i] = (float)rnd_real(-1, 1);
+		for (int i = 0; i < ROWS; i++)
+			b[i] = (float)rnd_real(-1, 1);
+		for (int i = 0; i < n; i++)
+			c[i] = (float)rnd_real(-1, 1);
+		memset(got, 0xff, sizeof got);
+		memset(less, 0xff, sizeof less);
+		yoke_scope *s = yoke_scope_begin("rows");
+		yoke_tensor *all = yoke_from(yoke_f32, 2, (int64_t[]){ ROWS, n + MORE }, x),
+			    *part = yoke_slice(all, 1, 1, n + 1, 1), *col = yoke_from(yoke_f32, 2, (int64_t[]){ ROWS, 1 }, b),
+			    *row = yoke_from(yoke_f32, 1, (int64_t[]){ n }, c), *y = yoke_mul(yoke_add(part, col), row);
+		yoke_tensor *v = yoke_variable(NULL, yoke_f32, 2, (int64_t[]){ ROWS, n });
+		yoke_assign(v, part);
+		yoke_eval(0, NULL);
+		yoke_assign(v, yoke_mul(yoke_add(v, col), v));
+		yoke_eval(0, NULL);
+		const bool read = yoke_read(y, got[0], sizeof(float) * (size_t)(ROWS * n)) >= 0 &&
+				  yoke_read(v, got[1], sizeof(float) * (size_t)(ROWS * n)) >= 0 &&
+				  yoke_read(yoke_lt(part, col), less, (size_t)(ROWS * n)) >= 0;
+		for (int i = 0; i < ROWS * n; i++) {
+			const float at = x[i / n * (n + MORE) + 1 + i % n], sum = at + b[i / n];
+			wrong += got[0][i] != sum * c[i % n] || got[1][i] != sum * at || less[i] != (at < b[i / n]);
+		}
+		ok(read && !wrong, "rows of %d elements: %d wrong: %s", n, wrong, yoke_error());
+		yoke_error_clear();
+		yoke_scope_end(s);
+	}
+}
+
 int main(void)
 {
 	tap_seed();
+	test_rows();
 	test_einsum();
 	test_einsum_many();
 	test_einsum_errors();
