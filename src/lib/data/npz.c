@@ -121,7 +121,7 @@ static int add_member(struct npz *z, zip_uint64_t i, const char *field)
 	if (strlen(field) >= sizeof p->name)
 		return damaged(z, st.name, "its name is too long for a field");
 	*p = (struct yk_part){ .fd = fcntl(z->out.fd, F_DUPFD_CLOEXEC, 0), .path = strdup(z->path) };
-	snprintf(p->name, sizeof p->name, "%s", field);
+	memcpy(p->name, field, strlen(field) + 1);
 	yk_npy_part(p, &header, &z->shape[z->n]);
 	p->offset += z->at;
 	z->n++;
