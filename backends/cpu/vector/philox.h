@@ -84,7 +84,7 @@ static inline vq vq_mul(vq a, vq b)
 static inline vq vq_words(vq q, vq x, vq key)
 {
 	q ^= x << 32 ^ key;
-	return q >> 32 | q << 32;
+	return __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? q : q >> 32 | q << 32; // the first word comes first in memory
 }
 
 // Generates the bits of YK_PHILOX_RUN consecutive counters, four words each, whose upper halves are
