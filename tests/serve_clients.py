@@ -78,7 +78,7 @@ try:
     from prometheus_client.parser import text_string_to_metric_families as parse
     families = {f.name: f for f in parse(urllib.request.urlopen(url + '/metrics').read().decode())}
     total = sum(s.value for s in families['yoke_requests'].samples if s.labels.get('code') == '200')
-    want = {'yoke_requests': 'counter', 'yoke_tokens': 'counter', 'yoke_running': 'gauge', 'yoke_queued': 'gauge', 'yoke_pages': 'gauge',
+    want = {'yoke_requests': 'counter', 'yoke_tokens': 'counter', 'yoke_running': 'gauge', 'yoke_queued': 'gauge', 'yoke_requests_in_flight': 'gauge', 'yoke_pages': 'gauge',
             'yoke_ttft_seconds': 'histogram', 'yoke_token_seconds': 'histogram', 'yoke_step_tokens': 'histogram'}
     verdict('prometheus_client reads the metrics', None if total > 10 and all(families[n].type == t for n, t in want.items())
             else families)

@@ -41,10 +41,18 @@ void yk_metrics_fini(struct yk_metrics *m)
 	pthread_mutex_destroy(&m->mutex);
 }
 
-void yk_metrics_request(struct yk_metrics *m, const char *endpoint, int code)
+void yk_metrics_received(struct yk_metrics *m)
+{
+	pthread_mutex_lock(&m->mutex);
+	m->in_flight++;
+	pthread_mutex_unlock(&m->mutex);
+}
+
+void yk_metrics_replied(struct yk_metrics *m, const char *endpoint, int code)
 {
 	int i = 0;
 	pthread_mutex_lock(&m->mutex);
+	m->in_flight--;
 	while (i < m->requests &&
 	       (m->request[i].code != code || strcmp(m->request[i].endpoint, endpoint)))
 		i++;
@@ -124,6 +132,8 @@ char *yk_metrics_text(struct yk_metrics *m, const struct yoke_engine_stats *stat
 	for (int i = 0; i < m->requests; i++)
 		fprintf(to, "yoke_requests_total{endpoint=\"%s\",code=\"%d\"} %" PRIu64 "\n",
 			m->request[i].endpoint, m->request[i].code, m->request[i].count);
+	write_head(to, "yoke_requests_in_flight", "gauge", "Requests without a complete reply, this one included.");
+	fprintf(to, "yoke_requests_in_flight %" PRId64 "\n", m->in_flight);
 	for (int h = 0; h < YK_HISTOGRAMS; h++)
 		write_histogram(to, m, h);
 	pthread_mutex_unlock(&m->mutex);

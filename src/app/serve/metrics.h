@@ -19,6 +19,7 @@ struct yk_metrics {
 		uint64_t count;
 	} request[YK_METRIC_REQUESTS];
 	int requests;
+	int64_t in_flight; // requests that were received and are not among those above yet
 	struct {
 		uint64_t bucket[YK_BUCKETS + 1], count;
 		double sum;
@@ -27,8 +28,8 @@ struct yk_metrics {
 
 void yk_metrics_init(struct yk_metrics *);
 void yk_metrics_fini(struct yk_metrics *);
-void yk_metrics_request(struct yk_metrics *, const char *endpoint,
-			int code); // the string must remain
+void yk_metrics_received(struct yk_metrics *);
+void yk_metrics_replied(struct yk_metrics *, const char *endpoint, int code); // the string must remain
 void yk_metrics_observe(struct yk_metrics *, enum yk_histogram, double);
 // The metrics as text, to be freed; NULL: no memory.  stats: of the engine, NULL: none.
 char *yk_metrics_text(struct yk_metrics *, const struct yoke_engine_stats *stats);

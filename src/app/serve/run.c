@@ -39,11 +39,17 @@ static void stop_requested(void *arg, int signal, bool again)
 }
 
 // The log has numbers and times, and never a text.
+static void received(void *arg)
+{
+	struct yk_serve *s = arg;
+	yk_metrics_received(&s->metrics);
+}
+
 static void finished(void *arg, const struct yk_exchange *x)
 {
 	struct yk_serve *s = arg;
 	const int status = yk_exchange_is_gone(x) ? 499 : yk_exchange_status(x);
-	yk_metrics_request(&s->metrics, yk_route_name(yk_exchange_path(x)), status);
+	yk_metrics_replied(&s->metrics, yk_route_name(yk_exchange_path(x)), status);
 	yk_info("serve", "request %" PRIu64 " %s %d %.0f ms", yk_exchange_id(x),
 		yk_route_name(yk_exchange_path(x)), status,
 		1000 * (yk_seconds() - yk_exchange_began(x)));
@@ -58,6 +64,7 @@ static int listen(struct server *v)
 				     .body = (size_t)s->is.body,
 				     .connections = s->is.connections,
 				     .timeout = s->is.timeout,
+				     .received = received,
 				     .finished = finished,
 				     .arg = s };
 	const int e = yk_api_key_read(s->is.key_file, v->key);

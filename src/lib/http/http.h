@@ -32,6 +32,8 @@ struct yk_http_options {
 	size_t body;      // max bytes of a request
 	int connections;  // max
 	double timeout; // seconds until a request whose headers are complete gets 408 or, with its body, 504
+	// Called when the headers of a request are complete.
+	void (*received)(void *arg);
 	// Called after each reply was sent, or could not be sent: for metrics and logs.
 	void (*finished)(void *arg, const struct yk_exchange *);
 	void *arg;

@@ -158,6 +158,8 @@ static struct yk_exchange *begin(struct yk_http *h, struct MHD_Connection *c, co
 	x->lookup = lookup;
 	x->fd = info ? info->connect_fd : -1;
 	add(h, x);
+	if (h->is.received)
+		h->is.received(h->is.arg);
 	set_busy(h, c, true);
 	yk_http_admit(h, x, method);
 	if (!yk_exchange_is_done(x) && announced(x) > (double)h->is.body)
