@@ -22,7 +22,7 @@ struct sequence {
 	GLOBAL const number *x;      // [T,C]
 	GLOBAL const long *target;   // [S]
 	GLOBAL number *state, *next; // [2 S + 1]
-	long index, steps, labels, states;
+	long steps, labels, states;
 };
 
 #define LOW ((number)-INFINITY)
@@ -45,19 +45,18 @@ FN number chance(const struct ctc *a, const struct sequence *q, long t, long s)
 	return q->x[t * a->xs[0] + class_of(a, q, s) * a->xs[2]];
 }
 
-// log(e^x + e^y + e^z)
+// log(e^x + e^y + e^z); -inf if all are, NaN if one is
 FN number join(number x, number y, number z)
 {
 	number max = x > y ? x : y;
 	max = z > max ? z : max;
-	return max == LOW ? max : max + log(exp(x - max) + exp(y - max) + exp(z - max));
+	return max == LOW ? x + y + z : max + log(exp(x - max) + exp(y - max) + exp(z - max));
 }
 
 // Reads the sequence; false: its lengths or targets are out of range. All items call it.
 FN bool begin(struct sequence *q, const struct ctc *a, long index, GLOBAL const number *x, GLOBAL const long *targets,
 	GLOBAL const long *steps, GLOBAL const long *labels, GLOBAL number *work, LOCAL_POINTER int *bad, int item)
 {
-	q->index = index;
 	q->x = x + index * a->xs[1];
 	q->target = targets + index * a->ts[0];
 	q->steps = steps[index * a->steps];

@@ -35,7 +35,7 @@ struct fft {
 #endif
 
 struct pass {
-	int n, r, m, s;               // elements of a line; radix; r m s = n, s the product of the radices before
+	int n, r, s;                  // elements of a line; radix; the product of the radices before
 	GLOBAL const number *turn;    // [n] pairs: exp(-2 pi i k / n)
 	LOCAL_POINTER const number *re, *im;
 	LOCAL_POINTER number *to_re, *to_im;
@@ -183,11 +183,10 @@ KERNEL void WORK_GROUP(ITEMS, 1) fft(GLOBAL uchar *to, ulong to_at, GLOBAL uchar
 			load(&a, NUMBERS(from, from_at) + row_of(&a.axes, 1, (ulong)(first + i / n)), re + i, im + i, i % n);
 		BARRIER();
 		p.turn = (GLOBAL const number *)turn;
-		p.n = p.m = n;
+		p.n = n;
 		p.s = 1;
 		for (int f = 0; f < (int)a.factors; f++) {
 			p.r = (int)a.factor[f];
-			p.m /= p.r;
 			p.re = re + now;
 			p.im = im + now;
 			now = SIZE - now;

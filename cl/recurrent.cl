@@ -100,7 +100,7 @@ FN GLOBAL const number *before_of(const struct layer *l, long s)
 	return s ? l->h + ((s + 1) & 1) * l->a.rows * l->a.units : l->of[H0];
 }
 
-// Step s, at t, of unit u of row b: p holds the products of its gates.
+// Step s, at t, of unit u of row b: sum holds the products of its gates, without biases.
 FN void cell(const struct layer *l, long s, long t, long b, long u, const number *sum)
 {
 	long n = l->a.units, at = b * n + u;

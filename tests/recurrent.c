@@ -198,6 +198,15 @@ static void test_ctc(void)
 			zeros &= got[(t * N + 2) * C + c] == 0 &&
 				 (t < 4 || got[(t * N + 1) * C + c] == 0);
 	ok(zeros, "the gradient is 0 after a sequence's steps, and where the loss was infinite");
+	for (int i = 0; i < N; i++)
+		x[steps[i] - 1][i][i % 2 ? 0 : targets[i][S - 1]] = NAN; // of the blank, or of the last label
+	v = yoke_from(yoke_f64, 3, (int64_t[]){ STEPS, N, C }, x);
+	for (int narrow = 0; narrow < 2; narrow++) {
+		loss = yoke_loss_ctc(narrow ? yoke_cast(v, yoke_f32) : v, to, st, la, 0, YOKE_LOSS_NONE, 1);
+		yoke_read(yoke_cast(loss, yoke_f64), got, sizeof want);
+		ok(isnan(got[0]) && isnan(got[1]) && isnan(got[3]), "%s: probabilities of NaN give a loss of NaN: %g %g %g",
+		   narrow ? "f32" : "f64", got[0], got[1], got[3]);
+	}
 	yoke_scope_end(s);
 }
 

@@ -91,6 +91,7 @@ static struct fft fft_of(const struct yoke_op *op)
 	struct fft f = { .kind = op->attr[0].i, .n = op->attr[1].i, .inverse = op->attr[2].i, .weight = op->attr[3].i };
 	const int lead = x->rank - 1 - (f.kind != TO_HALF);
 	const float scale = (float)op->attr[4].f;
+	uint32_t low;
 
 	yk_gpu_axes_of(&f.axes, lead, x->dims, 2, (const int64_t *const[]){ y->strides, x->strides });
 	// treat all axes as rows
@@ -100,10 +101,10 @@ static struct fft fft_of(const struct yoke_op *op)
 	f.xs = x->strides[lead];
 	f.yp = f.kind == TO_REAL ? 0 : y->strides[lead + 1];
 	f.xp = f.kind == TO_HALF ? 0 : x->strides[lead + 1];
-	if (x->dtype == yoke_f64)
-		memcpy(&f.scale, &op->attr[4].f, sizeof f.scale);
-	else
-		memcpy(&f.scale, &scale, sizeof scale);
+	memcpy(&f.scale, &op->attr[4].f, sizeof f.scale);
+	memcpy(&low, &scale, sizeof low);
+	if (x->dtype == yoke_f32)
+		f.scale = low;
 	factorize(&f);
 	return f;
 }

@@ -27,16 +27,16 @@ static int64_t length_of(const struct yoke_view *v, int64_t index)
 	return ((const int64_t *)yk_ptr(v))[index * v->strides[0]];
 }
 
-// log(e^x + e^y + e^z); -inf if all are
+// log(e^x + e^y + e^z); -inf if all are, NaN if one is
 static inline __attribute__((always_inline)) vf join3(vf x, vf y, vf z)
 {
-	const vf low = vf_splat(-INFINITY), max = vf_max(vf_max(x, y), z),
+	const vf low = vf_splat(-INFINITY), max = vf_max(vf_max(x, y), z), all = x + y + z,
 		 m = vf_select(max == low, vf_splat(0), max);
 	vf e[3] = { x - m, y - m, z - m };
 	v_exp(e, 3);
 	vf s = e[0] + e[1] + e[2];
 	v_log(&s, 1);
-	return vf_select(max == low, low, m + s);
+	return vf_select((max == low) | (all != all), all, m + s);
 }
 
 static void join_f32(float *to, const float *a, int64_t n, const float *skip)
@@ -54,7 +54,7 @@ static void join_f64(double *to, const double *a, int64_t n, const double *skip)
 		const double x = a[i], y = a[i - 1], z = a[i - 2] + skip[i];
 		double max = x > y ? x : y;
 		max = z > max ? z : max;
-		to[i] = max == -INFINITY ? max :
+		to[i] = max == -INFINITY ? x + y + z :
 					   max + log(exp(x - max) + exp(y - max) + exp(z - max));
 	}
 }

@@ -74,7 +74,7 @@ static REAL CTC(forward)(struct CTC(sequence) * q, REAL *alpha, int64_t step, in
 		return a[0];
 	const REAL x = a[q->states - 1], y = a[q->states - 2], max = x > y ? x : y;
 	return max == (REAL)-INFINITY ?
-		       max :
+		       x + y :
 		       max + (REAL)log1p(exp((double)(x > y ? y : x) - (double)max));
 }
 
