@@ -171,7 +171,7 @@ struct yk_frame {
 	// splat: the inputs whose value for all of a row is in a register.
 	bool shifts;
 	struct yk_shift *shift;
-	const struct yk_step *splat[YOKE_MAP_MAX_INPUTS];
+	const struct yk_step *splat[YOKE_MAP_MAX_INSNS];
 	int splats;
 };
 

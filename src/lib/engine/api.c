@@ -283,7 +283,7 @@ static struct yk_request *request_new(const struct yoke_engine *e, const struct 
 static int queued(const struct yoke_engine *e)
 {
 	const struct yk_engine_shared *x = &e->shared;
-	int64_t before = x->stats.running + x->stats.queued; // choices
+	int64_t before = x->live;
 	int n = 0;
 	for (const struct yk_request *r = x->newest; r; r = r->older)
 		if (!r->started) {
@@ -308,7 +308,7 @@ int64_t yoke_engine_submit(yoke_engine *e, const struct yoke_engine_request *req
 	r->adapter = is.adapter ? yk_engine_adapters_find(e, is.adapter) : -1;
 	if (is.adapter && r->adapter < 0)
 		error = yk_fail(YOKE_ENOENT, "engine_submit: there is no adapter '%.80s'", is.adapter);
-	else if (x->stats.running + x->stats.queued >= e->options.slots && queued(e) >= e->options.queue)
+	else if (x->live >= e->options.slots && queued(e) >= e->options.queue)
 		error = yk_fail(YOKE_EBUSY, "engine_submit: the queue is full with %d requests", e->options.queue);
 	if (error) {
 		pthread_mutex_unlock(&x->lock);
@@ -323,7 +323,7 @@ int64_t yoke_engine_submit(yoke_engine *e, const struct yoke_engine_request *req
 	*x->last = r;
 	x->last = &r->next;
 	x->stats.submitted++;
-	x->stats.queued += r->is.choices;
+	x->live += r->is.choices;
 	pthread_cond_broadcast(&x->changed);
 	pthread_mutex_unlock(&x->lock);
 	return id;
@@ -412,6 +412,9 @@ int yoke_engine_stats(yoke_engine *e, struct yoke_engine_stats *to)
 		return yk_fail(YOKE_EINVAL, "engine_stats: an argument is NULL");
 	pthread_mutex_lock(&e->shared.lock);
 	struct yoke_engine_stats s = e->shared.stats;
+	if (s.running > e->shared.live)
+		s.running = e->shared.live;
+	s.queued = e->shared.live - s.running;
 	s.waiting = queued(e);
 	pthread_mutex_unlock(&e->shared.lock);
 	return yk_sized_give(to, sizeof s, &s, "engine_stats", "yoke_engine_stats");

@@ -95,10 +95,11 @@ struct yoke_engine {
 		pthread_mutex_t lock;
 		pthread_cond_t changed;
 		int64_t ids;                 // last number given
+		int64_t live;                // choices that were submitted and have not ended
 		struct yk_request *submitted, **last;
 		struct yk_request *newest;
 		bool woken, cancels;         // cancels: a request has been cancelled since the last step
-		struct yoke_engine_stats stats; // pages and running as of the last step
+		struct yoke_engine_stats stats; // pages and running as of the last step; queued: see yoke_engine_stats
 	} shared;
 };
 

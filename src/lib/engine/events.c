@@ -60,6 +60,9 @@ void yk_engine_end(struct yoke_engine *e, struct yk_sequence *s, int reason, int
 				      .prompt = r->is.count, .cached = s->cached > 0 ? s->cached : 0 } };
 	snprintf(v.message, sizeof v.message, "%s", message ? message : "");
 	s->ended = true;
+	pthread_mutex_lock(&e->shared.lock);
+	e->shared.live--; // before a client hears of it and submits the next one
+	pthread_mutex_unlock(&e->shared.lock);
 	yk_engine_emit(e, s, &v);
 	if (--r->live == 0)
 		release(e, r, reason);

@@ -412,18 +412,13 @@ static int left_of(struct yoke_engine *e)
 {
 	struct yk_engine_shared *x = &e->shared;
 	const struct yk_page_counts c = yk_pages_count(e->pages);
-	int waiting = 0;
-	for (const struct yk_sequence *s = e->waiting; s; s = s->next)
-		waiting++;
 	pthread_mutex_lock(&x->lock);
-	for (const struct yk_request *r = x->submitted; r; r = r->next)
-		waiting += r->is.choices;
+	const int left = (int)x->live;
 	x->stats.running = e->count;
-	x->stats.queued = waiting;
 	x->stats.pages_used = c.used;
 	x->stats.pages_kept = c.kept;
 	pthread_mutex_unlock(&x->lock);
-	return e->count + waiting;
+	return left;
 }
 
 int yk_engine_step(struct yoke_engine *e)
