@@ -27,7 +27,6 @@ struct sequence {
 
 #define LOW ((number)-INFINITY)
 #define LONGS(base, at) ((GLOBAL const long *)((base) + (at)))
-#define OPERAND(name) GLOBAL uchar *name, ulong name##_at
 
 FN long class_of(const struct ctc *a, const struct sequence *q, long s)
 {

@@ -54,3 +54,5 @@ typedef uchar number;
 #define NUMBER_OF(a) ((number)(a))
 #endif
 #define NUMBERS(base, at) ((GLOBAL number *)((base) + (at)))
+// A kernel's parameters for a view: a segment, and the view's offset in it.
+#define OPERAND(name) GLOBAL uchar *name, ulong name##_at

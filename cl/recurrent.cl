@@ -295,8 +295,6 @@ FN void layer_steps(const struct layer *l)
 	}
 }
 
-#define OPERAND(name) GLOBAL uchar *name, ulong name##_at
-
 #ifndef BACK
 KERNEL void WORK_GROUP(ITEMS, 1) recurrent(OPERAND(y), OPERAND(h), OPERAND(c), OPERAND(values), OPERAND(more),
 	OPERAND(x), OPERAND(b), OPERAND(h0), OPERAND(c0), OPERAND(lengths), OPERAND(work), struct recurrent a)

@@ -25,7 +25,7 @@ static uint64_t can(struct yk_gpu_device *d, const struct yoke_op *op)
 	const int dtype = op->in[0].dtype;
 
 	if (op->nin != (back ? 7 : 4) || op->nout != (back ? 1 : 2) || op->nattr != 1 ||
-	    (dtype != yoke_f32 && (dtype != yoke_f64 || !yk_gpu_f64(d))))
+	    !yk_gpu_f32_or_f64(d, dtype))
 		return 0;
 	for (uint32_t i = 0; i < op->nin; i++) {
 		const struct yoke_view *v = &op->in[i];
@@ -36,8 +36,7 @@ static uint64_t can(struct yk_gpu_device *d, const struct yoke_op *op)
 	for (uint32_t i = 0; i < op->nout; i++)
 		if (op->out[i].kind != YOKE_VIEW_BUFFER && (back || op->out[i].kind != YOKE_VIEW_NONE))
 			return 0;
-	return d->info.max_args >= sizeof(struct ctc) + 20 * 8 &&
-	       (d->cpu_like || (d->max_group >= ITEMS && d->max_items[0] >= ITEMS));
+	return d->info.max_args >= sizeof(struct ctc) + 20 * 8 && yk_gpu_fits_group(d, ITEMS);
 }
 
 static void strides_of(int64_t *to, const struct yoke_view *v)

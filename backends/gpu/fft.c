@@ -59,12 +59,12 @@ static uint64_t can(struct yk_gpu_device *d, const struct yoke_op *op)
 	const struct yoke_view *x = &op->in[0], *y = &op->out[0];
 
 	if (op->nin != 1 || op->nout != 1 || op->nattr != 5 || x->kind != YOKE_VIEW_BUFFER || y->kind != YOKE_VIEW_BUFFER ||
-	    x->dtype != y->dtype || (x->dtype != yoke_f32 && (x->dtype != yoke_f64 || !yk_gpu_f64(d))) ||
+	    x->dtype != y->dtype || !yk_gpu_f32_or_f64(d, x->dtype) ||
 	    op->attr[0].i < COMPLEX || op->attr[0].i > TO_REAL)
 		return 0;
 	struct fft f = { .n = op->attr[1].i };
 	return f.n >= 1 && size_of(d, x->dtype, f.n) && factorize(&f) && d->info.max_args >= sizeof f + 5 * 8 &&
-	       (d->cpu_like || (d->max_group >= ITEMS && d->max_items[0] >= ITEMS));
+	       yk_gpu_fits_group(d, ITEMS);
 }
 
 // exp(-2 pi i k / n) for all k, as pairs of the dtype

@@ -142,6 +142,16 @@ int yk_gpu_device_info(uint32_t device, struct yoke_device_info *info);
 // True if the device computes in f64. Tests it on first use; the caller must not hold the device's
 // lock (call it from an op's can).
 bool yk_gpu_f64(struct yk_gpu_device *);
+// f32, or f64 if the device computes in it; with the same condition
+static inline bool yk_gpu_f32_or_f64(struct yk_gpu_device *d, int dtype)
+{
+	return dtype == yoke_f32 || (dtype == yoke_f64 && yk_gpu_f64(d));
+}
+// Can a group have this many items? CPU-like devices run kernels that are compiled for one.
+static inline bool yk_gpu_fits_group(const struct yk_gpu_device *d, size_t items)
+{
+	return d->cpu_like || (d->max_group >= items && d->max_items[0] >= items);
+}
 
 // ---- f16.c ----
 

@@ -31,7 +31,7 @@ static uint64_t can(struct yk_gpu_device *d, const struct yoke_op *op)
 	if (n > INT32_MAX || k < 0 || k > n || !is_vector(&op->in[0], yoke_f32, n) ||
 	    (yk_gpu_present(&op->in[1]) && !is_vector(&op->in[1], yoke_f32, n)) ||
 	    d->info.max_args < sizeof(struct largest) + 12 * 8 ||
-	    (!d->cpu_like && (d->max_group < ITEMS || d->max_items[0] < ITEMS || d->local_bytes < BINS * 4)))
+	    (!d->cpu_like && (!yk_gpu_fits_group(d, ITEMS) || d->local_bytes < BINS * 4)))
 		return 0;
 	for (int i = 0; i < 3; i++)
 		if (yk_gpu_present(&op->out[i]) && !is_vector(&op->out[i], i == 1 ? yoke_i32 : yoke_f32, i == 2 ? n : k))

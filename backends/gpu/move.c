@@ -156,8 +156,7 @@ static struct copy copy_of(const struct yk_gpu_device *d, const struct yoke_view
 			  .value = x->kind == YOKE_VIEW_SCALAR,
 			  .shift = shift,
 			  .tile = d->cpu_like ? 64 : 32 };
-	const bool fits = d->cpu_like || (d->max_group >= ITEMS && d->max_items[0] >= ITEMS &&
-				       d->local_bytes >= 33 * 32 * 8);
+	const bool fits = d->cpu_like || (yk_gpu_fits_group(d, ITEMS) && d->local_bytes >= 33 * 32 * 8);
 
 	yk_gpu_axes_of(&c.axes, l.rank, l.dims, 2, (const int64_t *const[]){ l.to, l.from });
 	c.tiles = fits && take_tiles(&c.axes);

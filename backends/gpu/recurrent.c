@@ -53,7 +53,7 @@ static uint64_t can(struct yk_gpu_device *d, const struct yoke_op *op)
 	if (op->nin != nin || op->nout != nout || op->nattr != 2 || op->attr[0].i < 0 || op->attr[0].i > GRU)
 		return 0;
 	const struct yoke_view *w = &op->in[!back];
-	if (w->kind != YOKE_VIEW_BUFFER || (w->dtype != yoke_f32 && (w->dtype != yoke_f64 || !yk_gpu_f64(d))))
+	if (w->kind != YOKE_VIEW_BUFFER || !yk_gpu_f32_or_f64(d, w->dtype))
 		return 0;
 	for (uint32_t i = 0; i < nin + nout; i++) {
 		const struct yoke_view *v = operand(op, i);
@@ -66,7 +66,7 @@ static uint64_t can(struct yk_gpu_device *d, const struct yoke_op *op)
 	}
 	return (back ? &op->in[4] : &op->out[0])->dims[0] > 0 &&
 	       d->info.max_args >= sizeof(struct recurrent) + (nin + nout + 1) * 16 &&
-	       (d->cpu_like || (d->max_group >= ONE_LAUNCH && d->max_items[0] >= ONE_LAUNCH));
+	       yk_gpu_fits_group(d, ONE_LAUNCH);
 }
 
 static void set_strides(struct recurrent *a, const struct yoke_op *op)

@@ -82,7 +82,7 @@ static uint64_t can(struct yk_gpu_device *d, const struct yoke_op *op)
 		return 0;
 	if ((y->dtype == yoke_f64 && !yk_gpu_f64(d)) ||
 	    d->info.max_args < sizeof(struct lines) + 14 * 8 ||
-	    (!d->cpu_like && (d->max_group < ITEMS || d->max_items[0] < ITEMS)))
+	    !yk_gpu_fits_group(d, ITEMS))
 		return 0;
 	return is_along(op) ? fits_along(op) : fits_rows(op);
 }

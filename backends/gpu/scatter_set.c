@@ -33,7 +33,7 @@ static uint64_t can(struct yk_gpu_device *d, const struct yoke_op *op)
 	       same_dims(v->dims + idx->rank, y->dims + 1, y->rank - 1) && yk_gpu_dense_from(y, 1) &&
 	       yk_gpu_dense_from(v, idx->rank) && yk_gpu_elements(idx) <= INT32_MAX &&
 	       d->info.max_args >= sizeof(struct scatter_set) + 5 * 16 &&
-	       (d->cpu_like || (d->max_group >= ITEMS && d->max_items[0] >= ITEMS));
+	       yk_gpu_fits_group(d, ITEMS);
 }
 
 // Bytes that divide a view's alignment and the distances between its rows, the first `outer` axes.

@@ -27,7 +27,7 @@ static uint64_t can(struct yk_gpu_device *d, const struct yoke_op *op)
 	if (op->nin != 1 || op->nout != 2 || op->nattr < 2 || x->kind != YOKE_VIEW_BUFFER ||
 	    last < 0 || x->dims[last] > LIMIT || op->attr[0].i < 0 ||
 	    op->attr[0].i > x->dims[last] || d->info.max_args < sizeof(struct sort) + 10 * 8 ||
-	    (!d->cpu_like && (d->max_group < ITEMS || d->max_items[0] < ITEMS ||
+	    (!d->cpu_like && (!yk_gpu_fits_group(d, ITEMS) ||
 			   d->local_bytes < BLOCK * 12)))
 		return 0;
 	for (int i = 0; i < 2; i++) {
