@@ -86,14 +86,13 @@ struct machine {
 static void choose(const struct machine *m)
 {
 	struct yk_cores c;
-	struct yk_cores_limits limits = { .online = m->processors, .quota = m->quota, .setting = m->setting };
+	struct yk_processors allowed = { .words = ((size_t)m->processors + 63) / 64 };
 
-	limits.allowed.words = ((size_t)m->processors + 63) / 64;
-	limits.allowed.bits = calloc(limits.allowed.words, sizeof *limits.allowed.bits);
-	for (int i = m->first; limits.allowed.bits && i < m->processors; i += m->step)
-		limits.allowed.bits[i / 64] |= UINT64_C(1) << i % 64;
+	allowed.bits = calloc(allowed.words, sizeof *allowed.bits);
+	for (int i = m->first; allowed.bits && i < m->processors; i += m->step)
+		allowed.bits[i / 64] |= UINT64_C(1) << i % 64;
 	setenv(m->variable, m->value, 1);
-	yk_cores_choose(&c, &limits);
+	yk_cores_choose(&c, allowed, (struct yk_cores_limits){ m->processors, m->quota, m->setting });
 	char *drawn = yk_cores_draw(&c);
 	unsetenv(m->variable);
 	ok(c.n == m->threads && c.nodes == m->nodes && !strcmp(c.bound, m->bound),

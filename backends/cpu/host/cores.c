@@ -118,24 +118,24 @@ static void look(struct yk_cores *c)
 }
 #endif
 
-void yk_cores_choose(struct yk_cores *c, const struct yk_cores_limits *limits)
+void yk_cores_choose(struct yk_cores *c, struct yk_processors allowed, struct yk_cores_limits limits)
 {
-	*c = (struct yk_cores){ .n = limits->online, .nodes = 1, .bound = "processors", .set = limits->allowed, .limits = *limits };
+	*c = (struct yk_cores){ .n = limits.online, .nodes = 1, .bound = "processors", .set = allowed, .limits = limits };
 	if (c->set.bits) {
 		c->n = c->allowed = yk_processors_count(&c->set);
-		if (c->n < limits->online)
+		if (c->n < limits.online)
 			c->bound = "affinity";
 #ifdef HAVE_HWLOC
 		look(c);
 #endif
 		c->apart = c->n;
 	}
-	if (limits->quota && limits->quota < c->n) {
-		c->n = limits->quota;
+	if (limits.quota && limits.quota < c->n) {
+		c->n = limits.quota;
 		c->bound = "cgroup quota";
 	}
-	if (limits->setting > 0 && limits->setting < c->n) {
-		c->n = limits->setting;
+	if (limits.setting > 0 && limits.setting < c->n) {
+		c->n = limits.setting;
 		c->bound = "setting";
 	}
 }
@@ -144,10 +144,10 @@ void yk_cores_find(struct yk_cores *c)
 {
 	const long online = sysconf(_SC_NPROCESSORS_ONLN);
 
-	yk_cores_choose(c, &(struct yk_cores_limits){ .allowed = yk_processors_allowed(),
-						      .online = online > 0 ? (int)online : 1,
-						      .quota = yk_cgroup_cpus("/proc/self/cgroup", "/sys/fs/cgroup"),
-						      .setting = atoi(yk_cpu_setting(&threads_setting)) });
+	yk_cores_choose(c, yk_processors_allowed(),
+			(struct yk_cores_limits){ .online = online > 0 ? (int)online : 1,
+						  .quota = yk_cgroup_cpus("/proc/self/cgroup", "/sys/fs/cgroup"),
+						  .setting = atoi(yk_cpu_setting(&threads_setting)) });
 }
 
 void yk_cores_declare(void)

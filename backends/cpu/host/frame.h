@@ -87,10 +87,9 @@ const struct yk_cores *yk_team_cores(void);
 
 // ---- cores.c ----
 
-// What limits the number of threads.
+// Limits on the number of threads, besides affinity; 0: no limit by the control group, or by the setting.
 struct yk_cores_limits {
-	struct yk_processors allowed; // by affinity
-	int online, quota, setting;   // numbers of processors; 0: no limit by the control group, or by the setting
+	int online, quota, setting; // numbers of processors
 };
 
 struct yk_cores {
@@ -101,8 +100,8 @@ struct yk_cores {
 	int allowed, apart; // processors that affinity allows; of these, on cores of their own and of the fastest kind
 };
 
-// Takes over limits->allowed.
-void yk_cores_choose(struct yk_cores *, const struct yk_cores_limits *);
+// allowed: by affinity; it becomes the set, of which processors are then dropped.
+void yk_cores_choose(struct yk_cores *, struct yk_processors allowed, struct yk_cores_limits);
 void yk_cores_find(struct yk_cores *); // with the limits of this process
 // cores_draw.c: lines that say which processors there are and which of them run threads; NULL: no memory.  The
 // caller frees the text.
