@@ -37,11 +37,9 @@ static void FFT(columns)(void *arg, int64_t index)
 	const struct FFT(side) in = { f->in.base, b * f->in.es, f->in.ps },
 			       to = { f->work, 2 * b, 1 };
 	int64_t from[VL], row[VL];
-	V *x = yk_team_scratch((size_t)(4 * size) * sizeof *x);
-	if (!x) {
-		atomic_store(f->no_memory, true);
+	V *x = FFT(buffers)(&p->a, f->no_memory);
+	if (!x)
 		return;
-	}
 	for (int l = 0; l < VL; l++) {
 		from[l] = (l0 + l) * f->in.es;
 		row[l] = 2 * (l0 + l);
@@ -68,11 +66,9 @@ static void FFT(rows)(void *arg, int64_t index)
 	const struct FFT(side) in = { f->work, 2, 1 },
 			       out = { f->out.base, a * f->out.es, f->out.ps };
 	int64_t from[VL], to[VL];
-	V *x = yk_team_scratch((size_t)(4 * size) * sizeof *x);
-	if (!x) {
-		atomic_store(f->no_memory, true);
+	V *x = FFT(buffers)(&p->b, f->no_memory);
+	if (!x)
 		return;
-	}
 	for (int l = 0; l < VL; l++) {
 		from[l] = 2 * b * (l0 + l);
 		to[l] = (l0 + l) * f->out.es;

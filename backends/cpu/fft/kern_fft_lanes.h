@@ -251,17 +251,24 @@ static void FFT(block)(struct FFT(job) * j, V *x, V *y, const int64_t *from, con
 	}
 }
 
+// The two buffers of a block, 2 FFT(buffer) vectors apart; NULL: no memory, which is noted.
+static V *FFT(buffers)(const struct FFT(lanes) * p, atomic_bool *no_memory)
+{
+	V *x = yk_team_scratch((size_t)(4 * FFT(buffer)(p)) * sizeof *x);
+	if (!x)
+		atomic_store(no_memory, true);
+	return x;
+}
+
 static void FFT(item)(void *arg, int64_t index)
 {
 	struct FFT(job) *j = arg;
 	const int64_t size = FFT(buffer)(&j->plan->lanes), b0 = index * j->each;
 	const int64_t b1 = b0 + j->each < j->blocks ? b0 + j->each : j->blocks;
-	V *x = yk_team_scratch((size_t)(4 * size) * sizeof *x);
+	V *x = FFT(buffers)(&j->plan->lanes, &j->no_memory);
 	int64_t at[YOKE_MAX_RANK], from[VL], to[VL];
-	if (!x) {
-		atomic_store(&j->no_memory, true);
+	if (!x)
 		return;
-	}
 	rows_at(&j->rows, b0 * VL, at);
 	for (int64_t b = b0; b < b1; b++) {
 		const int lanes = (int)(j->rows.count - b * VL < VL ? j->rows.count - b * VL : VL);
