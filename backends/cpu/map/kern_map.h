@@ -185,9 +185,9 @@ struct yk_shift {
 void ISA(yk_frame_init)(struct yk_frame *, const struct yk_prog *, void *memory);
 // Runs elements first .. first + n - 1 of the iteration space, n <= YK_STRIP.
 void ISA(yk_frame_run)(struct yk_frame *, int64_t first, int64_t n);
-// The same for strip number `strip`, from 0, of a sequence of equally spaced strips of n elements:
-// within one row, or at the same position in consecutive rows. What all strips share is determined
-// with the first two.
+// The same for strip number `strip`, from 0, of a sequence of equally spaced strips of n elements: in
+// one row, or at the same position in consecutive rows; another n begins a new sequence. What all
+// strips share is determined with the first two.
 void ISA(yk_frame_next)(struct yk_frame *, int64_t strip, int64_t first, int64_t n);
 
 #endif
