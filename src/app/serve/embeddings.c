@@ -29,7 +29,8 @@ static bool take_input(void *arg, const json_t *m)
 	struct embeddings *e = arg;
 	struct yk_exchange *x = e->call.x;
 	const struct yk_serve *s = e->call.serve;
-	struct yk_embed_text *in = &e->input[e->inputs++];
+	struct yk_embed_text *in = &e->input[e->inputs];
+	in->index = e->inputs++; // for messages
 	if (json_is_array(m)) {
 		struct yk_ids ids = { 0 };
 		if (!yk_field_ids(x, m, "input", s->embed_vocabulary, &ids))

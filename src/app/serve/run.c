@@ -67,7 +67,7 @@ static int listen(struct server *v)
 				     .received = received,
 				     .finished = finished,
 				     .arg = s };
-	const int e = yk_api_key_read(s->is.key_file, v->key);
+	const int e = yk_api_key_read(s->is.key_file, false, v->key);
 	o.key = *v->key ? v->key : NULL;
 	yk_routes_of(s, v->route);
 	return e < 0 ? e : yk_http_start(&o, v->route, YK_ROUTES, &s->http);

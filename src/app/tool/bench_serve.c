@@ -363,7 +363,7 @@ static int report(const struct bench *b, struct yk_load_result *r)
 static int measure(struct bench *b)
 {
 	struct yk_load_result r = { 0 };
-	int e = yk_api_key_read(b->key_file, b->key);
+	int e = yk_api_key_read(b->key_file, !b->words, b->key);
 	b->load.key = *b->key ? b->key : NULL;
 	if (e == 0 && b->words)
 		e = start_server(b);

@@ -62,7 +62,7 @@ int yk_token_read(const char *key, const char *path, char to[YK_TOKEN_BYTES])
 	return yk_token_check(to, what);
 }
 
-int yk_api_key_read(const char *key_file, char to[YK_TOKEN_BYTES])
+int yk_api_key_read(const char *key_file, bool foreign, char to[YK_TOKEN_BYTES])
 {
 	const char *variable = getenv("YOKE_API_KEY");
 	*to = '\0';
@@ -70,7 +70,7 @@ int yk_api_key_read(const char *key_file, char to[YK_TOKEN_BYTES])
 		return yk_token_read("key_file", key_file, to);
 	if (!variable || !*variable)
 		return 0;
-	const int e = yk_token_check(variable, "YOKE_API_KEY");
+	const int e = foreign ? 0 : yk_token_check(variable, "YOKE_API_KEY");
 	if (e == 0)
 		snprintf(to, YK_TOKEN_BYTES, "%s", variable);
 	return e;
