@@ -224,29 +224,28 @@ static int64_t pack(struct yoke_engine *e)
 
 // ---- requests ----
 
-// Takes what other threads have submitted and cancelled.
+// Takes what other threads have submitted and cancelled.  Both under one lock: a request that is cancelled has
+// left the list of submitted ones before it ends.
 static void take_requests(struct yoke_engine *e)
 {
 	struct yk_engine_shared *x = &e->shared;
 	struct yk_request *gone[64];
 	bool more = true;
-	pthread_mutex_lock(&x->lock);
-	struct yk_request *r = x->submitted;
-	x->submitted = NULL;
-	x->last = &x->submitted;
-	pthread_mutex_unlock(&x->lock);
-	for (; r; r = r->next)
-		for (int i = 0; i < r->is.choices; i++)
-			enqueue(e, &r->choice[i]);
 	while (more) {
 		int n = 0;
 		pthread_mutex_lock(&x->lock);
-		for (r = x->cancels ? x->newest : NULL; r && n < 64; r = r->older)
-			if (r->cancelled)
-				gone[n++] = r;
+		struct yk_request *r = x->submitted;
+		x->submitted = NULL;
+		x->last = &x->submitted;
+		for (struct yk_request *c = x->cancels ? x->newest : NULL; c && n < 64; c = c->older)
+			if (c->cancelled)
+				gone[n++] = c;
 		more = n == 64;
 		x->cancels = more;
 		pthread_mutex_unlock(&x->lock);
+		for (; r; r = r->next)
+			for (int i = 0; i < r->is.choices; i++)
+				enqueue(e, &r->choice[i]);
 		for (int i = 0; i < n; i++) {
 			r = gone[i];
 			for (int k = 0, choices = r->is.choices, left = r->live; k < choices && left; k++)
