@@ -146,13 +146,13 @@ static const struct machine machines[] = {
 	  "2 threads: affinity allows 2 of 2 processors\nmemory is on the node of the thread that first writes it\n" },
 	// a laptop, in a container with a quota
 	{ SYNTHETIC, "pack:1 l3:1(size=16777216) core:8 pu:2", 16, 0, 1, 3, 0, 3, 1, "cgroup quota",
-	  "node 0, package 0, 1 L3 cache of 16 MiB: 8 cores, 16 processors, threads on 0,2,4,6,8,10,12,14\n"
+	  "node 0, package 0, 1 L3 cache of 16 MiB: 8 cores, 16 processors, up to 3 threads on 0,2,4,6,8,10,12,14\n"
 	  "3 threads: affinity allows 16 of 16 processors, 8 of them are used, one per core, the control group allows 3\n" },
 	// a server with four L3 caches per package, limited by the setting
 	{ SYNTHETIC, "pack:2 [numa] l3:4(size=33554432) core:8 pu:2", 128, 0, 1, 0, 40, 40, 2, "setting",
-	  "node 0, package 0, 4 L3 caches of 32 MiB: 32 cores, 64 processors, threads on "
+	  "node 0, package 0, 4 L3 caches of 32 MiB: 32 cores, 64 processors, up to 32 threads on "
 	  "0,2,4,6,8,10,12,14,16,18,20,22,24,26,28,30,32,34,36,38,40,42,44,46,48,50,52,54,56,58,60,62\n"
-	  "node 1, package 1, 4 L3 caches of 32 MiB: 32 cores, 64 processors, threads on "
+	  "node 1, package 1, 4 L3 caches of 32 MiB: 32 cores, 64 processors, up to 32 threads on "
 	  "64,66,68,70,72,74,76,78,80,82,84,86,88,90,92,94,96,98,100,102,104,106,108,110,112,114,116,118,120,122,124,126\n"
 	  "40 threads: affinity allows 128 of 128 processors, 64 of them are used, one per core, the setting 40\n"
 	  "memory is on the node of the thread that first writes it\n" },
@@ -181,6 +181,12 @@ static const struct machine hybrids[] = {
 	  "node 0: 4 cores of the fastest kind, 4 processors, threads on 8-11\n"
 	  "node 0: 8 cores of a slower kind, 8 processors, no threads\n"
 	  "4 threads: affinity allows 12 of 12 processors, 4 of them are used, one per core of the fastest kind\n" },
+	// in a container with a quota
+	{ "HWLOC_XMLFILE", "quota.xml", 12, 0, 1, 2, 0, 2, 1, "cgroup quota",
+	  "node 0: 4 cores of the fastest kind, 4 processors, up to 2 threads on 8-11\n"
+	  "node 0: 8 cores of a slower kind, 8 processors, no threads\n"
+	  "2 threads: affinity allows 12 of 12 processors, 4 of them are used, one per core of the fastest kind, "
+	  "the control group allows 2\n" },
 	// taskset on the slower ones
 	{ "HWLOC_XMLFILE", "slower.xml", 8, 0, 1, 0, 0, 8, 1, "processors",
 	  "node 0: 4 cores of the fastest kind, 4 processors, no threads\n"

@@ -63,8 +63,10 @@ static void keep_fastest(struct yk_cores *c, hwloc_topology_t topology)
 		break;
 	}
 	hwloc_bitmap_free(kind);
-	if (c->n < all)
+	if (c->n < all) {
 		c->bound = "fastest cores";
+		c->fastest = true;
+	}
 #else
 	(void)c;
 	(void)topology;

@@ -51,8 +51,15 @@ static void draw_place(FILE *to, hwloc_topology_t t, hwloc_obj_t node)
 	fprintf(to, ": ");
 }
 
-// "8 cores, 16 processors, threads on 0-7"; kind: " of the fastest kind", ..
-static void draw_cores(FILE *to, hwloc_topology_t t, hwloc_const_bitmap_t all, const char *kind, hwloc_const_bitmap_t used)
+// Who runs: the processors that threads may use, and the number of threads.
+struct threads {
+	hwloc_const_bitmap_t set;
+	int n;
+};
+
+// "8 cores, 16 processors, threads on 0-7", or "up to 2 threads on 0-7" if there are fewer threads than
+// processors for them; kind: " of the fastest kind", ..
+static void draw_cores(FILE *to, hwloc_topology_t t, hwloc_const_bitmap_t all, const char *kind, const struct threads *threads)
 {
 	hwloc_bitmap_t here = hwloc_bitmap_alloc();
 	const int processors = hwloc_bitmap_weight(all);
@@ -63,7 +70,10 @@ static void draw_cores(FILE *to, hwloc_topology_t t, hwloc_const_bitmap_t all, c
 	if (cores)
 		fprintf(to, "%d core%s%s, ", cores, ending(cores), kind);
 	fprintf(to, "%d processor%s%s, ", processors, ending(processors), cores ? "" : kind);
-	if (here && hwloc_bitmap_and(here, all, used) >= 0 && !hwloc_bitmap_iszero(here))
+	const int usable = here && hwloc_bitmap_and(here, all, threads->set) >= 0 ? hwloc_bitmap_weight(here) : 0;
+	if (usable && threads->n < hwloc_bitmap_weight(threads->set))
+		fprintf(to, "up to %d ", threads->n < usable ? threads->n : usable);
+	if (usable)
 		print_set(to, "threads on ", here);
 	else
 		fprintf(to, "no threads");
@@ -71,7 +81,7 @@ static void draw_cores(FILE *to, hwloc_topology_t t, hwloc_const_bitmap_t all, c
 	hwloc_bitmap_free(here);
 }
 
-static void draw_nodes(FILE *to, hwloc_topology_t t, hwloc_const_bitmap_t used)
+static void draw_nodes(FILE *to, hwloc_topology_t t, const struct threads *threads)
 {
 	hwloc_bitmap_t part = hwloc_bitmap_alloc();
 	int kinds = 0;
@@ -87,7 +97,7 @@ static void draw_nodes(FILE *to, hwloc_topology_t t, hwloc_const_bitmap_t used)
 			continue; // memory alone
 		if (kinds < 2) {
 			draw_place(to, t, node);
-			draw_cores(to, t, node->cpuset, "", used);
+			draw_cores(to, t, node->cpuset, "", threads);
 			continue;
 		}
 #if HWLOC_API_VERSION >= 0x00020400
@@ -96,7 +106,7 @@ static void draw_nodes(FILE *to, hwloc_topology_t t, hwloc_const_bitmap_t used)
 			    hwloc_bitmap_and(part, part, node->cpuset) < 0 || hwloc_bitmap_iszero(part))
 				continue;
 			draw_place(to, t, node);
-			draw_cores(to, t, part, k == kinds - 1 ? " of the fastest kind" : " of a slower kind", used);
+			draw_cores(to, t, part, k == kinds - 1 ? " of the fastest kind" : " of a slower kind", threads);
 		}
 #endif
 	}
@@ -115,7 +125,7 @@ static void draw_topology(FILE *to, const struct yk_cores *c)
 		hwloc_topology_set_type_filter(t, HWLOC_OBJ_L3CACHE, HWLOC_TYPE_FILTER_KEEP_ALL);
 		hwloc_topology_set_type_filter(t, HWLOC_OBJ_CORE, HWLOC_TYPE_FILTER_KEEP_ALL);
 		if (hwloc_topology_load(t) == 0)
-			draw_nodes(to, t, used);
+			draw_nodes(to, t, &(struct threads){ used, c->n });
 		hwloc_topology_destroy(t);
 	}
 	hwloc_bitmap_free(used);
@@ -143,7 +153,7 @@ char *yk_cores_draw(const struct yk_cores *c)
 		fprintf(to, ", not bound: %d processors are online", c->limits.online);
 	if (c->apart < c->allowed)
 		fprintf(to, ", %d of them are used, one per core%s", c->apart,
-			strcmp(c->bound, "fastest cores") ? "" : " of the fastest kind");
+			c->fastest ? " of the fastest kind" : "");
 	if (c->limits.quota)
 		fprintf(to, ", the control group allows %d", c->limits.quota);
 	if (c->limits.setting)

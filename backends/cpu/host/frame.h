@@ -98,6 +98,7 @@ struct yk_cores {
 	struct yk_processors set; // one per core to use; not known: threads are not bound
 	struct yk_cores_limits limits;
 	int allowed, apart; // processors that affinity allows; of these, on cores of their own and of the fastest kind
+	bool fastest;       // slower kinds of cores were dropped
 };
 
 // allowed: by affinity; it becomes the set, of which processors are then dropped.
