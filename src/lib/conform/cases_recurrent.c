@@ -159,9 +159,12 @@ static struct layer draw_layer(struct yk_case *c)
 			   .units = yk_draw_size(c, 40),
 			   .cell = (int)yk_draw_int(c, 0, 3) };
 	if (yk_case_large(c)) {
-		const bool wide = yk_draw_one_in(c, 2); // GPUs divide the units of a step
-		l.rows = wide ? yk_draw_int(c, 1, 6) : yk_draw_int(c, 17, 35);
-		l.units = wide ? yk_draw_int(c, 257, 290) : yk_draw_int(c, 60, 100);
+		// GPUs divide the units of a step of wide layers, and give an item several of many rows
+		static const int64_t rows[][2] = { { 1, 6 }, { 17, 35 }, { 2049, 2080 } };
+		static const int64_t units[][2] = { { 257, 290 }, { 60, 100 }, { 1, 5 } };
+		const int64_t k = yk_draw_int(c, 0, 2);
+		l.rows = yk_draw_int(c, rows[k][0], rows[k][1]);
+		l.units = yk_draw_int(c, units[k][0], units[k][1]);
 	}
 	l.gates = gates[l.cell];
 	l.reverse = yk_draw_one_in(c, 2);
@@ -194,7 +197,7 @@ static void lengths(struct yk_case *c, struct layer *l)
 		return;
 	}
 	for (int64_t b = 0; b < l->rows; b++)
-		n[b].i = yk_draw_int(c, 1, l->steps);
+		n[b].i = yk_draw_int(c, 0, l->steps + 1);
 	l->length = n;
 	yk_case_in_of(c, yoke_i64, 1, &l->rows, YK_ANY, n);
 }
@@ -366,6 +369,11 @@ static struct sequences draw_sequences(struct yk_case *c, int dtype)
 			       .count = yk_draw_int(c, 1, 5),
 			       .classes = yk_draw_int(c, 2, 9),
 			       .labels = yk_draw_int(c, 0, 5) };
+	if (yk_case_large(c)) { // more states and classes than a group of a GPU has items
+		q.steps = yk_draw_int(c, 60, 140);
+		q.classes = yk_draw_int(c, 2, 300);
+		q.labels = yk_draw_int(c, 64, 90);
+	}
 	q.states = 2 * q.labels + 1;
 	q.blank = yk_draw_int(c, 0, q.classes - 1);
 	struct yk_num *x = yk_case_alloc(c, (uint64_t)(q.steps * q.count * q.classes) * sizeof *x);
@@ -376,9 +384,9 @@ static struct sequences draw_sequences(struct yk_case *c, int dtype)
 	for (int64_t i = 0; i < q.steps * q.count * q.classes; i++)
 		x[i].f = yk_num_round(yk_draw_real(c, -3, 0), dtype);
 	for (int64_t i = 0; i < q.count * q.labels; i++)
-		target[i].i = (q.blank + yk_draw_int(c, 1, q.classes - 1)) % q.classes;
+		target[i].i = yk_draw_int(c, 0, q.classes - 1); // also the blank one
 	for (int64_t i = 0; i < q.count; i++) {
-		step[i].i = yk_draw_int(c, 0, q.steps);
+		step[i].i = yk_draw_one_in(c, 2) ? q.steps : yk_draw_int(c, 0, q.steps);
 		label[i].i = yk_draw_int(c, 0, q.labels);
 	}
 	q.x = x;
