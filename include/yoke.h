@@ -853,6 +853,11 @@ YOKE_API int yoke_scaler_load(yoke_scaler *, const struct yoke_scaler_state *);
 // A value larger than the device's largest allocation is kept in host memory and computed in tiles
 // if tiling does not change the bits, otherwise on the CPU, which a warning reports once.
 YOKE_API int yoke_eval(int n, yoke_tensor *const *t);
+// Does as yoke_eval if that is brief: on the CPU, and less than about 50 ms of work by an estimate
+// from the operations and shapes.  For threads that must not stop for long.  all: 0: computes
+// nothing if the n tensors have values, like yoke_read.  Returns 1: done; 0: it may take longer,
+// and everything stays pending; or an error.
+YOKE_API int yoke_eval_brief(int n, yoke_tensor *const *t, int all);
 // Evaluates, waits, and copies the value's elements, row-major, to the host; bytes must be its
 // size.  ERELEASED: it was an intermediate of an earlier evaluation, and a variable that it needs
 // has been overwritten since; keep it, or pass it to yoke_eval.

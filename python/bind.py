@@ -39,6 +39,7 @@ ABSENT = {
     "chat_template_encode": "messages are chat_template_encode_json's",
     "tokenizer_encode_spans": "of C programs; chat_template_encode_json encodes with it",
     "op_fail": "an exception is it",
+    "eval_brief": "eval decides which thread evaluates",
     "fftn": "fft along each axis", "ifftn": "ifft along each axis", "rfftn": "rfft and fft along each axis",
     "irfftn": "ifft and irfft along each axis",
     "loader_errors": "a C function hears of each sample; loader_stats counts them",

@@ -71,6 +71,7 @@ test_programs = \
 	tests/deep.t \
 	tests/device.t \
 	tests/doctor.t \
+	tests/brief.t \
 	tests/eager.t \
 	tests/engine.t \
 	tests/errors.t \
@@ -398,6 +399,7 @@ tests_device_t_SOURCES = tests/device.c
 tests_doctor_t_SOURCES = tests/doctor.c src/app/tool/doctor.c src/app/tool/doctor_caches.c \
 	src/app/tool/doctor_opencl.c src/app/tool/launcher.c src/app/tool/table.c
 nodist_tests_doctor_t_SOURCES = src/app/tool/built.c
+tests_brief_t_SOURCES = tests/brief.c
 tests_eager_t_SOURCES = tests/eager.c
 tests_engine_t_SOURCES = tests/engine.c
 tests_debug_t_SOURCES = tests/debug.c tests/fault/fault.h

@@ -147,7 +147,7 @@ ARGS = {
     "lamb_step": "2, variables(), list22(), variables(), variables(), lamb()", "sgd_step": "2, variables(), list22(), variables(), sgd()",
     "unscale_check": "2, list22(), number(), room(), room()", "global_norm": "2, list22()",
     "scaler_scale": "scaler(), x0()", "scaler_check": "scaler(), 2, variables(), list22(), room(), room()", "scaler_update": "checked()",
-    "eval": "2, list22()", "read": "x22(), floats(), 16", "share": "x22(), (const void **)pointers()", "fallbacks": "1, fallbacks()",
+    "eval": "2, list22()", "eval_brief": "2, list22(), 1", "read": "x22(), floats(), 16", "share": "x22(), (const void **)pointers()", "fallbacks": "1, fallbacks()",
     "dim": "x22(), 0", "dropout": "x22(), 0.5", "clamp": "x22(), x22(), x22()", "norm": "x22(), 2, 1", "var": "x22(), 1, 1",
     "einsum": '"ij,jk->ik", 2, list22()', "tensordot": "x22(), x22(), 1, axis_1, axis_0", "stack": "2, list22(), 0",
     "split": "x22(), 0, 2, ones, room()", "chunk": "x22(), 0, 2, room()", "meshgrid": "2, listv(), room()", "tril": "x22(), 0", "triu": "x22(), 0",
@@ -214,7 +214,7 @@ OPTIONAL = {
     "resolvent_log_det": "a_im:NONE b:NONE c:NONE",
     "adamw_step": "adamw.scale:NONE adamw.skip:NONE", "lamb_step": "lamb.scale:NONE lamb.skip:NONE",
     "sgd_step": "sgd.scale:NONE sgd.skip:NONE", "scaler_new": "scaler_options", "scaler_check": "p",
-    "eval": "t:OF_NONE", "fallbacks": "to", "item_random": "item:SIZE", "item_uniform": "item:SIZE",
+    "eval": "t:OF_NONE", "eval_brief": "t:OF_NONE", "fallbacks": "to", "item_random": "item:SIZE", "item_uniform": "item:SIZE",
     "op_fail": "op_args:OTHER",
 }
 # Members of structs that must not be NULL. Others may be NULL; members added later must be

@@ -115,6 +115,7 @@ struct yk_plan *yk_plan_for(struct yk_planner *pl)
 	if (!p)
 		return NULL;
 	p->cached.made = pl->evaluations + 1;
+	p->brief = yk_plan_is_brief(p);
 	while (pl->cache.plans && (int64_t)pl->cache.plans >= yk_param_int(&plan_max))
 		drop_oldest(pl);
 	struct yk_plan **bucket = bucket_of(pl, &p->key);

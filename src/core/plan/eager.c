@@ -23,7 +23,7 @@ static int run_node(struct yk_planner *pl, size_t k)
 		err = yk_root_add(pl, NULL, n->out + i);
 	if (!err && pl->roots) {
 		yk_flight_wait(ctx);
-		err = yk_run_roots(pl, &started);
+		err = yk_run_roots(pl, false, &started);
 	}
 	if (started) {
 		yk_queue_drain(ctx->queues.steps);

@@ -37,7 +37,8 @@ static void drop_collectives(struct yoke_context *ctx)
 	g->owed = 0;
 }
 
-int yk_evaluate(struct yoke_context *ctx, int n, yoke_tensor *const *t)
+// brief: only if that is brief; otherwise returns 1, and everything stays pending.
+static int evaluate(struct yoke_context *ctx, int n, yoke_tensor *const *t, bool brief)
 {
 	struct yk_planner *pl = yk_planner_of(ctx);
 	size_t roots = ctx->pending.roots;
@@ -63,11 +64,12 @@ int yk_evaluate(struct yoke_context *ctx, int n, yoke_tensor *const *t)
 	if (!err) {
 		ctx->stats.evals++;
 		if (any)
-			err = yk_run_roots(pl, &started);
+			err = yk_run_roots(pl, brief, &started);
 	}
 	if (!err && yk_settle(ctx)) // reports a failure of this run, or one found meanwhile
 		err = yk_failure_report(ctx);
 	if (err && !started) {
+		ctx->stats.evals -= err > 0;
 		unroot(ctx, roots);
 		return err;
 	}
@@ -82,7 +84,13 @@ int yk_evaluate(struct yoke_context *ctx, int n, yoke_tensor *const *t)
 	return err;
 }
 
-int yoke_eval(int n, yoke_tensor *const *t)
+int yk_evaluate(struct yoke_context *ctx, int n, yoke_tensor *const *t)
+{
+	return evaluate(ctx, n, t, false);
+}
+
+// The context of the values, entered; the current one if there are none.
+static int enter(int n, yoke_tensor *const *t, struct yoke_context **to)
 {
 	struct yoke_context *ctx = NULL;
 	if (n < 0)
@@ -100,10 +108,43 @@ int yoke_eval(int n, yoke_tensor *const *t)
 	}
 	if (!ctx && !(ctx = yk_current()))
 		return yk_error_last();
-	int err = yk_enter(ctx);
+	*to = ctx;
+	return yk_enter(ctx);
+}
+
+int yoke_eval(int n, yoke_tensor *const *t)
+{
+	struct yoke_context *ctx;
+	int err = enter(n, t, &ctx);
 	if (err)
 		return err;
-	err = yk_evaluate(ctx, n, t);
+	err = evaluate(ctx, n, t, false);
 	yk_leave(ctx);
 	return err;
+}
+
+// Has any of the tensors no value yet, or lost it?
+static bool any_pending(int n, yoke_tensor *const *handle)
+{
+	for (int i = 0; i < n; i++) {
+		if (!handle[i] || handle[i] == YOKE_NONE)
+			continue;
+		const struct yk_tensor *t = yk_tensor(handle[i], "eval");
+		if (!t || (t->kind < YK_HOST_SCALAR && (yk_is_pending(t) || t->storage->failed)))
+			return true;
+	}
+	return false;
+}
+
+int yoke_eval_brief(int n, yoke_tensor *const *t, int all)
+{
+	struct yoke_context *ctx;
+	int err = enter(n, t, &ctx);
+	if (err)
+		return err;
+	int late = ctx->device != ctx->cpu || ctx->mode.eager;
+	if (!late && (all || any_pending(n, t)))
+		late = evaluate(ctx, n, t, true);
+	yk_leave(ctx);
+	return late < 0 ? late : !late;
 }

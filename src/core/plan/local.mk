@@ -2,6 +2,7 @@
 # plan: the scheduler, from recorded nodes to launched steps.
 libyokecore_la_SOURCES += \
 	src/core/plan/align.c \
+	src/core/plan/brief.c \
 	src/core/plan/build.c \
 	src/core/plan/build.h \
 	src/core/plan/ranges.c \

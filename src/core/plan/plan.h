@@ -138,6 +138,7 @@ struct yk_plan {
 	struct yk_event *last;   // after its last launch
 	size_t padded;           // number of products lowered with padded operands
 	bool ranged;             // a recorded node reads or writes at an index given by a number
+	bool brief;              // yk_plan_is_brief
 };
 
 // The stream whose arena holds a step's workspace.

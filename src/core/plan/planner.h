@@ -108,7 +108,12 @@ int yk_root_add(struct yk_planner *, struct yk_tensor *, yk_id);
 // Finds which roots may take over the bytes of their variables' old versions (donors.c).
 int yk_find_donors(struct yk_planner *);
 // Plans and launches the computation of planner->root; *started: the first step was reached.
-int yk_run_roots(struct yk_planner *, bool *started);
+// brief: if that is brief; otherwise it returns 1 and launches nothing.
+int yk_run_roots(struct yk_planner *, bool brief, bool *started);
+// Can the marked nodes have a brief plan?
+bool yk_may_be_brief(const struct yk_planner *);
+// Is a launch of the plan certain to end soon: on the CPU, with little work (brief.c)?
+bool yk_plan_is_brief(const struct yk_plan *);
 // Describes the first difference between planner->key and an earlier key: "node 812 matmul in step:
 // flags: 0 -> 1".
 void yk_key_difference(const struct yk_planner *, const struct yk_key *was, char *to, size_t cap);

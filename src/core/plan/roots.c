@@ -140,11 +140,13 @@ static int drop_lost(struct yk_planner *pl)
 	return YOKE_EFAILED;
 }
 
-int yk_run_roots(struct yk_planner *pl, bool *started)
+int yk_run_roots(struct yk_planner *pl, bool brief, bool *started)
 {
 	struct yoke_context *ctx = pl->ctx;
 	*started = false;
 	int err = yk_mark(ctx, &pl->marks, pl->root, pl->roots);
+	if (!err && brief && !yk_may_be_brief(pl))
+		return 1;
 	int lost = err ? 0 : drop_lost(pl);
 	if (lost == YOKE_ENOMEM)
 		return lost;
@@ -165,6 +167,8 @@ int yk_run_roots(struct yk_planner *pl, bool *started)
 	struct yk_plan *p = yk_plan_for(pl);
 	if (!p)
 		return yk_error_last();
+	if (brief && !p->brief)
+		return 1;
 	p->cached.used = ++pl->evaluations;
 	err = yk_launch(pl, p, started);
 	return err ? err : lost;
