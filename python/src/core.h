@@ -188,6 +188,21 @@ template <typename F> auto unlocked(F fn)
 	Unlocked gil;
 	return fn();
 }
+// Evaluates tensors in this thread if that is brief, and then calls `read`; otherwise wait_for(whole).
+template <typename Read, typename Whole>
+int64_t evaluated(int n, yoke_tensor *const *t, bool all, const Read &read, Whole whole)
+{
+	int64_t result = 0;
+	const int brief = unlocked([&] {
+		const int b = yoke_eval_brief(n, t, all);
+		result = b == 1 ? read() : b;
+		return b;
+	});
+	if (!brief)
+		return wait_for(std::move(whole));
+	enter();
+	return check(result);
+}
 // One of the next calls drops Python's reference; may be called from any thread.
 void release_later(void (*fn)(void *), void *arg);
 

@@ -35,7 +35,7 @@ static std::shared_ptr<Bytes> bytes_of(Tensor *t, bool copy)
 	b->size = yoke_bytes(h);
 	if (yoke_error_code())
 		fail();
-	wait_for([h, b, copy]() -> int64_t {
+	const auto read = [h, b, copy]() -> int64_t {
 		if (!copy) {
 			b->shared = yoke_share(h, &b->at);
 			if (b->shared || yoke_error_code() != YOKE_EUNSUPPORTED)
@@ -45,7 +45,8 @@ static std::shared_ptr<Bytes> bytes_of(Tensor *t, bool copy)
 		b->copy.resize(b->size + !b->size);
 		b->at = b->copy.data();
 		return yoke_read(h, b->copy.data(), b->size);
-	});
+	};
+	evaluated(1, &h, false, read, read);
 	if (!b->shared) {
 		copies++;
 		copied_bytes += b->size;

@@ -291,7 +291,8 @@ static double number_of(Tensor *t, int *dtype)
 	const size_t bytes = yoke_bytes(h);
 	std::shared_ptr<std::vector<char>> to = std::make_shared<std::vector<char>>(8);
 	try {
-		wait_for([h, to, bytes] { return yoke_read(h, to->data(), bytes); });
+		const auto read = [h, to, bytes] { return yoke_read(h, to->data(), bytes); };
+		evaluated(1, &h, false, read, read);
 	} catch (...) {
 		yoke_free(wide);
 		throw;
@@ -318,7 +319,8 @@ static PyObject *item(PyObject *self, PyObject *)
 		if (dtype == yoke_i64 && yoke_count(as_tensor(self)->h) == 1) {
 			auto to = std::make_shared<int64_t>(0);
 			yoke_tensor *h = as_tensor(self)->h;
-			wait_for([h, to] { return yoke_read(h, to.get(), sizeof *to); });
+			const auto read = [h, to] { return yoke_read(h, to.get(), sizeof *to); };
+			evaluated(1, &h, false, read, read);
 			return PyLong_FromLongLong(*to);
 		}
 		double v = number_of(as_tensor(self), &dtype);

@@ -247,7 +247,8 @@ void wait_setup(nb::module_ &m)
 			} else
 				for (yoke_tensor *one : Ops(o, false, "eval").h)
 					h.push_back(one);
-		wait_for([h] { return yoke_eval(static_cast<int>(h.size()), h.data()); });
+		const int n = static_cast<int>(h.size());
+		evaluated(n, h.data(), true, [] { return 0; }, [h, n] { return yoke_eval(n, h.data()); });
 	}, nb::sig("def eval(*t: Tensor | collections.abc.Sequence[Tensor]) -> None"),
 	"Computes new versions of variables, values that objects hold, and the tensors given.");
 	m.def("sync", [] {
