@@ -19,4 +19,6 @@ __device__ float fmax(float, float), fmin(float, float), rint(float);
 __device__ double fabs(double), sqrt(double), exp(double), log(double), tanh(double);
 __device__ unsigned atomicMin(unsigned *, unsigned), atomicAdd(unsigned *, unsigned);
 __device__ float __shfl_xor_sync(unsigned, float, int);
+__device__ int __shfl_sync(unsigned, int, int);
+__device__ unsigned long __cvta_generic_to_shared(const void *);
 __device__ void __syncwarp(unsigned);

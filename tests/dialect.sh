@@ -68,6 +68,9 @@ for dtype in 1 3 4; do
 	compiled contract_matrix.cl "-DDTYPE=$dtype -DMATRIX=$dtype -DWARP=32"
 	compiled contract_stages.cl "-DDTYPE=$dtype -DMATRIX=$dtype -DWARP=32 -DA_FORM=3 -DB_FORM=2"
 done
+for dtype in 3 4; do
+	compiled contract_wgmma.cl "-DDTYPE=$dtype -DMATRIX=$dtype -DWARP=32 -DA_FORM=3 -DB_FORM=2 -DBN=256"
+done
 compiled contract_join.cl ''
 for dtype in 1 3 4; do
 	compiled units.cl "-DMATRIX=$dtype -DWARP=32"

@@ -389,6 +389,8 @@ static int by_library(const struct library *l, const struct target *t, const cha
 	int n = 1, found = -1;
 
 	snprintf(arch, sizeof arch, "--%s=%s", t->amd ? "offload-arch" : "gpu-architecture", t->name);
+	if (strstr(options, "-arch=")) // of a variant of the target
+		n = 0;
 	if (!t->amd)
 		argv[n++] = "--ptxas-options=-v";
 	n = words_of(options, words, sizeof words, argv, n);

@@ -77,6 +77,7 @@ static int probe(const char **why)
 		d->sized_bytes = d->tf32 ? (size_t)t->local - 1024 : 0;
 		d->identity = t->name;
 		d->options = t->amd ? "-ffp-contract=off" : "-fmad=false";
+		d->wgmma_options = strcmp(t->name, "sm_90") ? NULL : "-fmad=false -arch=sm_90a";
 		if (yk_gpu_device_add(d))
 			return YOKE_ENOMEM;
 	}
@@ -680,6 +681,9 @@ static const struct row {
 	{ "product, bf16, tiles in stages, 64 x 64", "contract_stages", { "-DTILES_N=2", "-DA_FORM=3 -DB_FORM=2", "-DDTYPE=4" }, 10, true },
 	{ "product, f32 as tf32, tiles in stages, 128 x 128", "contract_stages", { "-DTILES_N=4", "-DA_FORM=3 -DB_FORM=2", "-DDTYPE=1" }, 10, true },
 	{ "product, i8 to i32, tiles in stages, 128 x 128", "contract_stages", { "-DTILES_N=4", "-DA_FORM=3 -DB_FORM=3", "-DDTYPE=5 -DRESULT=7" }, 10, true },
+	{ "product, f16, warp groups, 128 x 128", "contract_wgmma", { "-DBN=128", "-DA_FORM=3 -DB_FORM=2", "-DDTYPE=3" }, 10, true },
+	{ "product, bf16, warp groups, 128 x 128", "contract_wgmma", { "-DBN=128", "-DA_FORM=3 -DB_FORM=2", "-DDTYPE=4" }, 10, true },
+	{ "product, bf16, warp groups, 128 x 256", "contract_wgmma", { "-DBN=256", "-DA_FORM=3 -DB_FORM=2", "-DDTYPE=4" }, 10, true },
 	{ "product, k split, parts added", "contract_join", { "-DDTYPE=1" }, 50, false },
 	{ "product, f16, 8 rows", "contract_rows_n", { "-DROWS=8", "-DDTYPE=3" }, 30, false },
 	{ "quantized product, Q4_0, f32, one row", "qlinear_rows", { "-DROWS=1", "-DSTORE=0", "-DFORMAT=2" }, 30, true },

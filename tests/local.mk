@@ -245,6 +245,7 @@ test_scripts = \
 	tests/fake_gpu.sh \
 	tests/generate.sh \
 	tests/gpu_script.sh \
+	tests/wgmma.sh \
 	tests/icd.sh \
 	tests/install.sh \
 	tests/guides.sh \

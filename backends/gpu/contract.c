@@ -8,7 +8,7 @@
 // Ordered by preference; each variant refuses problems it is not meant for. Libraries come after
 // the variants for CPU drivers, where their tiles are slow, and before the variants for GPUs.
 // Presets not chosen by any rule come last, for `yoke tune`.
-enum { LIBRARY = 3, IMPLS = LIBRARY + YK_GPU_LIBRARIES + 13 };
+enum { LIBRARY = 3, IMPLS = LIBRARY + YK_GPU_LIBRARIES + 15 };
 static const struct {
 	const struct yk_gpu_variant *variant;
 	int preset;
@@ -30,6 +30,9 @@ static const struct {
 	{ &yk_gpu_contract_blocks, 1, "blocks-64" },
 	{ &yk_gpu_contract_blocks, 2, "blocks-128" },
 	{ &yk_gpu_contract_tiled, 1, "tiled-32" },
+	// Before "stages", preset 0 would be the default on sm_90, which no GPU has confirmed yet.
+	{ &yk_gpu_contract_wgmma, 1, "wgmma-128" },
+	{ &yk_gpu_contract_wgmma, 2, "wgmma-256" },
 };
 
 // The vendor library with that implementation number, or NULL.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tiled contractions on GPUs: with matrix units (f32, f16, bf16, i8, u8) cl/contract_stages.cl, whose
-// tiles are copied asynchronously, and cl/contract_matrix.cl; cl/contract_blocks.cl without (f32,
-// f16, bf16).
+// tiles are copied asynchronously, and cl/contract_matrix.cl; with warp groups (f16, bf16)
+// cl/contract_wgmma.cl; cl/contract_blocks.cl without (f32, f16, bf16).
 // Static rules: the larger of two tiles, or of three in contract_stages.cl, if there are enough tiles
 // to keep all units busy, otherwise the smaller. If even those are too few, k is split, and
 // cl/contract_join.cl adds the partial sums.
@@ -14,6 +14,8 @@
 enum { SMALL = 64, LARGE = 128 }; // rows and columns of a tile
 enum {
 	MIN_SIZE = 32, // min rows and columns for tiles
+	WG_WARPS = 4,  // of a warp group, which computes
+	WG_ROWS = 64,  // rows of a tile, with as many steps of k in local memory
 	MIN_K = 256,   // min steps of k per split
 	MAX_PARTS = 64,
 	MAX_Z = 65535, // max groups along the batch index; a limit of drivers
@@ -25,7 +27,8 @@ static const struct kernel {
 	bool matrix; // has matrix units; items are warps, and elements matrices
 } blocks = { "contract_blocks.cl", "contract_blocks", false },
   matrix = { "contract_matrix.cl", "contract_matrix", true },
-  stages = { "contract_stages.cl", "contract_stages", true };
+  stages = { "contract_stages.cl", "contract_stages", true },
+  wgmma = { "contract_wgmma.cl", "contract_wgmma", true };
 
 // Tile sizes; presets 1, 2 and 3 select the smaller, the larger and the widest tile.
 struct tile {
@@ -95,6 +98,12 @@ static int items_of(const struct yk_gpu_device *d, const struct tile *t)
 	return t->items_m * t->items_n * (t->kernel->matrix ? d->warp : 1);
 }
 
+// The launch assigns the local memory.
+static bool is_sized(const struct kernel *k)
+{
+	return k == &stages || k == &wgmma;
+}
+
 // Bytes of local memory. In contract_stages.cl lines of either form are padded.
 static uint64_t local_of(const struct yk_gpu_contract *c, const struct tile *t)
 {
@@ -102,6 +111,8 @@ static uint64_t local_of(const struct yk_gpu_contract *c, const struct tile *t)
 
 	if (!t->kernel->matrix)
 		return (uint64_t)(2 * t->depth * (lines + 8) * 4);
+	if (t->kernel == &wgmma)
+		return (uint64_t)(t->stages * t->depth * lines * 2);
 	if (t->kernel == &matrix)
 		return (uint64_t)(2 * lines * (t->depth + per) * (16 / per));
 	const int a =
@@ -131,6 +142,23 @@ static struct tile stages_of(const struct yk_gpu_device *d, const struct yk_gpu_
 	return t;
 }
 
+// Two warp groups. The wider tile takes a unit's local memory, two groups share it for the other.
+static struct tile wgmma_of(const struct yk_gpu_device *d, const struct yk_gpu_contract *c,
+			    bool wide)
+{
+	struct tile t = { .kernel = &wgmma,
+			  .rows = LARGE,
+			  .columns = wide ? 2 * LARGE : LARGE,
+			  .depth = WG_ROWS,
+			  .stages = wide ? 4 : 3,
+			  .items_m = LARGE / WG_ROWS * WG_WARPS,
+			  .items_n = 1 };
+
+	if (local_of(c, &t) > d->sized_bytes)
+		t.stages = 3;
+	return t;
+}
+
 static int64_t groups_of(const struct yk_gpu_contract *c, const struct tile *t)
 {
 	return yk_gpu_pieces(c->s.m, t->rows) * yk_gpu_pieces(c->s.n, t->columns) * c->batch;
@@ -140,6 +168,13 @@ static struct tile choose(const struct yk_gpu_device *d, const struct yk_gpu_con
 			  const struct kernel *k)
 {
 	const bool staged = k == &stages;
+	const struct tile wide = wgmma_of(d, c, true);
+
+	if (k == &wgmma)
+		return c->preset == 2 || (!c->preset &&
+					  groups_of(c, &wide) >= (int64_t)d->info.units) ?
+			       wide :
+			       wgmma_of(d, c, false);
 	const struct tile large = staged ? stages_of(d, c, true, false) : tile_of(d, c, k, true);
 	const struct tile small = staged ? stages_of(d, c, false, false) : tile_of(d, c, k, false);
 	const struct tile widest = staged ? stages_of(d, c, true, true) : large;
@@ -180,7 +215,7 @@ static bool fits(const struct yk_gpu_device *d, const struct yk_gpu_contract *c,
 
 	return items <= d->max_group && items <= d->max_items[0] &&
 	       (t->kernel->matrix || (size_t)t->items_m <= d->max_items[1]) &&
-	       local_of(c, t) <= (t->kernel == &stages ? d->sized_bytes : d->local_bytes);
+	       local_of(c, t) <= (is_sized(t->kernel) ? d->sized_bytes : d->local_bytes);
 }
 
 static bool takes(const struct yk_gpu_device *d, struct yk_gpu_contract *c, const struct kernel *k)
@@ -198,16 +233,23 @@ static int kernel_of(struct yk_gpu_device *d, const struct yk_gpu_contract *c, c
 		     struct yk_gpu_entry **to)
 {
 	const struct yk_gpu_contraction *s = &c->s;
-	const bool units = t->kernel->matrix, staged = t->kernel == &stages;
+	const bool units = t->kernel->matrix, sized = is_sized(t->kernel);
 	struct yk_gpu_build b = { .file = t->kernel->file,
 				  .name = t->kernel->name,
-				  .sized = staged ? local_of(c, t) : 0 };
+				  .sized = sized ? local_of(c, t) : 0,
+				  .wgmma = t->kernel == &wgmma };
 
-	yk_gpu_define(&b, units ? "WARPS_M" : "WG_M", t->items_m);
-	yk_gpu_define(&b, units ? "WARPS_N" : "WG_N", t->items_n);
-	yk_gpu_define(&b, units ? "TILES_M" : "TM", t->m);
-	yk_gpu_define(&b, units ? "TILES_N" : "TN", t->n);
-	yk_gpu_define(&b, "BK", t->depth);
+	if (b.wgmma) {
+		yk_gpu_define(&b, "GROUPS_M", t->items_m / WG_WARPS);
+		yk_gpu_define(&b, "BN", t->columns);
+		yk_gpu_define(&b, "MIN_GROUPS", 2 * b.sized <= d->sized_bytes ? 2 : 1);
+	} else {
+		yk_gpu_define(&b, units ? "WARPS_M" : "WG_M", t->items_m);
+		yk_gpu_define(&b, units ? "WARPS_N" : "WG_N", t->items_n);
+		yk_gpu_define(&b, units ? "TILES_M" : "TM", t->m);
+		yk_gpu_define(&b, units ? "TILES_N" : "TN", t->n);
+		yk_gpu_define(&b, "BK", t->depth);
+	}
 	yk_gpu_define(&b, "A_FORM", form_of_a(c));
 	yk_gpu_define(&b, "B_FORM", form_of_b(c));
 	if (units) {
@@ -216,7 +258,7 @@ static int kernel_of(struct yk_gpu_device *d, const struct yk_gpu_contract *c, c
 	} else {
 		yk_gpu_define(&b, "VEC_WIDTH", 4);
 	}
-	if (staged) {
+	if (sized) {
 		yk_gpu_define(&b, "STAGES", t->stages);
 		yk_gpu_define(&b, "SIZED", (int64_t)b.sized);
 	}
@@ -332,3 +374,20 @@ static int stages_record(struct yk_gpu_record *r, const struct yk_gpu_contract *
 }
 
 const struct yk_gpu_variant yk_gpu_contract_stages = { stages_takes, stages_record };
+
+// ---- with warp groups ----
+
+static bool wgmma_takes(const struct yk_gpu_device *d, struct yk_gpu_contract *c)
+{
+	// the kernel counts steps in 32 bits
+	return d->wgmma_options && (c->dtype == yoke_f16 || c->dtype == yoke_bf16) &&
+	       form_of_a(c) & form_of_b(c) & QUADS && c->s.k < INT32_MAX / 2 && !ordered(c) &&
+	       takes(d, c, &wgmma) && yk_gpu_units(d, c->dtype);
+}
+
+static int wgmma_record(struct yk_gpu_record *r, const struct yk_gpu_contract *c)
+{
+	return record(r, c, &wgmma);
+}
+
+const struct yk_gpu_variant yk_gpu_contract_wgmma = { wgmma_takes, wgmma_record };

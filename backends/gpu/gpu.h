@@ -20,6 +20,7 @@ struct yk_gpu_build {
 	const char *define[YK_GPU_DEFINES]; // "TM" becomes -DTM=4
 	int64_t value[YK_GPU_DEFINES];
 	size_t sized; // bytes of the kernel's LOCAL_SIZED array, which launches assign; 0: it has none
+	bool wgmma;   // the file uses wgmma.cl
 };
 
 // A compiled kernel.
@@ -61,6 +62,8 @@ struct yk_gpu_device {
 	// everything that compiled binaries depend on: platform, device, driver, versions
 	const char *identity;
 	const char *options;   // compiler options of every build
+	// the same for files that use wgmma.cl; NULL: device or compiler lacks its instructions
+	const char *wgmma_options;
 	uint32_t index;
 	pthread_mutex_t lock; // guards all members below, and kernel arguments
 	int f64, f16;         // cached results of the tests in f64.c and f16.c

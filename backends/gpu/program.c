@@ -101,7 +101,7 @@ static int source_of(const struct yoke_op *op, const char *text, char **to)
 // "-cl-std=CL1.2 ... -DTM=4 -DTN=4"
 static int options_of(struct yk_gpu_device *d, const struct yk_gpu_build *b, char *to, size_t cap)
 {
-	size_t n = (size_t)snprintf(to, cap, "%s%s", d->options,
+	size_t n = (size_t)snprintf(to, cap, "%s%s", b->wgmma ? d->wgmma_options : d->options,
 				    yk_gpu_f16(d) ? " -DNATIVE_F16=1" : "");
 
 	for (int i = 0; i < b->n && n < cap; i++)

@@ -128,6 +128,14 @@ bool yk_vendor_is_compatible(enum yk_native_part part, const char *name, char *w
 	return fits_driver(name, major, minor, why, cap) && supports_any_device(name, why, cap);
 }
 
+// The compiler's major version; 0: unknown.
+static int compiler_major(void)
+{
+	int major = 0, minor = 0;
+
+	return yk_native_code(V(nvrtcVersion, &major, &minor)) ? 0 : major;
+}
+
 // Machine code runs on later architectures of the same major version, PTX on all later ones.
 static bool choose(struct yk_native_device *d, char *why, size_t cap)
 {
@@ -148,6 +156,9 @@ static bool choose(struct yk_native_device *d, char *why, size_t cap)
 		return false;
 	}
 	yk_vendor_compiler(compiler, sizeof compiler);
+	// sm_90a is of compute capability 9.0 alone, and of NVRTC from 12.0 on
+	if (d->capability == 90 && best == 90 && compiler_major() >= 12)
+		d->gpu.wgmma_options = "-arch=sm_90a -fmad=false --std=c++17 -w";
 	if (best != d->capability)
 		snprintf(d->notice, sizeof d->notice, "%s does not know %s: kernels are compiled for sm_%d%s; install the "
 			 "libnvrtc of a newer CUDA", compiler, d->arch, best,

@@ -114,8 +114,19 @@ static const char *behind(const char *word, const char *start)
 	return strncmp(word, start, n) ? NULL : word + n;
 }
 
-// "sm_90a" or "compute_80". __CUDA_ARCH__ is not defined, because it enables NVIDIA's instructions.
-static bool cuda_arch(const char *arch)
+#define HAS_WGMMA "-DFAKE_SM_90A=1"
+
+static bool has_wgmma(const struct words *macros)
+{
+	for (int i = 0; i < macros->n; i++)
+		if (!strcmp(macros->word[i], HAS_WGMMA))
+			return true;
+	return false;
+}
+
+// "sm_90a" or "compute_80". __CUDA_ARCH__ is not defined, because it enables NVIDIA's instructions; wgmma.h
+// has models of those of sm_90a.
+static bool cuda_arch(struct words *macros, const char *arch)
 {
 	const char *digits = behind(arch, "sm_");
 	char *end;
@@ -123,6 +134,8 @@ static bool cuda_arch(const char *arch)
 	if (!digits && !(digits = behind(arch, "compute_")))
 		return false;
 	const long n = strtol(digits, &end, 10);
+	if (!strcmp(arch, "sm_90a"))
+		add_word(macros, "%s", HAS_WGMMA);
 	return end != digits && (!*end || !strcmp(end, "a") || !strcmp(end, "f")) && n >= 50 && n <= 130;
 }
 
@@ -159,7 +172,7 @@ static bool translate(struct words *w, struct words *macros, bool hip, int n, co
 			} else if (!hip && (v = behind(word, "--define-macro="))) {
 				add_word(macros, "-D%s", v);
 			} else if (!hip && ((v = behind(word, "--gpu-architecture=")) || (v = behind(word, "-arch=")))) {
-				if (!cuda_arch(v))
+				if (!cuda_arch(macros, v))
 					goto bad;
 			} else if (hip && ((v = behind(word, "--offload-arch=")) || (v = behind(word, "--gpu-architecture=")))) {
 				if (!hip_arch(macros, v))
@@ -593,8 +606,12 @@ static int compile(struct job *j, const char *text, const struct text *prologue,
 	add_command(&w, j);
 	for (int i = 0; i < j->macros.n; i++)
 		add_word(&w, "%s", j->macros.word[i]);
-	add_word(&w, "%s", "-include");
+	add_word(&w, "%s", "-include"); // first the prologue, which may be precompiled
 	add_word(&w, "%s", j->prologue);
+	if (has_wgmma(&j->macros)) {
+		add_word(&w, "%s", "-include");
+		add_word(&w, "%s", FAKE_WGMMA);
+	}
 	add_word(&w, "%s", "-shared");
 	add_word(&w, "%s", "-nostdlib"); // module.c links libm
 	add_word(&w, "%s", "-Wl,-Bsymbolic"); // its checks are separate
@@ -683,6 +700,7 @@ int fake_compile(const char *text, int options, const char *const *option, bool 
 			 .check = fake_number("CHECK", 0) != 0 };
 	struct text prologue = { NULL, 0, 0, false }, object = prologue, all = prologue, output = prologue;
 	char kept[PATH], unknown[256] = "";
+	size_t precompiled; // bytes
 	int status = 3;
 
 	*binary = NULL;
@@ -703,7 +721,13 @@ int fake_compile(const char *text, int options, const char *const *option, bool 
 		goto out;
 	}
 	j.clang = is_clang(j.cxx);
+	precompiled = prologue.n;
+	if (has_wgmma(&j.macros) && !read_file(FAKE_WGMMA, &prologue)) {
+		add_text(&output, "the fake driver's wgmma.h is not there");
+		goto out;
+	}
 	name_kept(&j, text, &prologue, kept);
+	prologue.n = precompiled;
 	status = 0;
 	if (!read_kept(kept, &all)) {
 		name_files(&j);

@@ -41,6 +41,11 @@ unsigned fake_warp(void)
 	return TWIN(32, !strncmp(architecture(), "gfx1", 4) ? 32 : 64);
 }
 
+int fake_sized(void)
+{
+	return (capability() >= 90 ? 227 : 163) << 10;
+}
+
 static bool is_sticky(int code)
 {
 	return code == 214 || (code >= 700 && code < 720 && code != 701 && code != PEER_ALREADY &&
@@ -249,7 +254,6 @@ static const struct {
 	{ TWIN(CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR, hipDeviceAttributeMaxRegistersPerBlock), 65536 },
 #ifndef FAKE_HIP
 	{ CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED, 1 },
-	{ CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, FAKE_SIZED },
 #endif
 };
 
@@ -269,6 +273,12 @@ RESULT TWIN(cuDeviceGetAttribute, hipDeviceGetAttribute)(int *value,
 											  capability() % 10;
 		return OK;
 	}
+#ifndef FAKE_HIP
+	if (what == CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN) {
+		*value = fake_sized();
+		return OK;
+	}
+#endif
 	for (int i = 0; i < 3; i++)
 		if (what == grid_limits[i]) {
 			*value = (int)fake_grid(i);

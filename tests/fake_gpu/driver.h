@@ -19,13 +19,13 @@ FAKE_CALLS(FAKE_DECLARE)
 #define GRAPH TWIN(CUgraph, hipGraph_t)
 #define EXEC TWIN(CUgraphExec, hipGraphExec_t)
 
-#define FAKE_SIZED 166912 // max bytes of shared memory that a launch may assign
 extern _Thread_local int fake_current; // the thread's device; -1: none
 bool fake_is_device(int device);
 unsigned fake_grid(int axis); // maximum number of groups along the axis
 // Does YOKE_FAKE_PEER have this value?
 bool fake_peer_is(const char *what);
 unsigned fake_warp(void);
+int fake_sized(void); // max bytes of shared memory that a launch may assign
 // The code that a call of this name must return instead; device -1: no device.
 int fake_enter(const char *call, int device);
 // The stream of a handle; stream 0 waits for all others, as the legacy stream does.

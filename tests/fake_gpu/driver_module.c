@@ -103,7 +103,7 @@ CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute what, int 
 
 	ENTER_CURRENT(cuFuncSetAttribute, );
 	WANT(f && f->module->magic == MODULE_MAGIC && what == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES &&
-	     value >= 0 && value <= FAKE_SIZED);
+	     value >= 0 && value <= fake_sized());
 	f->sized = (unsigned)value;
 	return OK;
 }

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Contraction of f16 or bf16 by warp groups (wgmma.cl; CUDA C++ only), tiles loaded by asynchronous
+// copies: while a stage of tiles is multiplied, the copies of the next STAGES - 2 are in flight, and
+// the multiplications of the previous stage may still run. Both operands have whole quads (QUADS of
+// contract_load.cl) and keep the form they have in memory.
+// A group computes 64 GROUPS_M x BN elements, a warp group 64 x BN of them, by 64 steps of k per stage.
+// Groups: see contract_load.cl, in bands as in contract_stages.cl. Reference: kern_contract.c of the
+// CPU backend. MATRIX is DTYPE.
+#ifndef MATRIX
+#define MATRIX 4
+#define DTYPE 4
+#define A_FORM 3
+#define B_FORM 2
+#endif
+#include "contract_load.cl"
+#include "wgmma.cl"
+
+#ifndef GROUPS_M
+#define GROUPS_M 2
+#endif
+#ifndef BN
+#define BN 128
+#endif
+#ifndef STAGES // at least 3
+#define STAGES 3
+#endif
+#ifndef MIN_GROUPS // groups that share a unit
+#define MIN_GROUPS 1
+#endif
+#define BAND 8
+#define BK WG_ROW
+#define BM (GROUPS_M * WG_LINES)
+#define ITEMS (GROUPS_M * WG_ITEMS)
+#define STAGE ((BM + BN) / 8) // of wg_rows; a tile has as many rows as lines
+#define TURNED(form) (!((form) & ALONG_K))
+#define PASS (ITEMS / 8) // rows whose quads the items copy at a time
+#if defined SIZED && SIZED < STAGES * STAGE * 1024
+#error "the launch assigns too little local memory"
+#endif
+
+// The quads of an operand that an item copies: one of every PASS rows of a tile.
+struct copies {
+	GLOBAL const element *from; // the first quad of the stage to copy next
+	long line, step;            // strides
+	int lines, steps;           // that exist from the first quad on
+	int to;                     // its place in the tile
+};
+
+FN struct copies copies_of(const struct side *s, int form, int item)
+{
+	const int row = item / 8, at = item % 8 * PER;
+	struct copies c;
+	c.to = wg_place(row, item % 8);
+	c.line = s->line;
+	c.step = s->step;
+	c.from = s->from + (TURNED(form) ? at * s->line + row * s->step : row * s->line + at * s->step);
+	c.lines = (int)min_of(s->lines, 0x7fffffff) - (TURNED(form) ? at : row);
+	c.steps = (int)min_of(s->steps, 0x7fffffff) - (TURNED(form) ? row : at);
+	return c;
+}
+
+// Begins the copies of a tile of `lines` and moves on to the next stage; elements outside the operand
+// become 0.
+FN void copies_start(struct copies *c, int form, int lines, LOCAL_POINTER ushort *tile)
+{
+	UNROLL
+	for (int e = 0; e < lines / PASS; e++) {
+		// turned: rows are steps, in blocks of 64 lines
+		const int line = TURNED(form) ? e * PASS / WG_ROW * WG_ROW : e * PASS;
+		const int step = TURNED(form) ? e * PASS % WG_ROW : 0;
+		const int along = TURNED(form) ? c->lines - line : c->steps;
+		const bool there = TURNED(form) ? step < c->steps : line < c->lines;
+		wg_copy(c->from + line * c->line + step * c->step, tile + c->to + e * PASS * WG_ROW,
+			there ? (along < 0 ? 0 : along > PER ? PER : along) * 2 : 0);
+	}
+	c->from += BK * c->step;
+	c->steps -= BK;
+}
+
+KERNEL void __launch_bounds__(ITEMS, MIN_GROUPS) contract_wgmma(GLOBAL uchar *a_base, ulong a_at,
+	GLOBAL uchar *b_base, ulong b_at, contraction s Y_PARAMS)
+{
+	LOCAL_SIZED(struct wg_rows, tiles, STAGES * STAGE);
+	float sums[BN / 2];
+	int item = LOCAL_ID(0), lane = item % WG_ITEMS, mine = wg_number(item) * WG_LINES;
+	struct block block;
+	if (!block_of_band(&block, s, BM, BN, BAND))
+		return;
+	const struct side a = side_a(a_base, a_at, s, &block), b = side_b(b_base, b_at, s, &block);
+	struct copies a_copies = copies_of(&a, A_FORM, item), b_copies = copies_of(&b, B_FORM, item);
+	const ulong a_tile = wg_tile(tiles[mine / 8].x, WG_ROW * 128), b_tile = wg_tile(tiles[BM / 8].x, WG_ROW * 128);
+	int steps = (int)a.steps, now = 0, into = 0; // stages
+
+	UNROLL
+	for (int i = 0; i < BN / 2; i++)
+		sums[i] = 0.0f;
+	ROLLED
+	for (; into < STAGES - 2; into++) {
+		copies_start(&a_copies, A_FORM, BM, tiles[into * STAGE].x);
+		copies_start(&b_copies, B_FORM, BN, tiles[into * STAGE + BM / 8].x);
+		WG_COPIES_COMMIT();
+	}
+	ROLLED
+	for (int first = 0; first < steps; first += BK) {
+		// This stage is complete, and all have finished the one before the previous one, into which
+		// copies go.
+		WG_COPIES_WAIT(STAGES - 3);
+		WG_VISIBLE();
+		BARRIER();
+		WG_FENCE();
+		UNROLL
+		for (int k = 0; k < BK / WG_K; k++)
+			wg_multiply<MATRIX, TURNED(A_FORM), TURNED(B_FORM)>(sums,
+				wg_from(a_tile, now * (STAGE * 1024) + k * WG_STEP(TURNED(A_FORM))),
+				wg_from(b_tile, now * (STAGE * 1024) + k * WG_STEP(TURNED(B_FORM))), 1);
+		WG_COMMIT();
+		copies_start(&a_copies, A_FORM, BM, tiles[into * STAGE].x);
+		copies_start(&b_copies, B_FORM, BN, tiles[into * STAGE + BM / 8].x);
+		WG_COPIES_COMMIT();
+		now = now + 1 == STAGES ? 0 : now + 1;
+		into = into + 1 == STAGES ? 0 : into + 1;
+		WG_WAIT(1);
+	}
+	WG_WAIT(0);
+	wg_settle(sums);
+	long y_matrix = matrix_at(s, block.index, 0);
+	if (pairs_of(s, y_matrix Y_ARGS)) { // items hold neighbouring columns
+		UNROLL
+		for (int i = 0; i < BN / 2; i += 2)
+			finish_pair(sums[i], sums[i + 1], s, &block, y_matrix, block.m + mine + wg_line(i, lane),
+				block.n + wg_column(i, lane) Y_ARGS);
+		return;
+	}
+	UNROLL
+	for (int i = 0; i < BN / 2; i++)
+		finish_sum(sums[i], s, &block, y_matrix, block.m + mine + wg_line(i, lane), block.n + wg_column(i, lane) Y_ARGS);
+}

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+// A model of the instructions that cl/wgmma.cl uses, for texts compiled for sm_90a: wgmma with its
+// descriptors, swizzles and register fragments, as the PTX ISA 9.0 defines them (9.7.15, "Asynchronous
+// Warpgroup Level Matrix Multiply-Accumulate Instructions"), and cp.async. It shares nothing with the
+// kernels.
+// What runs asynchronously may happen at any time until it is waited for. In every second block it
+// happens at once, in the others as late as possible, so that a missing wait or barrier gives wrong
+// results. Missing fences, and descriptors that differ within a warp group, end the launch.
+#define WG_INSTRUCTIONS
+
+extern "C" long write(int file, const void *from, unsigned long bytes);
+
+enum {
+	FAKE_ITEMS = 1024,
+	FAKE_COPIES = 256, // in flight, of an item
+	FAKE_PRODUCTS = 64,
+	FAKE_SAME = 256    // products whose descriptors are compared
+};
+
+struct fake_copy {
+	const void *from;
+	void *to;
+	int bytes;
+};
+
+struct fake_product {
+	float *sums;
+	unsigned long a, b; // descriptors
+	int columns, type, add;
+	bool is_held, turned_a, turned_b;
+	unsigned held[4][4]; // registers of the four lanes that share rows with this one
+};
+
+// What an item has in flight. A group of copies or products ends before the number `group[i]`.
+static struct fake_flight {
+	fake_copy copy[FAKE_COPIES];
+	fake_product product[FAKE_PRODUCTS];
+	int copies, copy_groups, copy_group[FAKE_COPIES], products, product_groups, product_group[FAKE_PRODUCTS];
+	unsigned issued; // products so far
+	bool hidden;     // copies have arrived that products do not see yet
+	bool fenced;
+	unsigned block; // fake_block when this began
+} fake_flights[FAKE_ITEMS];
+static struct {
+	unsigned long a, b;
+	unsigned number, block;
+} fake_same[FAKE_ITEMS / 128][FAKE_SAME];
+
+// Number of the block that runs. Shared memory is filled with ones before each block.
+static unsigned fake_blocks;
+static __attribute__((section("fake_shared"))) unsigned fake_block;
+
+static void fake_wrong(const char *what)
+{
+	unsigned long n = 0;
+	while (what[n])
+		n++;
+	write(2, what, n);
+	fake_state.access(fake_state.group, 0, 1, 0); // does not return
+}
+
+static inline unsigned fake_item()
+{
+	return (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
+}
+
+static inline bool fake_late() { return (blockIdx.x + blockIdx.y + blockIdx.z) & 1; }
+
+// The item's, empty at its first use in a block.
+static fake_flight *fake_mine()
+{
+	fake_flight *f = &fake_flights[fake_item()];
+	if (fake_block == ~0u)
+		fake_block = ++fake_blocks;
+	if (f->block != fake_block) {
+		f->copies = f->copy_groups = f->products = f->product_groups = 0;
+		f->issued = 0;
+		f->hidden = f->fenced = false;
+		f->block = fake_block;
+	}
+	return f;
+}
+
+// ---- copies ----
+
+static void fake_do_copy(const fake_copy *c)
+{
+	struct __attribute__((aligned(16))) quad16 {
+		unsigned char x[16];
+	} q = {};
+	for (int i = 0; i < c->bytes; i++)
+		q.x[i] = ((const unsigned char *)c->from)[i];
+	*(quad16 *)c->to = q;
+}
+
+static void wg_copy(const void *from, void *to, int bytes)
+{
+	fake_flight *f = fake_mine();
+	const fake_copy c = { from, to, bytes };
+	if (bytes < 0 || bytes > 16 || (unsigned long)from % 16 || f->copies == FAKE_COPIES)
+		fake_wrong("fake_gpu: cp.async of a wrong size, from an odd address, or one too many\n");
+	if (!fake_late())
+		fake_do_copy(&c);
+	f->copy[f->copies++] = c;
+}
+
+#define WG_COPIES_COMMIT() fake_commit_copies()
+static void fake_commit_copies()
+{
+	fake_flight *f = fake_mine();
+	if (f->copy_groups == FAKE_COPIES)
+		fake_wrong("fake_gpu: too many groups of copies\n");
+	f->copy_group[f->copy_groups++] = f->copies;
+}
+
+#define WG_COPIES_WAIT(n) fake_wait_copies(n)
+static void fake_wait_copies(int left)
+{
+	fake_flight *f = fake_mine();
+	const int groups = f->copy_groups - left;
+	if (groups <= 0)
+		return;
+	const int n = f->copy_group[groups - 1];
+	for (int i = 0; i < n && fake_late(); i++)
+		fake_do_copy(&f->copy[i]);
+	f->hidden |= n > 0;
+	for (int i = n; i < f->copies; i++)
+		f->copy[i - n] = f->copy[i];
+	f->copies -= n;
+	for (int i = groups; i < f->copy_groups; i++)
+		f->copy_group[i - groups] = f->copy_group[i] - n;
+	f->copy_groups = left;
+}
+
+// ---- shared memory ----
+
+// Shared memory begins at 1024, where the driver's own ends.
+static inline unsigned long __cvta_generic_to_shared(const void *p)
+{
+	return 1024 + (unsigned long)((const char *)p - __start_fake_shared);
+}
+
+// The element at a position of a matrix, `mn` along M or N: the canonical layouts of "Strides", in
+// units of 16-bit elements, swizzled by the address.
+static unsigned short fake_element(unsigned long descriptor, bool mn_major, int mn, int k)
+{
+	const unsigned start = (unsigned)(descriptor & 0x3fff) << 4;
+	const unsigned leading = (unsigned)(descriptor >> 16 & 0x3fff) << 4, stride = (unsigned)(descriptor >> 32 & 0x3fff) << 4;
+	const unsigned base = (unsigned)(descriptor >> 49 & 7), mode = (unsigned)(descriptor >> 62);
+	const int quads = mode == 0 ? 1 : mode == 1 ? 8 : mode == 2 ? 4 : 2; // of a row of the swizzle atom
+	unsigned at = start;
+
+	if (!mn_major && !mode) // ((8,m),(T,2k)):((1T,SBO),(1,LBO))
+		at += mn % 8 * 16 + mn / 8 * stride + k % 8 * 2 + k / 8 * leading;
+	else if (!mn_major)     // ((8,m),(T,2k)):((quads T,SBO),(1,T))
+		at += mn % 8 * quads * 16 + mn / 8 * stride + k * 2;
+	else if (!mode)         // ((T,1,m),(8,k)):((1,T,SBO),(1T,LBO))
+		at += mn % 8 * 2 + mn / 8 * stride + k % 8 * 16 + k / 8 * leading;
+	else                    // ((T,quads,m),(8,k)):((1,T,LBO),(quads T,SBO))
+		at += mn % (8 * quads) * 2 + mn / (8 * quads) * leading + k % 8 * quads * 16 + k / 8 * stride;
+	// Swizzle<log2 quads, 4, 3>; the pattern begins `base` rows of 128 bytes after a multiple of 1024
+	at ^= ((at >> 7) - base & (unsigned)(quads - 1)) << 4;
+	if (at < 1024 || at - 1024 + 2 > (unsigned long)(__stop_fake_shared - __start_fake_shared))
+		fake_wrong("fake_gpu: a matrix descriptor leaves shared memory\n");
+	return *(const unsigned short *)(__start_fake_shared + (at - 1024));
+}
+
+// ---- products ----
+
+static inline float fake_number(unsigned short bits, int type)
+{
+	return type == 3 ? fake_f32_of_f16(bits) : __uint_as_float((unsigned)bits << 16);
+}
+
+// The item's part of D = A B + D: "Matrix Fragments for wgmma.mma_async.m64nNk16".
+static void fake_multiply(const fake_product *p)
+{
+	const int t = (int)(fake_item() % 128), warp = t / 32, lane = t % 32;
+	float a[2][16];
+
+	for (int r = 0; r < 2; r++)
+		for (int k = 0; k < 16; k++) {
+			// a lane holds columns 2 (lane % 4) + 0, 1 and 8 more; words 1 and 3 are of row + 8
+			const unsigned word = p->held[k % 8 / 2][k / 8 * 2 + r];
+			const unsigned short bits =
+				p->is_held ? (unsigned short)(k % 2 ? word >> 16 : word) :
+					     fake_element(p->a, p->turned_a, 16 * warp + lane / 4 + 8 * r, k);
+			a[r][k] = fake_number(bits, p->type);
+		}
+	for (int j = 0; j < p->columns / 8; j++)
+		for (int c = 0; c < 2; c++) {
+			float b[16];
+			for (int k = 0; k < 16; k++)
+				b[k] = fake_number(fake_element(p->b, p->turned_b, 8 * j + lane % 4 * 2 + c, k), p->type);
+			for (int r = 0; r < 2; r++) {
+				float *d = &p->sums[4 * j + 2 * r + c], sum = p->add ? *d : 0.0f;
+				for (int k = 0; k < 16; k++)
+					sum = fmaf(a[r][k], b[k], sum);
+				*d = sum;
+			}
+		}
+}
+
+static void fake_issue(const fake_product *p)
+{
+	fake_flight *f = fake_mine();
+	auto *same = &fake_same[fake_item() / 128][f->issued % FAKE_SAME];
+
+	if (blockDim.x * blockDim.y * blockDim.z % 128)
+		fake_wrong("fake_gpu: wgmma in a block without whole warp groups\n");
+	if (!f->fenced)
+		fake_wrong("fake_gpu: no wgmma.fence precedes wgmma\n");
+	for (unsigned i = 0; i < blockDim.x * blockDim.y * blockDim.z; i++)
+		if (fake_flights[i].hidden && fake_flights[i].block == fake_block)
+			fake_wrong("fake_gpu: no fence.proxy.async follows cp.async before wgmma\n");
+	// the first item of the group states the descriptors of its product of a number
+	f->issued++;
+	if (same->number != f->issued || same->block != fake_block)
+		*same = { p->a, p->b, f->issued, fake_block };
+	else if (same->a != p->a || same->b != p->b)
+		fake_wrong("fake_gpu: descriptors differ within a warp group\n");
+	if (f->products == FAKE_PRODUCTS)
+		fake_wrong("fake_gpu: too many products in flight\n");
+	if (!fake_late())
+		fake_multiply(p);
+	f->product[f->products++] = *p;
+}
+
+template <int type, int turned_a, int turned_b, int n>
+static void wg_multiply(float (&sums)[n], unsigned long a, unsigned long b, int add)
+{
+	const fake_product p = { sums, a, b, 2 * n, type, add, false, turned_a != 0, turned_b != 0, {} };
+	fake_issue(&p);
+}
+
+template <int type, int turned_b, int n>
+static void wg_multiply_held(float (&sums)[n], const unsigned (&a)[4], unsigned long b, int add)
+{
+	fake_product p = { sums, 0, b, 2 * n, type, add, true, false, turned_b != 0, {} };
+	for (int from = 0; from < 4; from++)
+		for (int i = 0; i < 4; i++)
+			p.held[from][i] = fake_shuffle(__LINE__, 0xffffffffu, a[i], (fake_lane() & ~3u) + (unsigned)from);
+	fake_issue(&p);
+}
+
+#define WG_FENCE() ((void)(fake_mine()->fenced = true))
+#define WG_VISIBLE() ((void)(fake_mine()->hidden = false))
+#define WG_COMMIT() fake_commit()
+static void fake_commit()
+{
+	fake_flight *f = fake_mine();
+	f->fenced = false;
+	if (f->product_groups == FAKE_PRODUCTS)
+		fake_wrong("fake_gpu: too many groups of products\n");
+	f->product_group[f->product_groups++] = f->products;
+}
+
+#define WG_WAIT(n) fake_wait(n)
+static void fake_wait(int left)
+{
+	fake_flight *f = fake_mine();
+	const int groups = f->product_groups - left;
+	if (groups <= 0)
+		return;
+	const int n = f->product_group[groups - 1];
+	for (int i = 0; i < n && fake_late(); i++)
+		fake_multiply(&f->product[i]);
+	for (int i = n; i < f->products; i++)
+		f->product[i - n] = f->product[i];
+	f->products -= n;
+	for (int i = groups; i < f->product_groups; i++)
+		f->product_group[i - groups] = f->product_group[i] - n;
+	f->product_groups = left;
+}
+
+template <int n> static void wg_settle(float (&)[n])
+{
+	if (fake_mine()->products)
+		fake_wrong("fake_gpu: sums are read while products are in flight\n");
+}
