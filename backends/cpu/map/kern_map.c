@@ -11,7 +11,7 @@
 
 // Shorter rows share a strip. Longer ones are divided, and a strip stays within a row, so that
 // operands that are dense in the row are used in place.
-enum { LONG_ROW = 256 };
+enum { LONG_ROW = 128 };
 
 enum { ITEM_COST = 1 << 18 }; // additions per work item
 

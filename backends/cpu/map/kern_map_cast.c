@@ -214,7 +214,7 @@ yk_strip_fn *ISA(yk_strip_bool)(int op)
 		const T *x = from; \
 		const T all = n > 0 && !stride ? *x : 0; \
 		if (stride == 1) \
-			memcpy(y, x, (size_t)n * sizeof *y); \
+			vf_copy(y, x, (size_t)n * sizeof *y); \
 		for (int64_t i = 0; !stride && i < n; i++) \
 			y[i] = all; \
 		for (int64_t i = 0; stride && stride != 1 && i < n; i++) \
@@ -225,7 +225,7 @@ yk_strip_fn *ISA(yk_strip_bool)(int op)
 		T *y = to; \
 		const T *x = from; \
 		if (stride == 1) \
-			memcpy(y, x, (size_t)n * sizeof *y); \
+			vf_copy(y, x, (size_t)n * sizeof *y); \
 		else \
 			for (int64_t i = 0; i < n; i++) \
 				y[i * stride] = x[i]; \

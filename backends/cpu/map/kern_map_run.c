@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "../move/plane.h"
 #include "../vector/half.h"
 #include "kern_map_chain.h"
 #include "../vector/philox.h"
@@ -27,8 +28,7 @@ static void splat_value(void *to, uint64_t bits, int dtype)
 {
 	if (yk_is_half(dtype)) {
 		uint16_t h = (uint16_t)bits;
-		bits = yk_bits_f32(dtype == yoke_f16 ? yk_f32_of_f16(h) :
-						       yk_f32_of_bf16(h));
+		bits = yk_bits_f32(dtype == yoke_f16 ? yk_f32_of_f16(h) : yk_f32_of_bf16(h));
 	}
 	if (dtype == yoke_bool)
 		bits = (bits & 0xff) != 0;
@@ -64,8 +64,7 @@ static void random_any(uint32_t *y, const struct yk_arg *va, const struct yk_arg
 
 static void compute(struct yk_frame *f, const struct yk_step *s, void *to, int64_t n)
 {
-	const struct yk_arg *a = &f->value[s->a], *b = &f->value[s->b],
-			    *c = &f->value[s->c];
+	const struct yk_arg *a = &f->value[s->a], *b = &f->value[s->b], *c = &f->value[s->c];
 	if (s->kind == YK_STEP_RANDOM)
 		random_any(to, a, b, c, n);
 	else
@@ -118,8 +117,7 @@ static void strip_init(struct strip *s, const struct yk_prog *p, int64_t first, 
 	}
 }
 
-static int64_t row_offset(const struct yk_prog *p, const struct yk_operand *o,
-			  const int64_t *at)
+static int64_t row_offset(const struct yk_prog *p, const struct yk_operand *o, const int64_t *at)
 {
 	int64_t offset = 0;
 	for (int d = 0; d < p->rank - 1; d++)
@@ -127,15 +125,33 @@ static int64_t row_offset(const struct yk_prog *p, const struct yk_operand *o,
 	return offset;
 }
 
-static void next_row(const struct yk_prog *p, int64_t *at)
+// Advances by rows that lie within the innermost of the outer axes.
+static void next_rows(const struct yk_prog *p, int64_t *at, int64_t rows)
 {
-	for (int d = p->rank - 2; d >= 0 && ++at[d] == p->dims[d]; d--)
+	int d = p->rank - 2;
+
+	if (d < 0)
+		return;
+	for (at[d] += rows; d > 0 && at[d] == p->dims[d]; at[--d]++)
 		at[d] = 0;
 }
 
+// The number of whole rows, at least one, with which `left` elements from a row's first one on begin, and which are evenly
+// spaced for all operands.
+static int64_t even_rows(const struct yk_prog *p, const int64_t *at, int64_t left)
+{
+	const int64_t rows = left / p->row,
+		      even = p->rank > 1 ? p->dims[p->rank - 2] - at[p->rank - 2] : 1;
+	return rows < even ? rows : even;
+}
+
+static int64_t row_step(const struct yk_prog *p, const struct yk_operand *o)
+{
+	return p->rank > 1 ? o->strides[p->rank - 2] : 0;
+}
+
 // Address of the strip's elements of an operand if they are contiguous; otherwise NULL.
-static char *in_place(const struct yk_prog *p, const struct yk_operand *o,
-		      const struct strip *s)
+static char *in_place(const struct yk_prog *p, const struct yk_operand *o, const struct strip *s)
 {
 	if (o->linear)
 		return o->base + s->first * o->size;
@@ -144,8 +160,8 @@ static char *in_place(const struct yk_prog *p, const struct yk_operand *o,
 	return o->base + (row_offset(p, o, s->at) + s->col) * o->size;
 }
 
-static void load(const struct yk_prog *p, const struct yk_operand *o,
-		 const struct strip *s, yk_load_fn *fn, char *to)
+static void load(const struct yk_prog *p, const struct yk_operand *o, const struct strip *s,
+		 yk_load_fn *fn, char *to)
 {
 	const size_t reg = yk_esize(yk_reg(o->dtype));
 	const int64_t stride = o->strides[p->rank - 1];
@@ -154,12 +170,17 @@ static void load(const struct yk_prog *p, const struct yk_operand *o,
 	memcpy(at, s->at, sizeof at);
 	while (left > 0) {
 		int64_t m = left < p->row - col ? left : p->row - col;
-		const char *from =
-			o->base + (row_offset(p, o, at) + col * stride) * o->size;
-		fn(to, from, stride, m);
+		const char *from = o->base + (row_offset(p, o, at) + col * stride) * o->size;
+		const int64_t rows = col || yk_is_half(o->dtype) ? 1 : even_rows(p, at, left);
+		if (rows > 1) {
+			m = rows * p->row;
+			yk_plane(reg, to, from, rows, p->row, p->row, 1, row_step(p, o), stride);
+		} else {
+			fn(to, from, stride, m);
+		}
 		to += (size_t)m * reg;
 		left -= m, col = 0;
-		next_row(p, at);
+		next_rows(p, at, rows > 1 ? rows : 1);
 	}
 }
 
@@ -176,7 +197,7 @@ static void load_index(const struct yk_prog *p, const struct strip *s, int64_t *
 			to[i] = from + i * stride;
 		to += m;
 		left -= m, col = 0;
-		next_row(p, at);
+		next_rows(p, at, 1);
 	}
 }
 
@@ -193,8 +214,7 @@ static struct yk_arg load_narrow(struct yk_frame *f, const struct yk_step *st, c
 	return (struct yk_arg){ from, YK_BLOCK };
 }
 
-static struct yk_arg load_input(struct yk_frame *f, const struct yk_step *st,
-				const struct strip *s)
+static struct yk_arg load_input(struct yk_frame *f, const struct yk_step *st, const struct strip *s)
 {
 	const struct yk_prog *p = f->prog;
 	const struct yk_operand *o = &p->in[st->input];
@@ -220,13 +240,12 @@ static struct yk_arg load_input(struct yk_frame *f, const struct yk_step *st,
 
 // ---- results ----
 
-static void store_run(const struct yk_operand *o, yk_store_fn *fn, int64_t offset,
-		      int64_t stride, const struct yk_arg *v, int64_t done, int64_t n)
+static void store_run(const struct yk_operand *o, yk_store_fn *fn, int64_t offset, int64_t stride,
+		      const struct yk_arg *v, int64_t done, int64_t n)
 {
 	const size_t reg = yk_esize(yk_reg(o->dtype));
 	if (v->step) {
-		fn(o->base + offset * o->size, (const char *)v->at + (size_t)done * reg,
-		   stride, n);
+		fn(o->base + offset * o->size, (const char *)v->at + (size_t)done * reg, stride, n);
 		return;
 	}
 	for (int64_t i = 0; i < n; i += YK_BLOCK)
@@ -234,8 +253,8 @@ static void store_run(const struct yk_operand *o, yk_store_fn *fn, int64_t offse
 		   n - i < YK_BLOCK ? n - i : YK_BLOCK);
 }
 
-static void store(const struct yk_prog *p, const struct yk_operand *o,
-		  const struct strip *s, const struct yk_arg *v)
+static void store(const struct yk_prog *p, const struct yk_operand *o, const struct strip *s,
+		  const struct yk_arg *v)
 {
 	yk_store_fn *fn = ISA(yk_store)(o->dtype);
 	const int64_t stride = o->strides[p->rank - 1];
@@ -248,16 +267,26 @@ static void store(const struct yk_prog *p, const struct yk_operand *o,
 	memcpy(at, s->at, sizeof at);
 	while (done < s->n) {
 		int64_t m = s->n - done < p->row - col ? s->n - done : p->row - col;
-		store_run(o, fn, row_offset(p, o, at) + col * stride, stride, v, done, m);
+		const int64_t offset = row_offset(p, o, at) + col * stride;
+		const int64_t rows =
+			col || !v->step || yk_is_half(o->dtype) ? 1 : even_rows(p, at, s->n - done);
+		if (rows > 1) {
+			m = rows * p->row;
+			yk_plane(o->size, o->base + offset * o->size,
+				 (const char *)v->at + done * o->size, rows, p->row, row_step(p, o),
+				 stride, p->row, 1);
+		} else {
+			store_run(o, fn, offset, stride, v, done, m);
+		}
 		done += m, col = 0;
-		next_row(p, at);
+		next_rows(p, at, rows > 1 ? rows : 1);
 	}
 }
 
 // Copies the register just written to output `out` over the strip, with non-temporal stores, if the
 // output is dense there.
-static void stream(const struct yk_prog *p, int out, const struct strip *s,
-		   const struct yk_arg *v, bool *written)
+static void stream(const struct yk_prog *p, int out, const struct strip *s, const struct yk_arg *v,
+		   bool *written)
 {
 	char *there = in_place(p, &p->out[out], s);
 	if (there)
@@ -267,13 +296,12 @@ static void stream(const struct yk_prog *p, int out, const struct strip *s,
 	written[out] = true;
 }
 
-static bool random_run(struct yk_frame *f, const struct yk_step *s,
-		       const struct strip *at, void *to)
+static bool random_run(struct yk_frame *f, const struct yk_step *s, const struct strip *at,
+		       void *to)
 {
 	const struct yk_prog *p = f->prog;
 	const struct yk_arg *b = &f->value[s->b], *c = &f->value[s->c];
-	if (p->map->insn[s->a].op != YOKE_MAP_INDEX || !p->index.linear || b->step ||
-	    c->step)
+	if (p->map->insn[s->a].op != YOKE_MAP_INDEX || !p->index.linear || b->step || c->step)
 		return false;
 	yk_philox_fill(to, (uint64_t)at->first, at->n, *(const uint64_t *)b->at,
 		       *(const uint64_t *)c->at);
@@ -318,8 +346,7 @@ static void bind(struct yk_frame *f, const struct yk_form *form, struct yk_link 
 			to->fn = ISA(yk_link_store)(yoke_f32, false);
 		if (there && p->stream[form->out] && (uintptr_t)there % 64 == 0)
 			to->fn = ISA(yk_link_store)(o->dtype, true);
-	} else if (p->stream[form->out] && written[form->out] &&
-		   (uintptr_t)to->p[0] % 64 == 0) {
+	} else if (p->stream[form->out] && written[form->out] && (uintptr_t)to->p[0] % 64 == 0) {
 		to->fn = ISA(yk_link_store)(yoke_f32, true);
 	}
 }
@@ -332,8 +359,7 @@ static struct yk_arg rest(const struct yk_frame *f, int value, int64_t done)
 		return (struct yk_arg){ f->wide[value] + done * 4, YK_BLOCK };
 	if (v.step)
 		v.at = (const char *)v.at +
-		       (size_t)done *
-			       yk_esize(yk_reg(f->prog->map->insn[value].dtype));
+		       (size_t)done * yk_esize(yk_reg(f->prog->map->insn[value].dtype));
 	return v;
 }
 
@@ -342,20 +368,19 @@ static void chain_rest(struct yk_frame *f, const struct yk_step *s, int64_t done
 		       const struct strip *at)
 {
 	const struct yk_prog *p = f->prog;
-	struct yk_arg a = rest(f, s->a, done), b = rest(f, s->b, done),
-		      c = rest(f, s->c, done), v = rest(f, s->value, done);
+	struct yk_arg a = rest(f, s->a, done), b = rest(f, s->b, done), c = rest(f, s->c, done),
+		      v = rest(f, s->value, done);
 	char *to = (char *)(uintptr_t)v.at, *there;
 	s->fn(to, &a, &b, &c, at->n - done);
 	if (s->round)
 		s->round(to, &v, NULL, NULL, at->n - done);
 	if (s->out >= 0 && yk_is_half(p->out[s->out].dtype) &&
 	    (there = in_place(p, &p->out[s->out], at)))
-		ISA(yk_store)(p->out[s->out].dtype)(there + done * 2, to, 1,
-						    at->n - done);
+		ISA(yk_store)(p->out[s->out].dtype)(there + done * 2, to, 1, at->n - done);
 }
 
-static void run_chain(struct yk_frame *f, const struct yk_step *first,
-		      const struct strip *at, bool *written)
+static void run_chain(struct yk_frame *f, const struct yk_step *first, const struct strip *at,
+		      bool *written)
 {
 	const struct yk_prog *p = f->prog;
 	const struct yk_step *end = first + first->chain, *s;
@@ -486,7 +511,8 @@ void ISA(yk_frame_next)(struct yk_frame *f, int64_t strip, int64_t first, int64_
 			const struct yk_step *s = f->splat[i];
 			const struct yk_operand *o = &f->prog->in[s->input];
 			s->load(f->registers + s->place,
-				o->base + first / f->prog->row * o->strides[0] * o->size, 0, YK_BLOCK);
+				o->base + first / f->prog->row * o->strides[0] * o->size, 0,
+				YK_BLOCK);
 		}
 		ISA(yk_chain_run)(f->link, n);
 		return;

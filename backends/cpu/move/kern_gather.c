@@ -4,6 +4,7 @@
 #include "config.h"
 
 #include "kern_gather.h"
+#include "../vector/vec.h"
 
 enum { PER_ITEM = 1 << 14 }; // elements per work item
 
@@ -42,7 +43,7 @@ static void copy_row(char *y, const char *x, int64_t n, int64_t to, int64_t from
 		     size_t size)
 {
 	if (to == 1 && from == 1) {
-		memcpy(y, x, (size_t)n * size);
+		vf_copy(y, x, (size_t)n * size);
 		return;
 	}
 	for (int64_t i = 0; i < n; i++)
@@ -105,7 +106,7 @@ static void rows(struct job *j, int64_t first, int64_t end, size_t size)
 	for (int64_t i = first; i < end; i++) {
 		const int64_t row = line_index(&j->index, i, wide);
 		if (row >= 0 && row < x->dims[0])
-			memcpy(y + i * to, (const char *)yk_ptr(x) + row * step, j->row);
+			vf_copy(y + i * to, (const char *)yk_ptr(x) + row * step, j->row);
 		else
 			record_first(&j->bad, i);
 	}

@@ -10,13 +10,9 @@
 #include "../cpu.h"
 #include "../host/scalar.h"
 #include "../vector/vec.h"
+#include "plane.h"
 
-enum {
-	TILE = 64,
-	PER_ITEM = 1 << 15,
-	SHORT = 8,  // rows that are copied column by column
-	BLOCK = 512 // of so many rows at a time, which stay in L1
-}; // elements: edge of a transposed tile; per work item
+enum { TILE = 64, PER_ITEM = 1 << 15 }; // elements: edge of a transposed tile; per work item
 
 struct job {
 	char *y;
@@ -33,8 +29,8 @@ static uint64_t can(const struct yoke_op *op)
 	if (op->nin != 1 || op->nout != 1)
 		return 0;
 	const struct yoke_view *x = &op->in[0], *y = &op->out[0];
-	if (y->kind != YOKE_VIEW_BUFFER || x->kind == YOKE_VIEW_NONE ||
-	    x->dtype != y->dtype || y->dtype < yoke_f32 || y->dtype > yoke_bool)
+	if (y->kind != YOKE_VIEW_BUFFER || x->kind == YOKE_VIEW_NONE || x->dtype != y->dtype ||
+	    y->dtype < yoke_f32 || y->dtype > yoke_bool)
 		return 0;
 	if (x->kind == YOKE_VIEW_SCALAR)
 		return 1;
@@ -48,38 +44,6 @@ static uint64_t can(const struct yoke_op *op)
 
 // ---- planes ----
 
-// Copies nb rows of na elements.
-#define PLANE(name, T) \
-	static void name(T *y, const T *x, int64_t nb, int64_t na, int64_t to_b, \
-			 int64_t to_a, int64_t from_b, int64_t from_a) \
-	{ \
-		if (na < SHORT && nb > na) { \
-			for (int64_t first = 0; first < nb; first += BLOCK) \
-				for (int64_t a = 0; a < na; a++) \
-					for (int64_t b = first; b < nb && b < first + BLOCK; b++) \
-						y[b * to_b + a * to_a] = x[b * from_b + a * from_a]; \
-			return; \
-		} \
-		for (int64_t b = 0; b < nb; b++, y += to_b, x += from_b) { \
-			if (to_a == 1 && from_a == 1) \
-				memcpy(y, x, (size_t)na * sizeof *y); \
-			else if (to_a == 1 && from_a == 0) \
-				for (int64_t a = 0; a < na; a++) \
-					y[a] = x[0]; \
-			else if (to_a == 1) \
-				for (int64_t a = 0; a < na; a++) \
-					y[a] = x[a * from_a]; \
-			else \
-				for (int64_t a = 0; a < na; a++) \
-					y[a * to_a] = x[a * from_a]; \
-		} \
-	}
-PLANE(plane_8, uint8_t)
-PLANE(plane_16, uint16_t)
-PLANE(plane_32, uint32_t)
-PLANE(plane_64, uint64_t)
-#undef PLANE
-
 typedef uint32_t v8 __attribute__((vector_size(32)));
 
 // 8 x 8 elements of 4 bytes: y[b][a] = x[a][b]; strides in elements.
@@ -90,60 +54,46 @@ static void transpose_8(uint32_t *y, int64_t to_b, const uint32_t *x, int64_t fr
 		memcpy(&r[i], x + i * from_a, sizeof r[i]);
 	for (int i = 0; i < 8; i += 2) {
 		s[i] = __builtin_shufflevector(r[i], r[i + 1], 0, 8, 2, 10, 4, 12, 6, 14);
-		s[i + 1] = __builtin_shufflevector(r[i], r[i + 1], 1, 9, 3, 11, 5, 13, 7,
-						   15);
+		s[i + 1] = __builtin_shufflevector(r[i], r[i + 1], 1, 9, 3, 11, 5, 13, 7, 15);
 	}
 	for (int i = 0; i < 8; i++) {
 		int k = (i & 4) | (i & 1);
-		r[i] = i & 2 ? __builtin_shufflevector(s[k], s[k + 2], 2, 3, 10, 11, 6, 7,
-						       14, 15) :
-			       __builtin_shufflevector(s[k], s[k + 2], 0, 1, 8, 9, 4, 5,
-						       12, 13);
+		r[i] = i & 2 ? __builtin_shufflevector(s[k], s[k + 2], 2, 3, 10, 11, 6, 7, 14, 15) :
+			       __builtin_shufflevector(s[k], s[k + 2], 0, 1, 8, 9, 4, 5, 12, 13);
 	}
 	for (int i = 0; i < 8; i++) {
 		int k = i & 3;
-		v8 t = i & 4 ? __builtin_shufflevector(r[k], r[k + 4], 4, 5, 6, 7, 12, 13,
-						       14, 15) :
-			       __builtin_shufflevector(r[k], r[k + 4], 0, 1, 2, 3, 8, 9,
-						       10, 11);
+		v8 t = i & 4 ? __builtin_shufflevector(r[k], r[k + 4], 4, 5, 6, 7, 12, 13, 14, 15) :
+			       __builtin_shufflevector(r[k], r[k + 4], 0, 1, 2, 3, 8, 9, 10, 11);
 		memcpy(y + i * to_b, &t, sizeof t);
 	}
 }
 
 // y[b][a] = x[a][b], both dense along their last index.
-static void transpose_32(uint32_t *y, const uint32_t *x, int64_t nb, int64_t na,
-			 int64_t to_b, int64_t from_a)
+static void transpose_32(uint32_t *y, const uint32_t *x, int64_t nb, int64_t na, int64_t to_b,
+			 int64_t from_a)
 {
 	int64_t a = 0;
-	// by rows of x: reads whole cache lines, while those of one column may map to the same set
-	// of the cache
-	// in the cache
+	// by rows of x: reads whole cache lines, while those of one column may map to the same set of the cache
 	for (; a + 8 <= na; a += 8) {
 		int64_t b = 0;
 		for (; b + 8 <= nb; b += 8)
 			transpose_8(y + b * to_b + a, to_b, x + a * from_a + b, from_a);
-		plane_32(y + b * to_b + a, x + a * from_a + b, nb - b, 8, to_b, 1, 1, from_a);
+		yk_plane_32(y + b * to_b + a, x + a * from_a + b, nb - b, 8, to_b, 1, 1, from_a);
 	}
-	plane_32(y + a, x + a * from_a, nb, na - a, to_b, 1, 1, from_a);
+	yk_plane_32(y + a, x + a * from_a, nb, na - a, to_b, 1, 1, from_a);
 }
 
 // Copies a plane; y's rows are tb elements apart.
-static void plane(const struct job *j, char *y, int64_t tb, const char *x, int64_t nb,
-		  int64_t na)
+static void plane(const struct job *j, char *y, int64_t tb, const char *x, int64_t nb, int64_t na)
 {
 	const int a = j->rank - 1, b = j->rank - 2;
 	const int64_t ta = j->to[a], fa = j->from[a], fb = j->from[b];
 
-	if (j->size == 1)
-		plane_8((uint8_t *)y, (const uint8_t *)x, nb, na, tb, ta, fb, fa);
-	else if (j->size == 2)
-		plane_16((uint16_t *)y, (const uint16_t *)x, nb, na, tb, ta, fb, fa);
-	else if (j->size == 8)
-		plane_64((uint64_t *)y, (const uint64_t *)x, nb, na, tb, ta, fb, fa);
-	else if (ta == 1 && fb == 1 && fa != 1 && fa != 0)
+	if (j->size == 4 && ta == 1 && fb == 1 && fa != 1 && fa != 0)
 		transpose_32((uint32_t *)y, (const uint32_t *)x, nb, na, tb, fa);
 	else
-		plane_32((uint32_t *)y, (const uint32_t *)x, nb, na, tb, ta, fb, fa);
+		yk_plane(j->size, y, x, nb, na, tb, ta, fb, fa);
 }
 
 // The same with non-temporal stores. y is dense along a; if x is not, it goes through a tile, and
@@ -236,8 +186,7 @@ static void unit(const struct job *j, int64_t index)
 	index /= j->tiles_a;
 	int64_t ib = index % j->tiles_b * j->tile_b;
 	index /= j->tiles_b;
-	int64_t to = ia * j->to[a] + ib * j->to[b],
-		from = ia * j->from[a] + ib * j->from[b];
+	int64_t to = ia * j->to[a] + ib * j->to[b], from = ia * j->from[a] + ib * j->from[b];
 	for (int d = b - 1; d >= 0; d--) {
 		to += index % j->dims[d] * j->to[d];
 		from += index % j->dims[d] * j->from[d];
@@ -286,8 +235,7 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 	if (same && j.x == j.y)
 		return 0;
 	order_axes(&j);
-	j.stream = j.to[j.rank - 1] == 1 &&
-		   yk_elements(y) >= yk_stream_bytes / (int64_t)j.size;
+	j.stream = j.to[j.rank - 1] == 1 && yk_elements(y) >= yk_stream_bytes / (int64_t)j.size;
 	cut(&j);
 	yk_team_run((j.units + j.each - 1) / j.each, item, &j);
 	return 0;

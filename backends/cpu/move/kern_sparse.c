@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "kern_gather.h"
+#include "../vector/vec.h"
 
 enum {
 	PER_ITEM = 1 << 14, // elements of a work item
@@ -175,7 +176,7 @@ static int check(struct job *j)
 			for (int64_t r = 0; r < j->after && !fresh; r++) \
 				row[r * ys] = j->max ? (T)-INFINITY : (T)0; \
 			if (fresh && !w && m + 1 == last && idx[m] >= 0) { \
-				memcpy(row, x + (int64_t)idx[m] * step, (size_t)j->after * sizeof(T)); \
+				vf_copy(row, x + (int64_t)idx[m] * step, (size_t)j->after * sizeof(T)); \
 				continue; \
 			} \
 			if (fresh && m + 1 < last && idx[m] >= 0 && idx[m + 1] >= 0) { \

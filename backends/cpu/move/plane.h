@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies of planes: rows of elements of 1, 2, 4 or 8 bytes, with any strides.
+#ifndef YK_PLANE_H
+#define YK_PLANE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "../vector/vec.h"
+
+enum {
+	YK_PLANE_SHORT = 8,  // rows that are copied column by column
+	YK_PLANE_BLOCK = 512 // of so many rows at a time, which stay in L1
+};
+
+// Copies nb rows of na elements.
+#define YK_PLANE(name, T) \
+	static inline void name(T *y, const T *x, int64_t nb, int64_t na, int64_t to_b, \
+				int64_t to_a, int64_t from_b, int64_t from_a) \
+	{ \
+		if (na < YK_PLANE_SHORT && nb > na) { \
+			for (int64_t first = 0; first < nb; first += YK_PLANE_BLOCK) \
+				for (int64_t a = 0; a < na; a++) \
+					for (int64_t b = first; \
+					     b < nb && b < first + YK_PLANE_BLOCK; b++) \
+						y[b * to_b + a * to_a] = \
+							x[b * from_b + a * from_a]; \
+			return; \
+		} \
+		for (int64_t b = 0; b < nb; b++, y += to_b, x += from_b) { \
+			if (to_a == 1 && from_a == 1) \
+				vf_copy(y, x, (size_t)na * sizeof *y); \
+			else if (to_a == 1 && from_a == 0) \
+				for (int64_t a = 0; a < na; a++) \
+					y[a] = x[0]; \
+			else if (to_a == 1) \
+				for (int64_t a = 0; a < na; a++) \
+					y[a] = x[a * from_a]; \
+			else \
+				for (int64_t a = 0; a < na; a++) \
+					y[a * to_a] = x[a * from_a]; \
+		} \
+	}
+YK_PLANE(yk_plane_8, uint8_t)
+YK_PLANE(yk_plane_16, uint16_t)
+YK_PLANE(yk_plane_32, uint32_t)
+YK_PLANE(yk_plane_64, uint64_t)
+#undef YK_PLANE
+
+// The same for elements of `size` bytes.
+static inline void yk_plane(size_t size, void *y, const void *x, int64_t nb, int64_t na,
+			    int64_t to_b, int64_t to_a, int64_t from_b, int64_t from_a)
+{
+	switch (size) {
+	case 1: yk_plane_8(y, x, nb, na, to_b, to_a, from_b, from_a); break;
+	case 2: yk_plane_16(y, x, nb, na, to_b, to_a, from_b, from_a); break;
+	case 4: yk_plane_32(y, x, nb, na, to_b, to_a, from_b, from_a); break;
+	default: yk_plane_64(y, x, nb, na, to_b, to_a, from_b, from_a);
+	}
+}
+
+#endif
