@@ -35,10 +35,6 @@ YK_INLINE vf from_bf16(const struct yk_link *l, int k, int64_t at, int i)
 {
 	return vf_of_bf16(vh_load((const uint16_t *)(l->p[k] + (at >> 1)) + i * VF));
 }
-YK_INLINE vf from_i32(const struct yk_link *l, int k, int64_t at, int i)
-{
-	return __builtin_convertvector((vi)from_f32(l, k, at, i), vf);
-}
 
 // The same for bools, as masks.
 YK_INLINE vi bools(const struct yk_link *l, int k, int64_t at, int i)
@@ -51,6 +47,10 @@ YK_INLINE vi bools(const struct yk_link *l, int k, int64_t at, int i)
 #else
 	return (vi){ p[0], p[1], p[2], p[3] } != 0;
 #endif
+}
+YK_INLINE vf from_bool(const struct yk_link *l, int k, int64_t at, int i)
+{
+	return (vf)bools(l, k, at, i);
 }
 
 // ---- vector functions ----
@@ -143,17 +143,135 @@ YK_INLINE vf f_ge(vf a, vf b)
 	return (vf)(a >= b);
 }
 
+YK_INLINE vf f_isfinite(vf a)
+{
+	return (vf)((vi)f_abs(a) < 0x7f800000);
+}
+
+// Integers, and masks; arithmetic wraps.
+YK_INLINE vf i_add(vf a, vf b)
+{
+	return (vf)((vu)a + (vu)b);
+}
+YK_INLINE vf i_sub(vf a, vf b)
+{
+	return (vf)((vu)a - (vu)b);
+}
+YK_INLINE vf i_mul(vf a, vf b)
+{
+	return (vf)((vu)a * (vu)b);
+}
+YK_INLINE vf i_eq(vf a, vf b)
+{
+	return (vf)((vi)a == (vi)b);
+}
+YK_INLINE vf i_ne(vf a, vf b)
+{
+	return (vf)((vi)a != (vi)b);
+}
+YK_INLINE vf i_lt(vf a, vf b)
+{
+	return (vf)((vi)a < (vi)b);
+}
+YK_INLINE vf i_le(vf a, vf b)
+{
+	return (vf)((vi)a <= (vi)b);
+}
+YK_INLINE vf i_gt(vf a, vf b)
+{
+	return (vf)((vi)a > (vi)b);
+}
+YK_INLINE vf i_ge(vf a, vf b)
+{
+	return (vf)((vi)a >= (vi)b);
+}
+YK_INLINE vf i_min(vf a, vf b)
+{
+	return vf_select((vi)i_lt(a, b), a, b);
+}
+YK_INLINE vf i_max(vf a, vf b)
+{
+	return vf_select((vi)i_gt(a, b), a, b);
+}
+YK_INLINE vf i_and(vf a, vf b)
+{
+	return (vf)((vi)a & (vi)b);
+}
+YK_INLINE vf i_or(vf a, vf b)
+{
+	return (vf)((vi)a | (vi)b);
+}
+YK_INLINE vf i_xor(vf a, vf b)
+{
+	return (vf)((vi)a ^ (vi)b);
+}
+YK_INLINE vf i_xnor(vf a, vf b)
+{
+	return (vf) ~((vi)a ^ (vi)b);
+}
+// Counts outside 0..31 shift all bits out.
+YK_INLINE vf i_shl(vf a, vf b)
+{
+	return (vf)(((vi)((vu)a << ((vu)b & 31))) & ((vi)((vu)b < 32)));
+}
+YK_INLINE vf i_shr(vf a, vf b)
+{
+	return (vf)((vi)a >> (vi)vf_select((vi)((vu)b < 32), b, (vf)vi_splat(31)));
+}
+YK_INLINE vf i_neg(vf a)
+{
+	return (vf)(0 - (vu)a);
+}
+YK_INLINE vf i_not(vf a)
+{
+	return (vf) ~(vi)a;
+}
+YK_INLINE vf i_abs(vf a)
+{
+	return vf_select((vi)a < 0, i_neg(a), a);
+}
+YK_INLINE vf i_sign(vf a)
+{
+	return (vf)(((vi)a < 0) - ((vi)a > 0));
+}
+YK_INLINE vf i_square(vf a)
+{
+	return i_mul(a, a);
+}
+
+// Casts; those of floating point truncate and saturate, and NaN becomes 0.
+YK_INLINE vf f32_of_i32(vf a)
+{
+	return __builtin_convertvector((vi)a, vf);
+}
+YK_INLINE vf i32_of_f32(vf a)
+{
+	const vi high = a >= 0x1p31f, low = a < -0x1p31f, whole = ~(high | low) & (a == a);
+	const vf y = (vf) __builtin_convertvector(vf_select(whole, a, vf_splat(0)), vi);
+	return vf_select(high, (vf)vi_splat(INT32_MAX), vf_select(low, (vf)vi_splat(INT32_MIN), y));
+}
+YK_INLINE vf f32_of_mask(vf a)
+{
+	return vf_select((vi)a, vf_splat(1), vf_splat(0));
+}
+YK_INLINE vf i32_of_mask(vf a)
+{
+	return (vf)((vi)a & 1);
+}
+
 // ---- links ----
 
 #define FROM(k) from_f32(l, k, at, i)
 
-#define UNARY_LINKS(code, f) \
+#define A_LINK(f) \
 	LINK(a_##f) \
 	{ \
 		TAKE; \
 		EACH v[i] = f(v[i]); \
 		NEXT; \
-	} \
+	}
+#define UNARY_LINKS(code, f) \
+	A_LINK(f) \
 	LINK(m_##f) \
 	{ \
 		TAKE; \
@@ -175,29 +293,35 @@ YK_INLINE vf f_ge(vf a, vf b)
 		FOURS f(v + i, 4); \
 		NEXT; \
 	}
-#define MIXED_LINKS(f, dtype) \
+#define AM_LINK(f, dtype) \
 	LINK(am_##f##_##dtype) \
 	{ \
 		TAKE; \
 		EACH v[i] = f(v[i], from_##dtype(l, 0, at, i)); \
 		NEXT; \
-	} \
+	}
+#define AA_LINK(f) \
+	LINK(aa_##f) \
+	{ \
+		TAKE; \
+		EACH v[i] = f(v[i], v[i]); \
+		NEXT; \
+	}
+#define MIXED_LINKS(f, dtype) \
+	AM_LINK(f, dtype) \
 	LINK(ma_##f##_##dtype) \
 	{ \
 		TAKE; \
 		EACH v[i] = f(from_##dtype(l, 0, at, i), v[i]); \
 		NEXT; \
 	}
-#define BINARY_LINKS(code, f) \
-	MIXED_LINKS(f, f32) \
+#define FLOAT_LINKS(code, f) \
 	MIXED_LINKS(f, f16) \
 	MIXED_LINKS(f, bf16) \
-	LINK(aa_##f) \
-	{ \
-		TAKE; \
-		EACH v[i] = f(v[i], v[i]); \
-		NEXT; \
-	} \
+	BINARY_LINKS(code, f)
+#define BINARY_LINKS(code, f) \
+	MIXED_LINKS(f, f32) \
+	AA_LINK(f) \
 	LINK(mm_##f) \
 	{ \
 		TAKE; \
@@ -236,45 +360,92 @@ YK_INLINE vf f_ge(vf a, vf b)
 // POW, LOG1P, SIN, COS and NORMAL go through f64, as in the strip functions.
 #define UNARY(X) \
 	X(NEG, f_neg) \
-	X(ABS, f_abs) X(SIGN, f_sign) X(FLOOR, f_floor) X(ROUND, f_round) \
-		X(CEIL, f_ceil) X(EXPM1, f_expm1) X(SQRT, vf_sqrt) X(RSQRT, f_rsqrt) \
-			X(RECIP, f_recip) X(SQUARE, f_square) X(UNIFORM, f_uniform)
+	X(ABS, f_abs) \
+	X(SIGN, f_sign) X(FLOOR, f_floor) X(ROUND, f_round) X(CEIL, f_ceil) X(EXPM1, f_expm1) \
+		X(SQRT, vf_sqrt) X(RSQRT, f_rsqrt) X(RECIP, f_recip) X(SQUARE, f_square) \
+			X(UNIFORM, f_uniform) X(ISFINITE, f_isfinite)
 #define TOGETHER(X) \
 	X(EXP, v_exp_any) \
 	X(LOG, v_log) X(TANH, v_tanh) X(SIGMOID, v_sigmoid) X(ERF, v_erf)
 #define BINARY(X) \
 	X(ADD, f_add) \
 	X(SUB, f_sub) \
-	X(MUL, f_mul) X(DIV, f_div) X(MIN, vf_min_nan) X(MAX, vf_max_nan) X(EQ, f_eq) \
-		X(NE, f_ne) X(LT, f_lt) X(LE, f_le) X(GT, f_gt) X(GE, f_ge)
+	X(MUL, f_mul) \
+	X(DIV, f_div) X(MIN, vf_min_nan) X(MAX, vf_max_nan) X(EQ, f_eq) X(NE, f_ne) X(LT, f_lt) \
+		X(LE, f_le) X(GT, f_gt) X(GE, f_ge)
+#define INT_UNARY(X) X(NEG, i_neg) X(NOT, i_not) X(ABS, i_abs) X(SIGN, i_sign) X(SQUARE, i_square)
+#define INT_BINARY(X) \
+	X(ADD, i_add) \
+	X(SUB, i_sub) \
+	X(MUL, i_mul) X(MIN, i_min) X(MAX, i_max) X(AND, i_and) X(OR, i_or) X(XOR, i_xor) \
+		X(SHL, i_shl) X(SHR, i_shr) X(EQ, i_eq) X(NE, i_ne) X(LT, i_lt) X(LE, i_le) \
+			X(GT, i_gt) X(GE, i_ge)
+// Of masks; all are symmetric.
+#define BOOL_BINARY(X) X(AND, i_and) X(OR, i_or) X(XOR, i_xor) X(NE, i_xor) X(EQ, i_xnor)
 UNARY(UNARY_LINKS)
 TOGETHER(TOGETHER_LINKS)
-BINARY(BINARY_LINKS)
+BINARY(FLOAT_LINKS)
+INT_UNARY(UNARY_LINKS)
+INT_BINARY(BINARY_LINKS)
+AM_LINK(i_and, bool)
+AM_LINK(i_or, bool)
+AM_LINK(i_xor, bool)
+AM_LINK(i_xnor, bool)
+AM_LINK(i_xnor, f32)
+AA_LINK(i_xnor)
 
-yk_link_fn *ISA(yk_link_op)(int op, enum yk_link_way way)
+yk_link_fn *ISA(yk_link_op)(int op, int dtype, enum yk_link_way way)
 {
-#define UNARY_ROW(code, f) \
-	[YOKE_MAP_##code] = { [YK_LINK_A] = a_##f, [YK_LINK_M] = m_##f },
+#define UNARY_ROW(code, f) [YOKE_MAP_##code] = { [YK_LINK_A] = a_##f, [YK_LINK_M] = m_##f },
 #define BINARY_ROW(code, f) \
-	[YOKE_MAP_##code] = { [YK_LINK_AM] = am_##f##_f32, [YK_LINK_MA] = ma_##f##_f32, \
-			      [YK_LINK_AA] = aa_##f,       [YK_LINK_MM] = mm_##f, \
-			      [YK_LINK_AU] = au_##f,       [YK_LINK_UA] = ua_##f, \
-			      [YK_LINK_MU] = mu_##f,       [YK_LINK_UM] = um_##f },
-	static yk_link_fn *const table[][YK_LINK_WAYS] = { UNARY(UNARY_ROW) TOGETHER(
-		UNARY_ROW) BINARY(BINARY_ROW) };
+	[YOKE_MAP_##code] = { \
+		[YK_LINK_AM] = am_##f##_f32, [YK_LINK_MA] = ma_##f##_f32, [YK_LINK_AA] = aa_##f, \
+		[YK_LINK_MM] = mm_##f,       [YK_LINK_AU] = au_##f,       [YK_LINK_UA] = ua_##f, \
+		[YK_LINK_MU] = mu_##f,       [YK_LINK_UM] = um_##f \
+	},
+#define BOOL_ROW(code, f) \
+	[YOKE_MAP_##code] = { [YK_LINK_AM] = am_##f##_f32, [YK_LINK_AA] = aa_##f },
+	static yk_link_fn *const table[][YOKE_MAP_SELECT][YK_LINK_WAYS] = {
+		{ UNARY(UNARY_ROW) TOGETHER(UNARY_ROW) BINARY(BINARY_ROW) },
+		{ INT_UNARY(UNARY_ROW) INT_BINARY(BINARY_ROW) },
+		{ BOOL_BINARY(BOOL_ROW)[YOKE_MAP_NOT] = { [YK_LINK_A] = a_i_not } },
+	};
 #undef UNARY_ROW
 #undef BINARY_ROW
-	return op < (int)(sizeof table / sizeof *table) ? table[op][way] : NULL;
+#undef BOOL_ROW
+	const int kind = dtype == yoke_f32  ? 0 :
+			 dtype == yoke_i32  ? 1 :
+			 dtype == yoke_bool ? 2 :
+					      -1;
+	return kind >= 0 && op < YOKE_MAP_SELECT ? table[kind][op][way] : NULL;
 }
 
-yk_link_fn *ISA(yk_link_op_half)(int op, enum yk_link_way way, int dtype)
+yk_link_fn *ISA(yk_link_op_narrow)(int op, enum yk_link_way way, int dtype)
 {
 #define ROW(code, f) \
-	[YOKE_MAP_##code] = { { am_##f##_f16, ma_##f##_f16 }, \
-			      { am_##f##_bf16, ma_##f##_bf16 } },
+	[YOKE_MAP_##code] = { { am_##f##_f16, ma_##f##_f16 }, { am_##f##_bf16, ma_##f##_bf16 } },
+#define BOOL_ROW(code, f) [YOKE_MAP_##code] = am_##f##_bool,
 	static yk_link_fn *const table[][2][2] = { BINARY(ROW) };
+	static yk_link_fn *const bools[] = { BOOL_BINARY(BOOL_ROW) };
 #undef ROW
-	return table[op][dtype == yoke_bf16][way == YK_LINK_MA];
+#undef BOOL_ROW
+	return dtype == yoke_bool ? bools[op] : table[op][dtype == yoke_bf16][way == YK_LINK_MA];
+}
+
+UNARY_LINKS(CAST, f32_of_i32)
+UNARY_LINKS(CAST, i32_of_f32)
+A_LINK(f32_of_mask)
+A_LINK(i32_of_mask)
+
+yk_link_fn *ISA(yk_link_cast)(int to, int from, bool in_registers)
+{
+	if (to == yoke_f32 && from == yoke_i32)
+		return in_registers ? a_f32_of_i32 : m_f32_of_i32;
+	if (to == yoke_i32 && from == yoke_f32)
+		return in_registers ? a_i32_of_f32 : m_i32_of_f32;
+	if (from == yoke_bool && in_registers)
+		return to == yoke_f32 ? a_f32_of_mask : to == yoke_i32 ? a_i32_of_mask : NULL;
+	return NULL;
 }
 
 #define FOLD(name, expression) \
@@ -309,8 +480,8 @@ void ISA(yk_link_scale_add)(const struct yk_link *l, int64_t at, YK_LINK_VECTORS
 
 yk_link_fn *ISA(yk_link_fold)(int op, bool left)
 {
-	return op == YOKE_MAP_ADD	  ? fold_add :
-	       op == YOKE_MAP_SUB	  ? (left ? fold_from : fold_sub) :
+	return op == YOKE_MAP_ADD         ? fold_add :
+	       op == YOKE_MAP_SUB         ? (left ? fold_from : fold_sub) :
 	       op == YOKE_MAP_DIV && left ? fold_div :
 					    NULL;
 }
@@ -387,7 +558,7 @@ yk_link_fn *ISA(yk_link_round)(int dtype)
 LOAD(f32)
 LOAD(f16)
 LOAD(bf16)
-LOAD(i32)
+LOAD(bool)
 #undef LOAD
 
 yk_link_fn *ISA(yk_link_load)(int dtype)
@@ -395,7 +566,7 @@ yk_link_fn *ISA(yk_link_load)(int dtype)
 	switch (dtype) {
 	case yoke_f16: return load_f16;
 	case yoke_bf16: return load_bf16;
-	case yoke_i32: return load_i32;
+	case yoke_bool: return load_bool;
 	default: return load_f32;
 	}
 }

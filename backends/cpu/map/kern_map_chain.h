@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chains: sequences of f32 instructions of a map program that keep their value in vector registers.
+// Chains: sequences of instructions of a map program in f32, i32 and bool that keep their value in vector registers. A bool is a
+// mask of 32 bits there.
 //
 // A link is one instruction on a block of YK_LINK_BLOCK elements. Its function receives the running
 // value as arguments, which the calling convention passes in registers, reads its other operands
@@ -52,10 +53,13 @@ enum yk_link_way {
 	YK_LINK_WAYS
 };
 
-// The function of an opcode; NULL: not possible in a chain. Comparisons produce a mask.
-yk_link_fn *ISA(yk_link_op)(int op, enum yk_link_way);
-// The same for a binary opcode whose memory operand (AM or MA) is f16 or bf16 and advances.
-yk_link_fn *ISA(yk_link_op_half)(int op, enum yk_link_way, int dtype);
+// The function of an opcode whose operands are f32, i32 or bool; NULL: not possible in a chain. Comparisons produce a mask. Those
+// of bool have only the ways A, AM and AA, with a mask in memory.
+yk_link_fn *ISA(yk_link_op)(int op, int dtype, enum yk_link_way);
+// The same for a binary opcode whose memory operand (AM or MA) is f16, bf16 (both advance) or bool.
+yk_link_fn *ISA(yk_link_op_narrow)(int op, enum yk_link_way, int dtype);
+// CAST of a value in registers, or, from f32 and i32, in memory; NULL: not possible in a chain.
+yk_link_fn *ISA(yk_link_cast)(int to, int from, bool in_registers);
 // ADD, SUB or DIV of the register value and p[0] (f32, advances) times the uniform p[1]; left: the
 // product is the first operand. NULL: unsupported.
 yk_link_fn *ISA(yk_link_fold)(int op, bool left);
@@ -70,7 +74,7 @@ yk_link_fn *ISA(yk_link_round)(int dtype);
 // 64.
 enum { YK_LINK_MASK = yoke_bool };
 yk_link_fn *ISA(yk_link_store)(int dtype, bool stream);
-// Loads from p[0], f32, f16 or bf16.
+// Loads from p[0], f16 and bf16 as f32, bool as a mask.
 yk_link_fn *ISA(yk_link_load)(int dtype);
 extern yk_link_fn ISA(yk_link_end);
 

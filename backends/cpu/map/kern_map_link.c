@@ -22,29 +22,32 @@ static bool in_f32(const struct yk_prog *p, int value)
 	return yk_reg(dtype_of(p, value)) == yoke_f32;
 }
 
-// True if a chain can do this cast when loading.
-static bool is_load(int from, int to)
+// The function of the value's opcode, by the dtype of its operands.
+static yk_link_fn *op_of(const struct yk_prog *p, int value, enum yk_link_way way)
 {
-	return from == yoke_i32 && to == yoke_f32;
+	const struct yoke_insn *i = &p->map->insn[value];
+	// UNIFORM takes the bits of an i32
+	const int dtype = i->op == YOKE_MAP_UNIFORM ? yoke_f32 : yk_reg(dtype_of(p, i->a));
+	return ISA(yk_link_op)(i->op, dtype, way);
 }
 
 static bool can_link(const struct yk_prog *p, int value)
 {
 	const struct yoke_insn *i = &p->map->insn[value];
+	const int dtype = yk_reg(i->dtype);
 	if (p->uniform[value])
 		return false;
 	switch (i->op) {
 	case YOKE_MAP_INPUT:
 	case YOKE_MAP_INDEX:
 	case YOKE_MAP_RAND: return false;
-	case YOKE_MAP_UNIFORM:
-	case YOKE_MAP_SELECT: return in_f32(p, value);
-	case YOKE_MAP_CAST:
-		return in_f32(p, value) &&
-		       (in_f32(p, i->a) || is_load(dtype_of(p, i->a), i->dtype));
-	default:
-		return in_f32(p, i->a) && (ISA(yk_link_op)(i->op, YK_LINK_M) ||
-					   ISA(yk_link_op)(i->op, YK_LINK_MM));
+	case YOKE_MAP_UNIFORM: return dtype == yoke_f32;
+	case YOKE_MAP_SELECT: return dtype == yoke_f32 || dtype == yoke_i32;
+	case YOKE_MAP_CAST: // to half precision, integers are not rounded twice
+		return (dtype == yoke_f32 && in_f32(p, i->a)) ||
+		       (!yk_is_half(i->dtype) &&
+			ISA(yk_link_cast)(dtype, yk_reg(dtype_of(p, i->a)), true));
+	default: return op_of(p, value, YK_LINK_A) || op_of(p, value, YK_LINK_AM);
 	}
 }
 
@@ -107,10 +110,11 @@ void ISA(yk_prog_fold)(struct yk_prog *p, const uint8_t *reads)
 	for (int k = 0; k < p->map->ninsn; k++) {
 		const struct yoke_insn *i = &p->map->insn[k];
 		if (!reads[k] || p->uniform[k] || i->dtype != yoke_f32 || !can_link(p, k) ||
-		    !ISA(yk_link_op)(i->op, YK_LINK_MM))
+		    !op_of(p, k, YK_LINK_MM))
 			continue;
 		const int y = p->uniform[i->a] || can_fold(p, reads, i->a, k) ? i->a :
-			      p->uniform[i->b] || can_fold(p, reads, i->b, k) ? i->b : -1;
+			      p->uniform[i->b] || can_fold(p, reads, i->b, k) ? i->b :
+										-1;
 		if (y < 0)
 			continue;
 		const int x = i->a == y ? i->b : i->a;
@@ -155,8 +159,7 @@ void ISA(yk_prog_local)(struct yk_prog *p)
 		end = k + (length ? length : 1);
 		for (int i = k; i < k + length; i++) {
 			struct yk_step *s = &p->step[i];
-			s->local = !p->uniform[s->value] &&
-				   !is_read(p, s->value, end, p->nstep);
+			s->local = !p->uniform[s->value] && !is_read(p, s->value, end, p->nstep);
 			for (int o = 0; o < p->map->nout; o++)
 				s->local &= p->map->out[o] != s->value;
 		}
@@ -171,8 +174,8 @@ static void find_narrow(struct builder *b)
 	for (int k = 0; k < p->nstep; k++) {
 		struct yk_step *s = &p->step[k];
 		const int v = s->value;
-		s->narrow = s->kind == YK_STEP_INPUT && yk_is_half(dtype_of(p, v)) &&
-			    !p->uniform[v];
+		s->narrow =
+			s->kind == YK_STEP_INPUT && yk_is_half(dtype_of(p, v)) && !p->uniform[v];
 		for (int o = 0; o < p->map->nout; o++)
 			s->narrow &= p->map->out[o] != v;
 		for (int j = 0; j < p->nstep && s->narrow; j++) {
@@ -201,7 +204,8 @@ static struct yk_form *append(struct builder *b, yk_link_fn *fn, int v0, int v1,
 static void append_load(struct builder *b, int value)
 {
 	const int dtype = dtype_of(b->prog, value);
-	struct yk_form *f = append(b, ISA(yk_link_load)(yk_reg(dtype)), value, -1, -1);
+	const int from = b->local[value] ? yoke_f32 : yk_reg(dtype); // a local bool is a mask
+	struct yk_form *f = append(b, ISA(yk_link_load)(from), value, -1, -1);
 	if (b->narrow[value])
 		f->narrow = (void (*)(void))ISA(yk_link_load)(dtype);
 	b->in_registers = value;
@@ -241,20 +245,41 @@ static bool fold(struct builder *b, const struct yk_step *s, int op)
 	return true;
 }
 
+// Emits an instruction on masks, of which one is in registers.
+static void logic(struct builder *b, const struct yk_step *s, int op)
+{
+	if (s->a != b->in_registers && s->b != b->in_registers)
+		append_load(b, s->a);
+	const int other = s->a == b->in_registers ? s->b : s->a;
+	if (other == b->in_registers)
+		append(b, op_of(b->prog, s->value, YK_LINK_AA), -1, -1, -1);
+	else
+		append(b,
+		       b->local[other] ? op_of(b->prog, s->value, YK_LINK_AM) :
+					 ISA(yk_link_op_narrow)(op, YK_LINK_AM, yoke_bool),
+		       other, -1, -1);
+}
+
 static void binary(struct builder *b, const struct yk_step *s, int op)
 {
+	const struct yk_prog *p = b->prog;
+	const bool *uniform = p->uniform;
+
+	if (dtype_of(p, s->a) == yoke_bool) {
+		logic(b, s, op);
+		return;
+	}
 	if (fold(b, s, op))
 		return;
 	if (s->a != b->in_registers && s->b != b->in_registers &&
 	    (b->narrow[s->a] || b->narrow[s->b]))
 		append_load(b, s->a);
 	const bool a = s->a == b->in_registers, both = a && s->b == b->in_registers;
-	const bool *uniform = b->prog->uniform;
 	if (!a && s->b != b->in_registers) {
 		const enum yk_link_way way = uniform[s->a] ? YK_LINK_UM :
 					     uniform[s->b] ? YK_LINK_MU :
 							     YK_LINK_MM;
-		append(b, ISA(yk_link_op)(op, way), s->a, s->b, -1);
+		append(b, op_of(p, s->value, way), s->a, s->b, -1);
 		return;
 	}
 	const int other = a ? s->b : s->a;
@@ -262,10 +287,21 @@ static void binary(struct builder *b, const struct yk_step *s, int op)
 				     uniform[other] ? (a ? YK_LINK_AU : YK_LINK_UA) :
 				     a              ? YK_LINK_AM :
 						      YK_LINK_MA;
-	struct yk_form *f = append(b, ISA(yk_link_op)(op, way), other, -1, -1);
+	struct yk_form *f = append(b, op_of(p, s->value, way), other, -1, -1);
 	if (!both && b->narrow[other])
-		f->narrow = (void (*)(void))ISA(yk_link_op_half)(
-			op, way, dtype_of(b->prog, other));
+		f->narrow = (void (*)(void))ISA(yk_link_op_narrow)(op, way, dtype_of(p, other));
+}
+
+static void cast(struct builder *b, const struct yk_step *s)
+{
+	const int to = yk_reg(dtype_of(b->prog, s->value)), from = yk_reg(dtype_of(b->prog, s->a));
+	const bool loads = s->a != b->in_registers &&
+			   (to == from || b->narrow[s->a] || !ISA(yk_link_cast)(to, from, false));
+
+	if (loads)
+		append_load(b, s->a);
+	if (to != from)
+		append(b, ISA(yk_link_cast)(to, from, s->a == b->in_registers), s->a, -1, -1);
 }
 
 // Emits the instruction, which takes an operand from registers if possible.
@@ -277,12 +313,11 @@ static void instruction(struct builder *b, const struct yk_step *s)
 		int k = s->a == have ? 0 : s->b == have ? 1 : s->c == have ? 2 : -1;
 		append(b, ISA(yk_link_select)(k, b->local[s->a]), s->a, s->b, s->c);
 	} else if (op == YOKE_MAP_CAST) {
-		if (s->a != have)
+		cast(b, s);
+	} else if (op_of(b->prog, s->value, YK_LINK_A)) {
+		if (s->a != have && (b->narrow[s->a] || !op_of(b->prog, s->value, YK_LINK_M)))
 			append_load(b, s->a);
-	} else if (ISA(yk_link_op)(op, YK_LINK_M)) {
-		if (s->a != have && b->narrow[s->a])
-			append_load(b, s->a);
-		append(b, ISA(yk_link_op)(op, s->a == b->in_registers ? YK_LINK_A : YK_LINK_M),
+		append(b, op_of(b->prog, s->value, s->a == b->in_registers ? YK_LINK_A : YK_LINK_M),
 		       s->a, -1, -1);
 	} else {
 		binary(b, s, op);
@@ -298,13 +333,13 @@ static bool takes(const struct yk_prog *p, const struct yk_step *s, int value)
 }
 
 // Stores the step's value if it is needed in memory. next: the step of the following link, or NULL.
-static void store_to_register(struct builder *b, const struct yk_step *s, const struct yk_step *next)
+static void store_to_register(struct builder *b, const struct yk_step *s,
+			      const struct yk_step *next)
 {
 	struct yk_prog *p = b->prog;
 	const int v = s->value, dtype = dtype_of(p, v);
 	const bool half = yk_is_half(dtype);
-	bool read = b->reader[v] && !(next && b->reader[v] == next->value &&
-				      takes(p, next, v));
+	bool read = b->reader[v] && !(next && b->reader[v] == next->value && takes(p, next, v));
 	bool output = false; // true if it must be stored from the register at the end
 
 	for (int o = 0; o < p->map->nout; o++)
@@ -314,8 +349,7 @@ static void store_to_register(struct builder *b, const struct yk_step *s, const 
 	if (s->out >= 0)
 		append_store(b, dtype, v, s->out);
 	if ((read || output) && (half || s->out < 0))
-		append_store(b, dtype == yoke_bool && !s->local ? YK_LINK_MASK : yoke_f32,
-			     v, -1);
+		append_store(b, dtype == yoke_bool && !s->local ? YK_LINK_MASK : yoke_f32, v, -1);
 }
 
 static int chain(struct builder *b, int first)
@@ -364,6 +398,5 @@ void ISA(yk_prog_link)(struct yk_prog *p, const int *reader)
 		k = end;
 	}
 	p->links = (p->frame + 63) / 64 * 64;
-	p->frame = p->links +
-		   (size_t)p->nform * (sizeof(struct yk_link) + sizeof(struct yk_shift));
+	p->frame = p->links + (size_t)p->nform * (sizeof(struct yk_link) + sizeof(struct yk_shift));
 }
