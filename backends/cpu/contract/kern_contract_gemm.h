@@ -32,6 +32,7 @@ enum {
 	LONG_RUN = 2 << 10,      // bytes of a row of b that memory streams fast
 	FEW_ROWS = MR < 6 ? 4 * MR : 24, // max rows of a for which b is read in place
 	COPY_ROWS = 384,                 // COPYING: rows of a whose panels stay in L2
+	COPY_COLS = 4 * NR,              // COPYING: max columns of a work item
 	TURN_ROWS = 1024, // max rows of a for which each work item transposes its panels of b
 	COPY_FEW = 512,   // max rows of a for which packing b is a notable cost
 	// bytes of packed a that every panel of b can read again; 0: measured with AVX-512 only
@@ -114,7 +115,8 @@ static bool dense_across(const struct yk_gemm *g)
 }
 
 // b is large relative to the work (few rows, a long sum; requires contiguous rows of b), or a is
-// small enough to be read again for each panel of b.
+// small enough to be read again for each panel of b. An epilogue needs blocks of several panels: with
+// narrow ones it would access its operands in short runs.
 static bool prefers_copying(const struct yk_gemm *g)
 {
 	const double a = products(g->m, 1, g->k) * sizeof(P);
@@ -123,6 +125,8 @@ static bool prefers_copying(const struct yk_gemm *g)
 		return false;
 	if (dense_across(g) && g->m <= COPY_FEW && g->k >= 2 * KC && a <= COPY_A)
 		return true;
+	if (g->map && !dense_across(g) && g->n < MANY / 2 * COPY_COLS)
+		return false;
 	return g->m > FEW_ROWS && a <= NEAR_A && (dense_across(g) || g->m <= TURN_ROWS) &&
 	       products(g->m, g->n, g->k) >= 8. * SMALL;
 }
@@ -262,7 +266,7 @@ static void block_shared(const struct yk_gemm *g, struct yk_blocking *c)
 static void block_copying(const struct yk_gemm *g, struct yk_blocking *c)
 {
 	c->mb = dense_across(g) ? even(g->m, COPY_ROWS, MR) : g->m;
-	c->nb = min(4 * NR, ceil_div(g->n, NR) * NR);
+	c->nb = min(COPY_COLS, ceil_div(g->n, NR) * NR);
 	c->ns = 0;
 	c->ks = g->k;
 	c->share_a = g->win || !reads_rows_in_place(g, c);
