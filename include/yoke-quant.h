@@ -36,7 +36,8 @@ YOKE_API int64_t yoke_quant_bytes(int format, int64_t k);
 
 // In the following three functions, w is u8 [N, yoke_quant_bytes(format, k)] in any format but F32.
 // ESHAPE if its rows have another length or k is not a positive multiple of the block, EINVAL for
-// other formats, EDTYPE for other dtypes.  w has no gradient.
+// other formats, EDTYPE for other dtypes.  w has no gradient.  On a big-endian processor blocks are as in
+// files, which are little-endian; F32, F16 and BF16 are in the processor's order.
 
 // The numbers of w, [N,k], in a dtype: f32, f16 or bf16.  They are computed in f32 and rounded once.
 YOKE_API yoke_tensor *yoke_dequant(yoke_tensor *w, int format, int64_t k, int dtype);

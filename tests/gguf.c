@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "../tests/gguf_write.h"
+#include "base/endian.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "formats/gguf.h"
@@ -204,6 +205,13 @@ int main(void)
 	mkdir(folder, 0777);
 	snprintf(path, sizeof path, "%s/a.gguf", folder);
 	test_blocks();
+	if (YK_HOST_BIG) {
+		struct gguf_file f = sample();
+		struct yk_gguf g;
+		gguf_save(&f, path);
+		ok(yk_gguf_open(&g, path) == YOKE_EUNSUPPORTED, "a big-endian processor refuses the file: %s", yoke_error());
+		return done();
+	}
 	test_reading();
 	test_split();
 	test_damaged();

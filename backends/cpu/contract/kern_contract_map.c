@@ -128,12 +128,15 @@ static void run_one(const struct yk_epilogue *e, struct live *l, const char *sum
 	struct yk_operand *in = &l->prog.in[0];
 	float f;
 
-	memcpy(&in->bits, sum, in->size);
 	memcpy(&f, sum, sizeof f);
 	if (e->dtype == yoke_bf16)
 		in->bits = yk_bf16_of_f32(f);
 	else if (e->dtype == yoke_f16)
 		in->bits = yk_f16_of_f32(f);
+	else if (in->size == sizeof f)
+		in->bits = yk_bits_f32(f); // or an integer's
+	else
+		memcpy(&in->bits, sum, sizeof in->bits);
 	in->scalar = true;
 	ISA(yk_frame_init)(&l->frame, &l->prog, l->registers);
 	ISA(yk_frame_run)(&l->frame, 0, 1);

@@ -8,6 +8,8 @@
 #include "../cpu.h"
 #include "../vector/vhalf.h"
 
+#define BIG_ENDIAN_HOST (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__) // blocks are little-endian there too
+
 // GGUF's numbers, as in yoke-quant.h.
 enum {
 	F16 = 1,
@@ -133,7 +135,7 @@ YK_INLINE uint32_t word_at(const uint8_t *p)
 {
 	uint32_t h;
 	memcpy(&h, p, sizeof h);
-	return __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? __builtin_bswap32(h) : h;
+	return BIG_ENDIAN_HOST ? __builtin_bswap32(h) : h;
 }
 
 // The scales of the halves of a group of Q6_K.
@@ -203,7 +205,7 @@ YK_INLINE uint16_t half_at(const uint8_t *p)
 {
 	uint16_t h;
 	memcpy(&h, p, sizeof h);
-	return __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? __builtin_bswap16(h) : h;
+	return BIG_ENDIAN_HOST ? __builtin_bswap16(h) : h;
 }
 
 typedef uint32_t vu __attribute__((vector_size(VF * 4)));

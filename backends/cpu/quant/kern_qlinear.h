@@ -168,7 +168,7 @@ YK_INLINE vub fifth_bits(const uint8_t *const *row, const int r, int64_t at, con
 	return (vub)_mm512_maskz_set1_epi8(bits, 16);
 #else
 	typedef uint64_t vul __attribute__((vector_size(VF * 4)));
-	const vub bit = (vub)((vul){ 0 } + 0x8040201008040201);
+	const vub bit = (vub)((vul){ 0 } + (BIG_ENDIAN_HOST ? 0x0102040810204080 : 0x8040201008040201));
 #if VF == 8
 	const __m256i which = _mm256_setr_epi8(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0,
 					       0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1);
@@ -218,6 +218,17 @@ YK_INLINE struct bytes bytes_of(const int f, const uint8_t *const *row, const in
 	q.low |= (vub)(bit < 4 ? l << (4 - bit) : l >> (bit - 4)) & mask;
 	q.high |= (vub)(bit < 4 ? h << (4 - bit) : h >> (bit - 4)) & mask;
 	return q;
+}
+
+// The bytes 0 2 4 .. of a vector in 16 bits, and the bytes 1 3 5 ..
+YK_INLINE vs evens(vub q)
+{
+	return (vs)(BIG_ENDIAN_HOST ? (vus)q >> 8 : (vus)q & 255);
+}
+
+YK_INLINE vs odds(vub q)
+{
+	return (vs)(BIG_ENDIAN_HOST ? (vus)q & 255 : (vus)q >> 8);
 }
 
 // A group of x in each 16 bytes: in 16 bits the elements 0 2 .. 14, 1 3 .. 15, 16 18 .. 30,
@@ -294,9 +305,8 @@ YK_INLINE vi half_product(const int f, const enum way way, vub q, const struct g
 {
 	(void)f;
 	if (is_words(way))
-		return add_pairs(way,
-				 add_pairs(way, (vi){ 0 }, (vs)((vus)q & 255), (vs)x->part[part]),
-				 (vs)((vus)q >> 8), (vs)x->part[part + 1]);
+		return add_pairs(way, add_pairs(way, (vi){ 0 }, evens(q), (vs)x->part[part]), odds(q),
+				 (vs)x->part[part + 1]);
 #ifdef HAVE_VNNI
 	if (way == VNNI)
 		return add_fours((vi){ 0 }, q, x->part[part / 2]);
@@ -467,8 +477,7 @@ YK_INLINE void add_groups_to_rows(const int f, const enum way way, const uint8_t
 				q.low ^= 128;
 				q.high ^= 128;
 			}
-			w[r] = (struct words){ { (vs)((vus)q.low & 255), (vs)((vus)q.low >> 8), (vs)((vus)q.high & 255),
-						 (vs)((vus)q.high >> 8) } };
+			w[r] = (struct words){ { evens(q.low), odds(q.low), evens(q.high), odds(q.high) } };
 		}
 		add_group_to_rows(f, way, w, x, m, count, from + g, scale + g * STRIP, min + g * STRIP, a[g], b[g], y);
 	}

@@ -4,6 +4,7 @@
 // the last sum are exact in f32 except for Q6_K, so the numbers have the same bits everywhere.
 #include "config.h"
 
+#include "base/endian.h"
 #include "graph/record.h"
 #include "ops/rules.h"
 #include "yoke-quant.h"
@@ -131,6 +132,19 @@ static yk_id field(const struct blocks *b, int64_t from, int64_t n, int dtype)
 		       yk_record(b->g, YK_BITCAST, 1, &x, 1, &(union yoke_attr){ .i = dtype });
 }
 
+// The same of a dtype of several bytes, which blocks have in little-endian order on every host.
+static yk_id little(const struct blocks *b, int64_t from, int64_t n, int dtype)
+{
+	const int64_t size = (int64_t)yoke_dtype_size(dtype), dims[] = { b->rows, b->count, n / size, size };
+	struct blocks reversed = *b;
+	if (!YK_HOST_BIG)
+		return field(b, from, n, dtype);
+	yk_id x = yk_reshape(b->g, field(b, from, n, yoke_u8), 4, dims);
+	x = yk_slice(b->g, x, (int64_t[]){ 0, 0, 0, size - 1 }, (int64_t[]){ 1, 1, 1, -1 }, dims);
+	reversed.x = yk_reshape(b->g, x, 3, (int64_t[]){ b->rows, b->count, n });
+	return field(&reversed, 0, n, dtype);
+}
+
 // The same as integers, or as f32.
 static yk_id bytes_at(const struct blocks *b, int64_t from, int64_t n)
 {
@@ -139,7 +153,7 @@ static yk_id bytes_at(const struct blocks *b, int64_t from, int64_t n)
 
 static yk_id scale_at(const struct blocks *b, int64_t from)
 {
-	return yk_cast(b->g, field(b, from, 2, yoke_f16), yoke_f32);
+	return yk_cast(b->g, little(b, from, 2, yoke_f16), yoke_f32);
 }
 
 // x, whose axes replace the third one of [N,B,..].
@@ -182,7 +196,7 @@ static yk_id of_32(const struct blocks *b, bool min, bool fifth)
 	yk_id q = shaped(b, bytes_at(b, at + (fifth ? 4 : 0), 16), 2, (int64_t[]){ 1, 16 });
 	q = shaped(b, bits(b, q, 2, 4, 1, 15), 1, (int64_t[]){ 32 });
 	if (fifth)
-		q = join(b, q, bits(b, field(b, at, 4, yoke_i32), 32, 1, 0, 1));
+		q = join(b, q, bits(b, little(b, at, 4, yoke_i32), 32, 1, 0, 1));
 	const int middle = fifth ? 16 : 8;
 	const yk_id y = scaled(b, scale_at(b, 0), q, min ? 0 : middle);
 	return min ? yk_bin(b->g, YK_ADD, y, scale_at(b, 2)) : y;
@@ -243,7 +257,7 @@ static void decompose_dequant(struct yk_graph *g, const struct yk_call *c, yk_id
 	};
 	yk_id y;
 	switch (f->number) {
-	case YOKE_QUANT_F16: y = scale_at(&b, 0); break;
+	case YOKE_QUANT_F16: y = yk_cast(g, field(&b, 0, 2, yoke_f16), yoke_f32); break;
 	case YOKE_QUANT_BF16: y = yk_cast(g, field(&b, 0, 2, yoke_bf16), yoke_f32); break;
 	case YOKE_QUANT_Q8_0:
 		y = yk_bin(g, YK_MUL, scale_at(&b, 0),

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/endian.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "device/tuning.h"
@@ -199,7 +200,8 @@ static int add_fill(struct yk_work *w, uint32_t node, uint64_t pattern)
 	memcpy(view->strides, w->value[n->out].place.stride, sizeof view->strides);
 	yk_ref_set(w, &w->plan->ref[s->view], view, n->out);
 	s->kind = YK_STEP_FILL;
-	s->pattern = pattern;
+	// the element's bytes come first
+	s->pattern = YK_HOST_BIG ? pattern << (64 - 8 * yoke_dtype_size(v->dtype)) : pattern;
 	s->bytes = view_bytes(view);
 	return 0;
 }

@@ -41,7 +41,7 @@ struct yk_step {
 	struct yk_ref work;
 	uint64_t work_bytes;
 	uint64_t bytes;       // read and written
-	uint64_t pattern;     // FILL
+	uint64_t pattern;     // FILL: begins with the element's bytes
 	const char *cause;    // why it runs on this device or in this form
 	uint32_t fallback;    // its entry for fallbacks: planner->fallback[fallback - 1]; 0: none
 	uint32_t event;       // event marked after it for steps of other streams; YK_NIL: none

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/endian.h"
 #include "base/param.h"
 #include "conform/draw_program.h"
 
@@ -123,10 +124,12 @@ static void add_weights(struct yk_case *c, const struct weights *w)
 			draw_number(c, w->f, b + f->scale[j]);
 		if (w->f == BF16)
 			draw_number(c, w->f, b);
-		for (int j = 0; j < f->bytes; j++)
-			num[i * f->bytes + j].i = b[j];
 		for (int j = 0; j < elements; j++)
 			w->number[i * elements + j] = element(w->f, b, j);
+		if (!f->last) // numbers have the host's order, blocks the files'
+			yk_le(b, 2, 1);
+		for (int j = 0; j < f->bytes; j++)
+			num[i * f->bytes + j].i = b[j];
 	}
 	yk_case_in_of(c, yoke_u8, 2, dims, yk_case_plain(c) ? YK_DENSE : YK_ROWS, num);
 }

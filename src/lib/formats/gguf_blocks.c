@@ -14,16 +14,12 @@
 
 static float f16_at(const uint8_t *b)
 {
-	uint16_t h;
-	memcpy(&h, b, sizeof h);
-	return yk_float_of_f16(h);
+	return yk_float_of_f16((uint16_t)(b[0] | b[1] << 8));
 }
 
 static uint32_t u32_at(const uint8_t *b)
 {
-	uint32_t v;
-	memcpy(&v, b, sizeof v);
-	return v;
+	return b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
 }
 
 // ---- 32 elements: byte j of the nibbles has element j low and element j + 16 high ----

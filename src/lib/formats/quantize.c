@@ -93,10 +93,14 @@ static void q8_0(const float *x, uint8_t *to)
 
 static void block(int format, const float *x, uint8_t *to)
 {
+	uint16_t half;
 	switch (format) {
 	case YOKE_QUANT_F32: memcpy(to, x, sizeof *x); break;
-	case YOKE_QUANT_F16: put16(to, yk_f16_of_float(*x)); break;
-	case YOKE_QUANT_BF16: put16(to, yk_bf16_of_float(*x)); break;
+	case YOKE_QUANT_F16:
+	case YOKE_QUANT_BF16:
+		half = format == YOKE_QUANT_F16 ? yk_f16_of_float(*x) : yk_bf16_of_float(*x);
+		memcpy(to, &half, sizeof half);
+		break;
 	case YOKE_QUANT_Q4_0: symmetric(x, 8, to); break;
 	case YOKE_QUANT_Q4_1: ranged(x, 15, to); break;
 	case YOKE_QUANT_Q5_0: symmetric(x, 16, to); break;
