@@ -216,6 +216,9 @@ static void in_place(void)
 	yk_team_run(PIECES, on_caller, &job);
 	yk_team_limit(0);
 	ok(atomic_load(&job.wrong) == 0, "a limit of one thread applies");
+	const bool was = yk_team_alone(true);
+	yk_team_run(PIECES, on_caller, &job);
+	ok(!was && yk_team_alone(was) && atomic_load(&job.wrong) == 0, "a caller may keep its jobs to itself");
 }
 
 static void *other_caller(void *arg)

@@ -81,6 +81,8 @@ void yk_team_divide(int devices);
 // The calling thread's later jobs run on that device's team.
 void yk_team_use(uint32_t device);
 int yk_team_size_of(uint32_t device);
+// true: the calling thread's later jobs run in place.  Returns what was set before.
+bool yk_team_alone(bool);
 // Number of NUMA nodes, at least 1.
 int yk_team_nodes(void);
 const struct yk_cores *yk_team_cores(void);

@@ -45,7 +45,7 @@ static struct team *teams;
 static int nteams = 1, limit;
 static struct yk_cores cores;
 static pthread_once_t counted = PTHREAD_ONCE_INIT;
-static _Thread_local bool inside;
+static _Thread_local bool inside, alone;
 static _Thread_local uint32_t mine; // the team of the calling thread
 
 // The processors numbered from .. to - 1 within the set.
@@ -106,6 +106,13 @@ void yk_team_divide(int devices)
 void yk_team_use(uint32_t device)
 {
 	mine = device;
+}
+
+bool yk_team_alone(bool on)
+{
+	const bool was = alone;
+	alone = on;
+	return was;
 }
 
 int yk_team_size_of(uint32_t device)
@@ -277,7 +284,7 @@ void yk_team_run(int64_t n, void (*fn)(void *arg, int64_t item), void *arg)
 {
 	struct team *t = team(mine);
 
-	if (n <= 1 || inside || limit == 1 || t->size == 1 || pthread_mutex_trylock(&t->lock)) {
+	if (n <= 1 || inside || alone || limit == 1 || t->size == 1 || pthread_mutex_trylock(&t->lock)) {
 		run_in_place(n, fn, arg);
 		return;
 	}
