@@ -10,7 +10,7 @@
 
 struct yk_epilogue;
 
-// Blocking of a contraction, see kern_contract_gemm.h.
+// Blocking of a contraction, see kern_contract_blocking.h.
 struct yk_blocking {
 	int mode;           // enum mode there
 	int64_t mb, nb, kc; // a work item's block of c; the length of its panels along k

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// Work items of the modes DOTS_IN_PLACE and STRIPS_IN_PLACE, which read b where it is. Included by
+// kern_contract_gemm.h. Those of bf16 pairs are in kern_contract_dots.h and kern_contract_join.h.
+
+#ifdef IN_PLACE
+// Rows of b per step: the next group of rows of a finds in L2 the rows of b that this group read,
+// while the same amount of a large b is prefetched. With by_row, the length of a panel, so that
+// sums equal those of packed panels.
+static int64_t strip_depth(const struct yk_gemm *g, int64_t cols)
+{
+	if (g->by_row)
+		return g->blocking.kc;
+	int64_t bytes = bytes_of_b(g) > BEYOND ? STAYS : 4 * STAYS;
+	int64_t rows = bytes / (int64_t)g->esize / cols;
+
+	return min(g->k, rows < 16 ? 16 : rows / K_UNIT * K_UNIT);
+}
+#endif
+
+#ifndef PAIRS
+// Rows of a as T: in place, or copied to `to`.
+static const T *rows_of_a(const struct yk_gemm *g, const char *a, T *to, int64_t *am)
+{
+	const int size = bytes_of(g->dtype);
+
+	if (native(g) && g->ak == 1) {
+		*am = g->am;
+		return (const T *)a;
+	}
+	for (int64_t i = 0; i < g->m; i++)
+		for (int64_t l = 0; l < g->k; l++)
+			to[i * g->k + l] =
+				load_one(g->dtype, a + (i * g->am + l * g->ak) * size);
+	*am = g->k;
+	return to;
+}
+
+// Rows of a per group of inner products, and elements of a packed row.
+static int64_t dot_rows(const struct yk_gemm *g)
+{
+	return ceil_div(g->m, ceil_div(g->m, DOT_ROWS));
+}
+
+static int64_t packed_row(const struct yk_gemm *g)
+{
+	return ceil_div(g->k, VL) * VL;
+}
+
+// Rows of a in the layout of dots, so that they are one stream: [k / VL][rows][VL].
+static void pack_rows(T *to, const struct yk_gemm *g, const char *a, int64_t rows)
+{
+	const int size = bytes_of(g->dtype);
+
+	for (int64_t l = 0; l < g->k; l += VL)
+		for (int64_t i = 0; i < rows; i++, to += VL) {
+			const char *from = a + (i * g->am + l * g->ak) * size;
+			const int64_t n = min(VL, g->k - l);
+			if (g->ak == 1 && n == VL)
+				*(vec_u *)to = load_as(g->dtype, from);
+			else
+				for (int64_t q = 0; q < n; q++)
+					to[q] = load_one(g->dtype, from + q * g->ak * size);
+		}
+}
+
+// c (m, n), strides cm and cn, = a, packed, times columns of b.
+static void dots_wide(const struct yk_gemm *g, int64_t n, const T *a, const char *b, T *c,
+		      int64_t cm, int64_t cn)
+{
+	const int64_t step = dot_rows(g);
+	T sums[DOT_ROWS * DOT_COLS];
+
+	for (int64_t j = 0, cols; j < n; j += cols) {
+		const char *from = b + j * g->bn * (int64_t)g->esize;
+		cols = g->m > 1 && n - j >= DOT_COLS ? DOT_COLS : 1;
+		for (int64_t i = 0; i < g->m; i += step) {
+			const int64_t rows = min(step, g->m - i);
+			dot_of((int)rows, cols > 1, g->dtype)(g->k, a + i * packed_row(g), from,
+							      g->bn, sums);
+			for (int64_t q = 0; q < rows; q++)
+				for (int64_t w = 0; w < cols; w++)
+					c[(i + q) * cm + (j + w) * cn] = sums[q * cols + w];
+		}
+	}
+}
+
+static void dots_item(void *arg, int64_t item)
+{
+	struct job *job = arg;
+	const struct yk_gemm *g = job->g;
+	struct work p = work_of(job, item);
+	const bool direct = sums_fit(g), in_place = g->m == 1 && native(g) && g->ak == 1;
+	const int64_t copied = in_place ? 0 : g->m * packed_row(g), step = dot_rows(g);
+	struct scratch r;
+	const T *a;
+	T *c;
+
+	if (!take_scratch(job, copied + (direct ? 0 : g->m * p.n), &r))
+		return;
+	a = in_place ? (const T *)p.a : r.at;
+	c = direct ? sums_at(g, p.c) : r.at + copied;
+	for (int64_t i = 0; i < g->m && !in_place; i += step)
+		pack_rows(r.at + i * packed_row(g), g, at(g, p.a, i, g->am, 0, 0),
+			  min(step, g->m - i));
+	dots_wide(g, p.n, a, p.b, c, direct ? g->cm : p.n, direct ? g->cn : 1);
+	if (!direct)
+		finish(g, &r, c, p.n, p.c, p.j, g->m, p.n);
+}
+
+static void strips_item(void *arg, int64_t item)
+{
+	struct job *job = arg;
+	const struct yk_gemm *g = job->g;
+	struct work p = work_of(job, item);
+	bool direct = sums_in_c(g);
+	int64_t step = ceil_div(p.m, ceil_div(p.m, MR)), ldc = direct ? g->cm : p.n;
+	int64_t am = g->am, ak = g->ak, depth = strip_depth(g, p.n);
+	int64_t tail = depth * VL, copied = native(g) ? 0 : p.m * g->k;
+	struct scratch r;
+	const T *a;
+	T *c;
+
+	if (!take_scratch(job, tail + copied + (direct ? 0 : p.m * p.n), &r))
+		return;
+	c = direct ? sums_at(g, p.c) : r.at + tail + copied;
+	a = (const T *)p.a;
+	if (copied) {
+		a = rows_of_a(g, p.a, r.at + tail, &am);
+		ak = 1;
+	}
+	for (int64_t l = 0; l < g->k; l += depth) {
+		int64_t k = min(depth, g->k - l), ahead = l + depth < g->k ? depth : 0;
+		for (int64_t i = 0; i < p.m; i += step)
+			multiply_strip((int)min(step, p.m - i), p.n, k,
+				       a + i * am + l * ak, am, ak, g->dtype,
+				       at(g, p.b, l, g->bk, 0, 0), g->bk, c + i * ldc,
+				       ldc, l > 0, ahead, r.at);
+	}
+	if (!direct)
+		finish(g, &r, c, ldc, p.c, p.j, p.m, p.n);
+}
+#endif
