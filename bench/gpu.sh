@@ -373,11 +373,22 @@ beside()
 	fi
 }
 
-# Attention, forward and with the gradients of all three operands, causal, in bf16.
+# Attention, forward and with the gradients of all three operands, causal, in bf16; forward also by
+# warp groups, which no rule selects.
 part_attention()
 {
 	setting=''
 	bench 4 attention attention || return
+	generation=$(value "$out/info.flat" "devices.$index.hardware.generation")
+	if [ "$generation" = sm_90 ] && setting=YOKE_ATTENTION=wgmma && bench 4 attention-wgmma attention; then
+		while IFS="$tab" read -r suite case s _ flops _; do
+			case $case in
+			*bf16*grad*) ;;
+			*bf16*) figure "attention $case, wgmma" "$(awk -v s="$s" -v f="$flops" 'BEGIN { printf "%.4g", f / s / 1e12 }')" TFLOP/s ;;
+			esac
+		done <"$out/attention-wgmma.cases"
+	fi
+	setting=''
 	torch_figures 6 torch-attention attention
 	while IFS="$tab" read -r suite case s _ flops _; do
 		rate=$(awk -v s="$s" -v f="$flops" 'BEGIN { printf "%.4g", f / s / 1e12 }')

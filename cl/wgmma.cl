@@ -50,12 +50,15 @@ FN ulong wg_from(ulong tile, int bytes) { return tile + (ulong)(bytes / 16); }
 // ---- instructions; tests define a model of them ----
 
 // wg_multiply<type, turned_a, turned_b>(sums, a, b, add): sums = a b, plus sums if `add`; a and b are
-// tiles. In wg_multiply_held a's elements are in registers, as wg_held packs them. Multiplications
-// run asynchronously in order. WG_FENCE precedes those after other accesses of their registers.
-// WG_COMMIT closes a group of them, WG_WAIT(n) waits until at most n of the latest groups run, and
-// wg_settle then marks the sums as readable. wg_copy, WG_COPIES_COMMIT and WG_COPIES_WAIT are those of
-// the prologue. WG_VISIBLE, before the barrier, makes what the item has copied or stored in local
-// memory visible to the multiplications.
+// tiles. In wg_multiply_held a's elements are in registers: an item holds those that it would hold of
+// 64 x 16 sums, in order, packed by wg_pair<type>(low, high). Multiplications run asynchronously, one
+// after another. WG_FENCE precedes those after other accesses of their registers. WG_COMMIT closes a
+// group of them, WG_WAIT(n) waits until at most n of the latest groups run, and wg_settle then marks
+// the sums as readable.
+// wg_before(x) makes the item compute x, which is not negative, before what follows; wg_here(p) makes it
+// compute what depends on p after what precedes.
+// wg_copy, WG_COPIES_COMMIT and WG_COPIES_WAIT are those of the prologue. WG_VISIBLE, before the barrier,
+// makes what the item has copied or stored in local memory visible to multiplications.
 #ifndef WG_INSTRUCTIONS
 #define wg_copy quad_copy
 #define WG_COPIES_COMMIT() COPIES_COMMIT()
@@ -64,6 +67,13 @@ FN ulong wg_from(ulong tile, int bytes) { return tile + (ulong)(bytes / 16); }
 #define WG_COMMIT() asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory")
 #define WG_WAIT(n) asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(n) : "memory")
 #define WG_VISIBLE() asm volatile("fence.proxy.async.shared::cta;" ::: "memory")
+template <class T> FN void wg_here(T *&p) { asm volatile("" : "+l"(p)); }
+// A branch, because the compiler would move a following WG_WAIT before the computation of x.
+FN void wg_before(float x)
+{
+	if (x < 0.0f)
+		asm volatile("nanosleep.u32 1;" ::: "memory");
+}
 template <int n> FN void wg_settle(float (&x)[n])
 {
 	UNROLL
@@ -76,6 +86,17 @@ template <int n> FN void wg_settle(float (&x)[n])
 #else
 #define WG_NAME(columns) "wgmma.mma_async.sync.aligned.m64n" columns "k16.f32.bf16.bf16"
 #endif
+template <int type> FN uint wg_pair(float low, float high)
+{
+	uint word;
+#if MATRIX == 3
+	asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
+#else
+	asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
+#endif
+	return word;
+}
+
 #define WG_32 \
 	"%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
 	"%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"

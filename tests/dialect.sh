@@ -71,6 +71,9 @@ done
 for dtype in 3 4; do
 	compiled contract_wgmma.cl "-DDTYPE=$dtype -DMATRIX=$dtype -DWARP=32 -DA_FORM=3 -DB_FORM=2 -DBN=256"
 done
+for head in 64 128; do
+	compiled attention_wgmma.cl "-DMATRIX=3 -DSTORE=1 -DWARP=32 -DITEMS=256 -DHEAD=$head -DBLOCK=128 -DSTAGES=3"
+done
 compiled contract_join.cl ''
 for dtype in 1 3 4; do
 	compiled units.cl "-DMATRIX=$dtype -DWARP=32"

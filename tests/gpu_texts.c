@@ -715,6 +715,8 @@ static const struct row {
 	{ "attention, f16, D 128", "attention_tiles", { "-DSTORE=1", "-DHEAD=128" }, 10, false },
 	{ "attention, f16, D 256", "attention_tiles", { "-DSTORE=1", "-DHEAD=256" }, 10, false },
 	{ "attention, f16, matrix units, D 64", "attention_matrix", { "-DSTORE=1", "-DHEAD=64" }, 10, false },
+	{ "attention, bf16, warp groups, D 64", "attention_wgmma", { "-DSTORE=2", "-DHEAD=64" }, 10, true },
+	{ "attention, bf16, warp groups, D 128", "attention_wgmma", { "-DSTORE=2", "-DHEAD=128" }, 10, true },
 	{ "attention, f16, matrix units, D 128", "attention_matrix", { "-DSTORE=1", "-DHEAD=128" }, 10, false },
 	{ "attention backward, keys, f16, matrix units, D 64", "attention_matrix_keys", { "-DSTORE=1", "-DHEAD=64" }, 10, false },
 	{ "attention backward, queries, f16, matrix units, D 64", "attention_matrix_queries", { "-DSTORE=1", "-DHEAD=64" }, 10, false },

@@ -109,6 +109,7 @@ test_programs = \
 	tests/schedules.t \
 	tests/adapt.t \
 	tests/packed_attention.t \
+	tests/attention.t \
 	tests/simulate.t \
 	tests/lists.t \
 	tests/feed.t \
@@ -436,6 +437,7 @@ tests_gather_checkpoint_t_SOURCES = tests/gather_checkpoint.c
 tests_schedules_t_SOURCES = tests/schedules.c
 tests_adapt_t_SOURCES = tests/adapt.c
 tests_packed_attention_t_SOURCES = tests/packed_attention.c
+tests_attention_t_SOURCES = tests/attention.c
 tests_epilogues_t_SOURCES = tests/epilogues.c
 tests_gpu_layer_t_SOURCES = tests/gpu_layer.c
 tests_gpu_layer_t_LDADD = libgpu.la $(LDADD)

@@ -5,6 +5,7 @@
 #include "config.h"
 
 #include <stddef.h>
+#include <string.h>
 
 #include "contract.h"
 #include "report.h"
@@ -16,7 +17,7 @@
 #define PART 512      // as in cl/attention_rows.cl
 #define SUM_ROWS 64   // as in cl/attention_backward.cl
 
-enum { ROWS_IMPL, MATRIX_IMPL, TILES_IMPL };           // implementations of ATTENTION
+enum { ROWS_IMPL, MATRIX_IMPL, TILES_IMPL, WGMMA_IMPL }; // implementations of ATTENTION
 enum { BACK_MATRIX_IMPL, HEADS_IMPL, TWICE_IMPL };     // implementations of ATTENTION_BACKWARD
 #define WIDE_HEAD 128 // head size above which groups of the gradient divide the columns among them
 #define HEADS_ENOUGH 4 // min number of k/v heads over all batch entries for one head per group
@@ -234,6 +235,51 @@ static bool fits_blocks(const struct yk_gpu_device *d, const struct yoke_op *op)
 	       blocks_of(d, op, &b) && yk_gpu_units(d, op->in[0].dtype);
 }
 
+// Blocks for warp groups (cl/attention_wgmma.cl): heads of up to 64 elements by three groups, up to 128
+// by two, which the registers and the local memory of a unit hold.
+static struct blocks wgmma_of(const struct yoke_op *op)
+{
+	const bool wide = op->in[0].dims[3] > 64;
+	struct blocks b = { .warps = wide ? 8 : 12,
+			    .block = 128,
+			    .stack = 1,
+			    .slices = 1,
+			    .stages = wide ? 3 : 4 };
+
+	b.head = wide ? 128 : 64;
+	b.tile = b.warps * 16;
+	return b;
+}
+
+static size_t wgmma_local(const struct blocks *b)
+{
+	return (size_t)(((int)b->tile + b->stages * 2 * b->block) * b->head * 2);
+}
+
+static bool fits_wgmma(const struct yk_gpu_device *d, const struct yoke_op *op)
+{
+	const struct blocks b = wgmma_of(op);
+	const int64_t D = op->in[0].dims[3], T = op->in[0].dims[1], S = op->in[1].dims[1];
+	const int dtype = op->in[0].dtype;
+
+	return d->wgmma_options && (dtype == yoke_f16 || dtype == yoke_bf16) && D > 0 &&
+	       D <= b.head && b.head <= 128 && reads_quads(op) && !yk_gpu_present(&op->in[3]) &&
+	       !(op->attr[2].f > 0) && (float)op->attr[1].f > 0 && T < MAX_ROWS && S < MAX_ROWS &&
+	       wgmma_local(&b) <= d->sized_bytes && (size_t)(b.warps * d->warp) <= d->max_group &&
+	       yk_gpu_units(d, dtype);
+}
+
+static bool wgmma_wanted(void)
+{
+	static const struct yoke_setting attention = {
+		sizeof attention, "attention", "string", "matrix",
+		"attention on GPUs of compute capability 9.0: matrix, or wgmma where it is possible"
+	};
+	const char *value = yk_gpu_host->setting(&attention);
+
+	return value && !strcmp(value, "wgmma");
+}
+
 static uint64_t can(struct yk_gpu_device *d, const struct yoke_op *op)
 {
 	const struct yoke_view *q = &op->in[0];
@@ -241,7 +287,11 @@ static uint64_t can(struct yk_gpu_device *d, const struct yoke_op *op)
 	if (!fits(d, op) || !is_heads(&op->out[0], q->dtype) ||
 	    !yk_gpu_dense_of(&op->out[1], yoke_f32))
 		return 0;
-	return 1u << TILES_IMPL | fits_blocks(d, op) << MATRIX_IMPL | (q->dims[1] <= FEW) << ROWS_IMPL;
+	const bool groups = fits_wgmma(d, op);
+	if (groups && q->dims[1] > FEW && wgmma_wanted())
+		return 1u << WGMMA_IMPL;
+	return 1u << TILES_IMPL | fits_blocks(d, op) << MATRIX_IMPL |
+	       (q->dims[1] <= FEW) << ROWS_IMPL | groups << WGMMA_IMPL;
 }
 
 static uint64_t can_backward(struct yk_gpu_device *d, const struct yoke_op *op)
@@ -388,6 +438,33 @@ static int launch_blocks(struct yk_gpu_record *r, const struct yoke_op *op, cons
 
 // ---- forward ----
 
+static int record_wgmma(struct yk_gpu_record *r, const struct yoke_op *op,
+			const struct attention_args *a)
+{
+	const struct yoke_view *in = op->in;
+	const struct blocks b = wgmma_of(op);
+	const size_t items = (size_t)(b.warps * r->device->warp);
+	struct yk_gpu_build build = { .file = "attention_wgmma.cl",
+				      .name = "attention_wgmma",
+				      .sized = wgmma_local(&b),
+				      .wgmma = true };
+	struct yk_gpu_entry *kernel;
+
+	yk_gpu_row_defines(&build, r->device, items, 1, &in[0]);
+	yk_gpu_define(&build, "MATRIX", in[0].dtype);
+	yk_gpu_define(&build, "HEAD", b.head);
+	yk_gpu_define(&build, "BLOCK", b.block);
+	yk_gpu_define(&build, "STAGES", b.stages);
+	yk_gpu_define(&build, "SIZED", (int64_t)build.sized);
+	yk_gpu_flag(&build, "QUADS_OUT", has_quads(&op->out[0]));
+	const int err = yk_gpu_kernel_file(r->device, &build, &kernel);
+	return err ? err :
+		     enqueue(r, op, a, kernel, build.name,
+			     a->B * a->H * yk_gpu_pieces(a->T, b.tile), items,
+			     (const struct yoke_view *[]){ &op->out[0], &op->out[1], &in[0], &in[1],
+							   &in[2], seen_of(op), NULL });
+}
+
 static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t impl)
 {
 	const struct yoke_view *in = op->in, *o = &op->out[0], *lse = &op->out[1];
@@ -403,6 +480,8 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 		err = yk_gpu_report_length(r, "attention", seen_of(op), a.S);
 	if (err)
 		return err;
+	if (impl == WGMMA_IMPL)
+		return record_wgmma(r, op, &a);
 	if (impl == MATRIX_IMPL)
 		return !blocks_of(r->device, op, &b) ? YOKE_EUNSUPPORTED :
 			launch_blocks(r, op, &a, &b, "attention_matrix.cl", "attention_matrix",
@@ -470,9 +549,9 @@ static int record_backward(struct yk_gpu_record *r, const struct yoke_op *op, ui
 	return err;
 }
 
-static const char *const names[] = { "rows", "matrix", "tiles" };
+static const char *const names[] = { "rows", "matrix", "tiles", "wgmma" };
 static const char *const backward_names[] = { "matrix", "heads", "twice" };
-YK_GPU_OP(attention, ATTENTION) = { .names = names, .nimpl = 3, .can = can, .record = record };
+YK_GPU_OP(attention, ATTENTION) = { .names = names, .nimpl = 4, .can = can, .record = record };
 YK_GPU_OP(attention_backward, ATTENTION_BACKWARD) = {
 	.names = backward_names, .nimpl = 3, .can = can_backward, .record = record_backward,
 };

@@ -249,7 +249,6 @@ static void wg_multiply_held(float (&sums)[n], const unsigned (&a)[4], unsigned 
 static void fake_commit()
 {
 	fake_flight *f = fake_mine();
-	f->fenced = false;
 	if (f->product_groups == FAKE_PRODUCTS)
 		fake_wrong("fake_gpu: too many groups of products\n");
 	f->product_group[f->product_groups++] = f->products;
@@ -260,6 +259,7 @@ static void fake_wait(int left)
 {
 	fake_flight *f = fake_mine();
 	const int groups = f->product_groups - left;
+	f->fenced = false; // registers are accessed
 	if (groups <= 0)
 		return;
 	const int n = f->product_group[groups - 1];
@@ -273,8 +273,27 @@ static void fake_wait(int left)
 	f->product_groups = left;
 }
 
-template <int n> static void wg_settle(float (&)[n])
+template <int n> static void wg_settle(float (&sums)[n])
 {
-	if (fake_mine()->products)
-		fake_wrong("fake_gpu: sums are read while products are in flight\n");
+	const fake_flight *f = fake_mine();
+	for (int i = 0; i < f->products; i++)
+		if (f->product[i].sums == sums)
+			fake_wrong("fake_gpu: sums are read while their products are in flight\n");
+}
+
+// ---- what the compiler of the host does anyway ----
+
+static inline void wg_before(float) {}
+template <class T> static inline void wg_here(T *&) {}
+
+// cvt.rn.f16x2.f32 and cvt.rn.bf16x2.f32
+template <int type> static unsigned wg_pair(float low, float high)
+{
+	unsigned bits[2];
+	const float x[2] = { low, high };
+	for (int i = 0; i < 2; i++) {
+		const unsigned b = __float_as_uint(x[i]);
+		bits[i] = type == 3 ? fake_f16_of_f32(x[i]) : x[i] != x[i] ? 0x7fffu : (b + 0x7fffu + (b >> 16 & 1u)) >> 16;
+	}
+	return bits[0] | bits[1] << 16;
 }
