@@ -77,6 +77,37 @@ FN void copies_start(struct copies *c, int form, int lines, LOCAL_POINTER ushort
 	c->steps -= BK;
 }
 
+// True if rows of y can be written 16 bytes at a time.
+FN bool whole_quads(contraction s, long y_matrix Y_PARAMS)
+{
+#if !defined SPLIT && !defined MAP_PARAMS && (RESULT == 3 || RESULT == 4)
+	return s.y_n == 1 && s.y_m % PER == 0 && s.n % PER == 0 && ((ulong)(y_base + y_at) + (ulong)y_matrix * 2) % 16 == 0;
+#else
+	return false;
+#endif
+}
+
+// Stores the warp's 16 lines of sums from (m, n) on, through a tile of 16 rows in local memory.
+FN void put_quads(const float (&sums)[BN / 2], contraction s, ushort *tile, long m, long n, long y_matrix, int lane Y_PARAMS)
+{
+#if !defined SPLIT && !defined MAP_PARAMS && (RESULT == 3 || RESULT == 4)
+	UNROLL
+	for (int i = 0; i < BN / 2; i += 2) {
+		const int column = wg_column(i, lane);
+		ushort *at = tile + column / WG_ROW * (16 * WG_ROW) + wg_place(wg_line(i, lane % WARP), column % WG_ROW / PER) + column % PER;
+		*(uint *)at = wg_pair<MATRIX>(sums[i], sums[i + 1]);
+	}
+	WARP_SYNC();
+	ROLLED
+	for (int quad = lane % WARP; quad < 16 * BN / PER; quad += WARP) {
+		const int line = quad / (BN / PER), column = quad % (BN / PER) * PER;
+		if (m + line < s.m && n + column < s.n)
+			quad_move(tile + column / WG_ROW * (16 * WG_ROW) + wg_place(line, column % WG_ROW / PER),
+				(GLOBAL ushort *)(y_base + y_at) + (y_matrix + (m + line) * s.y_m + n + column));
+	}
+#endif
+}
+
 KERNEL void __launch_bounds__(ITEMS, MIN_GROUPS) contract_wgmma(GLOBAL uchar *a_base, ulong a_at,
 	GLOBAL uchar *b_base, ulong b_at, contraction s Y_PARAMS)
 {
@@ -124,11 +155,11 @@ KERNEL void __launch_bounds__(ITEMS, MIN_GROUPS) contract_wgmma(GLOBAL uchar *a_
 	WG_WAIT(0);
 	wg_settle(sums);
 	long y_matrix = matrix_at(s, block.index, 0);
-	if (pairs_of(s, y_matrix Y_ARGS)) { // items hold neighbouring columns
-		UNROLL
-		for (int i = 0; i < BN / 2; i += 2)
-			finish_pair(sums[i], sums[i + 1], s, &block, y_matrix, block.m + mine + wg_line(i, lane),
-				block.n + wg_column(i, lane) Y_ARGS);
+	if (whole_quads(s, y_matrix Y_ARGS)) {
+		WG_COPIES_WAIT(0);
+		WG_VISIBLE();
+		BARRIER(); // nobody reads or writes tiles any more
+		put_quads(sums, s, tiles[item / WARP * (BN / 32)].x, block.m + mine + lane / WARP * 16, block.n, y_matrix, lane Y_ARGS);
 		return;
 	}
 	UNROLL
