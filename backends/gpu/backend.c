@@ -185,8 +185,10 @@ int yoke_plugin_init(uint32_t core_abi, const struct yoke_host *host,
 		return YOKE_ENOMEM;
 	yk_gpu_host = host;
 	yk_gpu_profile(); // called for its side effect: declares the setting
-	if (yk_gpu_driver.dialect == YOKE_DIALECT_CUDA)
-		yk_gpu_tf32_wanted(); // likewise
+	if (yk_gpu_driver.dialect == YOKE_DIALECT_CUDA) { // likewise
+		yk_gpu_tf32_wanted();
+		yk_gpu_wgmma_wanted();
+	}
 	if (yk_gpu_driver.start)
 		yk_gpu_driver.start();
 	table.name = yk_gpu_driver.name;
