@@ -8,12 +8,12 @@
 // Ordered by preference; each variant refuses problems it is not meant for. Libraries come after
 // the variants for CPU drivers, where their tiles are slow, and before the variants for GPUs.
 // Presets not chosen by any rule come last, for `yoke tune`.
-enum { LIBRARY = 3, IMPLS = LIBRARY + YK_GPU_LIBRARIES + 15 };
+enum { LIBRARY = 3 };
 static const struct {
 	const struct yk_gpu_variant *variant;
 	int preset;
 	const char *name;
-} impls[IMPLS] = {
+} impls[] = {
 	{ &yk_gpu_contract_rows, 0, "rows" },
 	{ &yk_gpu_contract_direct, 0, "direct" },
 	{ &yk_gpu_contract_packed, 0, "packed" },
@@ -30,10 +30,11 @@ static const struct {
 	{ &yk_gpu_contract_blocks, 1, "blocks-64" },
 	{ &yk_gpu_contract_blocks, 2, "blocks-128" },
 	{ &yk_gpu_contract_tiled, 1, "tiled-32" },
-	// Before "stages", preset 0 would be the default on sm_90, which no GPU has confirmed yet.
+	// Preset 0, "wgmma", before "stages" would be the default on sm_90, which no GPU has confirmed yet.
 	{ &yk_gpu_contract_wgmma, 1, "wgmma-128" },
 	{ &yk_gpu_contract_wgmma, 2, "wgmma-256" },
 };
+enum { IMPLS = sizeof impls / sizeof *impls };
 
 // The vendor library with that implementation number, or NULL.
 static const struct yk_gpu_library *library_of(uint32_t impl)
