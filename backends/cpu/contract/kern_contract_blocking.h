@@ -124,7 +124,7 @@ static bool prefers_copying(const struct yk_gemm *g)
 		return false;
 	if (dense_across(g) && g->m <= COPY_FEW && g->k >= 2 * KC && a <= COPY_A)
 		return true;
-	if (g->map && !dense_across(g) && g->n < MANY / 2 * COPY_COLS)
+	if (g->mapped && !dense_across(g) && g->n < MANY / 2 * COPY_COLS)
 		return false;
 	return g->m > FEW_ROWS && a <= NEAR_A && (dense_across(g) || g->m <= TURN_ROWS) &&
 	       products(g->m, g->n, g->k) >= 8. * SMALL;
