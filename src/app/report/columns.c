@@ -32,3 +32,9 @@ COLUMNS(events, "Events", { "time", "time", YK_PLAIN }, { "step", "step", YK_PLA
 	{ "event", "event", YK_PLAIN }, { "text", "text", YK_PLAIN });
 COLUMNS(changed, "Keys that differ from their defaults", { "key", "key", YK_PLAIN },
 	{ "value", "value", YK_PLAIN }, { "default", "default", YK_PLAIN });
+
+const char *yk_string_of(const json_t *o, const char *key)
+{
+	const char *s = json_string_value(json_object_get(o, key));
+	return s ? s : "";
+}

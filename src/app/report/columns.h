@@ -3,6 +3,8 @@
 #ifndef YK_COLUMNS_H
 #define YK_COLUMNS_H
 
+#include <jansson.h>
+
 #include "report/quantity.h"
 
 struct yk_column {
@@ -18,5 +20,8 @@ struct yk_columns {
 
 extern const struct yk_columns yk_columns_numbers, yk_columns_phases, yk_columns_bounds,
 	yk_columns_kernels, yk_columns_events, yk_columns_changed;
+
+// A member of an object; "": not a string, or absent.
+const char *yk_string_of(const json_t *, const char *key);
 
 #endif

@@ -11,17 +11,9 @@
 #include "report/html.h"
 #include "report/summary.h"
 
-enum { WIDE = 1090, HIGH = 340, NARROW = 380, LOW = 250 };
-
-static const char *string_of(const json_t *o, const char *key)
-{
-	const char *s = json_string_value(json_object_get(o, key));
-	return s ? s : "";
-}
-
 static void text_of(FILE *to, const json_t *o, const char *key)
 {
-	yk_xml_text(to, string_of(o, key));
+	yk_xml_text(to, yk_string_of(o, key));
 }
 
 void yk_html_begin(FILE *to, const char *title)
@@ -109,7 +101,7 @@ void yk_html_table(FILE *to, const char *caption, const json_t *list, int column
 		for (int k = 0; k < columns; k++)
 			cell(to, json_object_get(o, column[k].key),
 			     column[k].quantity == YK_BY_NAME ?
-				     yk_quantity_of(string_of(o, "name")) :
+				     yk_quantity_of(yk_string_of(o, "name")) :
 				     column[k].quantity);
 		fprintf(to, "</tr>\n");
 	}
@@ -151,161 +143,6 @@ static json_t *part_of(const json_t *list, size_t from, size_t until)
 	for (size_t i = from; i < until && i < json_array_size(list); i++)
 		json_array_append(part, json_array_get(list, i));
 	return part;
-}
-
-// ---- plots ----
-
-// width: in pixels, the size at which its labels are meant to be read.
-static void plot(FILE *to, const json_t *p, int width, int height)
-{
-	const json_t *list = json_object_get(p, "curves"), *c;
-	struct yk_curve curve[YK_PLOT_CURVES];
-	int n = 0;
-	size_t i;
-	json_array_foreach (list, i, c) {
-		const json_t *xs = json_object_get(c, "x"), *ys = json_object_get(c, "y");
-		size_t points = json_array_size(xs);
-		double *x = malloc((2 * points + 1) * sizeof *x);
-		if (n == YK_PLOT_CURVES || !x) {
-			free(x);
-			break;
-		}
-		for (size_t k = 0; k < points; k++) {
-			x[k] = json_number_value(json_array_get(xs, k));
-			x[points + k] = json_number_value(json_array_get(ys, k));
-		}
-		curve[n++] = (struct yk_curve){
-			.name = string_of(c, "name"),
-			.n = points,
-			.x = x,
-			.y = x + points,
-			.color = (int)json_integer_value(json_object_get(c, "color")),
-			.dash = (int)json_integer_value(json_object_get(c, "dash")),
-			.legend = string_of(c, "legend"),
-			.unlisted = !*string_of(c, "legend")
-		};
-	}
-	struct yk_plot q = { .name = string_of(p, "name"),
-			     .title = string_of(p, "title"),
-			     .x_label = string_of(p, "x"),
-			     .x_unit = yk_unit_named(string_of(p, "x")),
-			     .y_label = string_of(p, "y"),
-			     .y_unit = yk_unit_named(string_of(p, "unit")),
-			     .curves = n,
-			     .curve = curve,
-			     .target = NAN,
-			     .width = width,
-			     .height = height };
-	json_array_foreach (json_object_get(p, "dashes"), i, c)
-		if (i < YK_SVG_DASHES)
-			q.dash_name[i] = json_string_value(c);
-	yk_svg_plot(to, &q);
-	for (int k = 0; k < n; k++)
-		free((void *)(uintptr_t)curve[k].x);
-}
-
-// Explains kernels that are faster than the measured limits of their device.
-static void above_roof(FILE *to, const json_t *run)
-{
-	const json_t *r, *l;
-	size_t i, k;
-	int memory = 0, peak = 0;
-	json_array_foreach (json_object_get(run, "kernels"), i, r)
-		json_array_foreach (json_object_get(run, "limits"), k, l) {
-			const double at = json_number_value(json_object_get(r, "intensity")),
-				     rate = json_number_value(json_object_get(r, "flops_per_s")),
-				     p = json_number_value(json_object_get(l, "flops_per_s")),
-				     w = json_number_value(json_object_get(l, "copy_bytes_per_s"));
-			if (strcmp(string_of(r, "device"), string_of(l, "device")) || !(at > 0) ||
-			    !(w > 0))
-				continue;
-			peak += p > 0 && rate > p;
-			memory += rate > at * w && !(p > 0 && rate > p);
-		}
-	char n[64];
-	if (memory)
-		fprintf(to,
-			"<p class=\"soft\">%s above the sloped line: their data came from caches, "
-			"which are faster than "
-			"the copy in memory that the line shows.</p>\n",
-			yk_counted(n, memory, "kernel"));
-	if (peak)
-		fprintf(to,
-			"<p class=\"soft\">%s above the flat line: the peak was measured at a "
-			"lower clock rate, or while "
-			"other programs used the device.</p>\n",
-			yk_counted(n, peak, "kernel"));
-}
-
-enum { ROOF_POINTS = 64 };
-
-// Roofline plot: kernels by arithmetic intensity and rate, below the limits of the device if these
-// were measured.
-static void roofline(FILE *to, const json_t *run)
-{
-	const json_t *rows = json_object_get(run, "kernels"), *r, *l;
-	size_t max = json_array_size(rows), i, n = 0;
-	double *x = malloc((2 * max + 1) * sizeof *x), *y = x ? x + max : NULL, low = INFINITY,
-	       high = 0;
-	const char **label = malloc((max + 1) * sizeof *label);
-	struct yk_curve curve[4];
-	double roof[3][2][ROOF_POINTS];
-	int curves = 1;
-	json_array_foreach (rows, i, r) {
-		const json_t *at = json_object_get(r, "intensity"),
-			     *rate = json_object_get(r, "flops_per_s");
-		if (!x || !label || !json_is_number(at) || !json_is_number(rate))
-			continue;
-		x[n] = json_number_value(at);
-		y[n] = json_number_value(rate);
-		low = fmin(low, x[n]);
-		high = fmax(high, x[n]);
-		label[n++] = string_of(r, "scope");
-	}
-	curve[0] = (struct yk_curve){
-		.name = "kernels", .mark = YK_MARK_POINTS, .n = n, .x = x, .y = y, .label = label
-	};
-	json_array_foreach (json_object_get(run, "limits"), i, l) {
-		double p = json_number_value(json_object_get(l, "flops_per_s")),
-		       w = json_number_value(json_object_get(l, "copy_bytes_per_s"));
-		if (curves == 4 || !(p > 0) || !(w > 0) || !n)
-			continue;
-		double from = fmin(low, p / w) / 2, until = fmax(high, p / w) * 2;
-		double(*line)[ROOF_POINTS] = roof[curves - 1];
-		for (int k = 0; k < ROOF_POINTS; k++) {
-			line[0][k] = from * pow(until / from, k / (ROOF_POINTS - 1.));
-			line[1][k] = fmin(p, line[0][k] * w);
-		}
-		curve[curves] = (struct yk_curve){ .name = string_of(l, "device"),
-						   .n = ROOF_POINTS,
-						   .x = line[0],
-						   .y = line[1],
-						   .color = curves };
-		curves++;
-	}
-	struct yk_plot q = { .name = "roofline",
-				   .title = "Roofline",
-				   .x_label = "FLOP/byte",
-				   .y_label = "FLOP/s",
-				   .x = YK_SCALE_LOG10,
-				   .y = YK_SCALE_LOG10,
-				   .curves = curves,
-				   .curve = curve,
-				   .target = NAN,
-				   .width = WIDE,
-				   .height = HIGH };
-	if (n) {
-		fprintf(to, "<div class=\"wide-only\">");
-		yk_svg_plot(to, &q);
-		q.width = NARROW;
-		q.height = LOW;
-		fprintf(to, "</div><div class=\"narrow-only\">");
-		yk_svg_plot(to, &q);
-		fprintf(to, "</div>\n");
-		above_roof(to, run);
-	}
-	free(x);
-	free(label);
 }
 
 // ---- sections ----
@@ -352,18 +189,18 @@ static void findings(FILE *to, const json_t *r, int level)
 		fprintf(to, ":</strong> ");
 		text_of(to, o, "what");
 		fprintf(to, "</p>");
-		if (*string_of(o, "change")) {
+		if (*yk_string_of(o, "change")) {
 			fprintf(to, "<p>What would help: ");
-			with_commands(to, string_of(o, "change"));
+			with_commands(to, yk_string_of(o, "change"));
 			if (json_is_number(gain))
 				yk_fprintf(to,
 					   ". <span class=\"gain\">Up to %.3g times as fast</span>",
 					   json_number_value(gain));
 			fprintf(to, ".</p>");
 		}
-		if (*string_of(o, "needs")) {
+		if (*yk_string_of(o, "needs")) {
 			fprintf(to, "<p class=\"soft\">Needs ");
-			with_commands(to, string_of(o, "needs"));
+			with_commands(to, yk_string_of(o, "needs"));
 			fprintf(to, "</p>");
 		}
 		fprintf(to, "<details><summary class=\"soft\">Evidence</summary><ul>");
@@ -395,7 +232,7 @@ static void head(FILE *to, const json_t *r, int level)
 	fprintf(to, "\">");
 	text_of(to, r, "name");
 	fprintf(to, " <span class=\"pill %s\">%s</span></h%d>\n<p class=\"soft\">",
-		string_of(summary, "state"), string_of(summary, "state"), level);
+		yk_string_of(summary, "state"), yk_string_of(summary, "state"), level);
 	text_of(to, summary, "what");
 	fprintf(to, "</p>\n</header>\n<dl class=\"tiles\">");
 	json_array_foreach (json_object_get(summary, "figures"), i, f) {
@@ -429,7 +266,7 @@ static bool is_flat(const json_t *p)
 // Stages of loading and of the allocator are details.
 static bool is_detail(const json_t *p)
 {
-	const char *name = string_of(p, "name");
+	const char *name = yk_string_of(p, "name");
 	return is_flat(p) || !strncmp(name, "train.data_", 11) || !strncmp(name, "memory.", 7);
 }
 
@@ -439,20 +276,20 @@ static void curves(FILE *to, const json_t *plots)
 	char title[80];
 	size_t i, details = 0;
 	json_array_foreach (plots, i, p)
-		if (!strcmp(string_of(p, "name"), "loss") && !is_flat(p))
+		if (!strcmp(yk_string_of(p, "name"), "loss") && !is_flat(p))
 			loss = p;
 	if (loss) {
 		fprintf(to, "<div class=\"wide-only\">");
-		plot(to, loss, WIDE, HIGH);
+		yk_html_plot(to, loss, YK_WIDE, YK_HIGH);
 		fprintf(to, "</div><div class=\"narrow-only\">");
-		plot(to, loss, NARROW, LOW);
+		yk_html_plot(to, loss, YK_NARROW, YK_LOW);
 		fprintf(to, "</div>\n");
 	}
 	fprintf(to, "<div class=\"plots\">\n");
 	json_array_foreach (plots, i, p) {
 		details += is_detail(p);
 		if (!is_detail(p) && p != loss)
-			plot(to, p, NARROW, LOW);
+			yk_html_plot(to, p, YK_NARROW, YK_LOW);
 	}
 	fprintf(to, "</div>\n");
 	if (!details)
@@ -463,7 +300,7 @@ static void curves(FILE *to, const json_t *plots)
 	fprintf(to, "<div class=\"plots\">\n");
 	json_array_foreach (plots, i, p)
 		if (is_detail(p))
-			plot(to, p, NARROW, LOW);
+			yk_html_plot(to, p, YK_NARROW, YK_LOW);
 	fprintf(to, "</div>\n");
 	yk_html_fold_end(to);
 }
@@ -487,7 +324,7 @@ static void phases(FILE *to, const json_t *r)
 	fprintf(to, "<div class=\"bar\" aria-hidden=\"true\">");
 	json_array_foreach (list, i, p) {
 		const double share = json_number_value(json_object_get(p, "share"));
-		if (share > 0 && strcmp(string_of(p, "phase"), "wall"))
+		if (share > 0 && strcmp(yk_string_of(p, "phase"), "wall"))
 			yk_fprintf(to, "<i style=\"flex:0 0 %.3g%%;background:%s\"></i>",
 				   100 * share, colors[i % COLORS]);
 	}
@@ -501,7 +338,8 @@ static void phases(FILE *to, const json_t *r)
 	json_array_foreach (list, i, p) {
 		fprintf(to,
 			"<tr><td class=\"t k\"><span class=\"key\" style=\"background:%s\"></span>",
-			strcmp(string_of(p, "phase"), "wall") ? colors[i % COLORS] : "transparent");
+			strcmp(yk_string_of(p, "phase"), "wall") ? colors[i % COLORS] :
+								   "transparent");
 		text_of(to, p, "phase");
 		fprintf(to, "</td>");
 		for (int k = 1; k < c->n; k++)
@@ -535,7 +373,7 @@ static void kernels(FILE *to, const json_t *r)
 	}
 	json_decref(first);
 	json_decref(rest);
-	roofline(to, r);
+	yk_html_roofline(to, r);
 }
 
 // The last events; those before them are folded.
@@ -564,7 +402,7 @@ static void numbers(FILE *to, const json_t *r)
 	char title[64];
 	size_t i;
 	json_array_foreach (list, i, o) {
-		const char *stage = string_of(o, "stage"), *name = string_of(o, "name");
+		const char *stage = yk_string_of(o, "stage"), *name = yk_string_of(o, "name");
 		const bool main = (!strcmp(stage, "train") || !strcmp(stage, "valid")) &&
 				  strncmp(name, "data_", 5);
 		json_array_append(main ? shown : others, (json_t *)(uintptr_t)o);
@@ -637,7 +475,7 @@ static void beside(FILE *to, const char *caption, const json_t *o, const json_t 
 	}
 	fprintf(to, "</tr></thead>\n<tbody>");
 	json_array_foreach (list, i, d) {
-		const enum yk_quantity q = yk_quantity_of(string_of(d, "column"));
+		const enum yk_quantity q = yk_quantity_of(yk_string_of(d, "column"));
 		fprintf(to, "<tr>");
 		cell(to, json_object_get(d, key), YK_PLAIN);
 		json_array_foreach (json_object_get(d, "values"), k, v) {
@@ -670,7 +508,7 @@ static void overview(FILE *to, const json_t *runs)
 		fprintf(to,
 			"</a></th><td class=\"t\"><span class=\"pill %s\">%s</span></td><td "
 			"class=\"t %s\">",
-			string_of(summary, "state"), string_of(summary, "state"),
+			yk_string_of(summary, "state"), yk_string_of(summary, "state"),
 			health_class(summary, json_object_get(r, "findings")));
 		text_of(to, summary, "verdict");
 		fprintf(to, "</td><td class=\"t\">");
@@ -693,7 +531,7 @@ int yk_summary_html(FILE *to, const json_t *o)
 	char title[256] = "Report of ";
 	if (one)
 		snprintf(title + strlen(title), sizeof title - strlen(title), "%.200s",
-			 string_of(json_array_get(runs, 0), "name"));
+			 yk_string_of(json_array_get(runs, 0), "name"));
 	else
 		snprintf(title + strlen(title), sizeof title - strlen(title), "%zu runs",
 			 json_array_size(runs));
@@ -715,7 +553,7 @@ int yk_summary_html(FILE *to, const json_t *o)
 			head(to, r, 2);
 		run(to, r, one ? 2 : 3);
 	}
-	fprintf(to, "<p class=\"soft\">yoke %s</p>\n", string_of(o, "yoke"));
+	fprintf(to, "<p class=\"soft\">yoke %s</p>\n", yk_string_of(o, "yoke"));
 	yk_html_end(to);
 	return ferror(to) ? yk_fail(YOKE_EIO, "cannot write the report") : 0;
 }

@@ -12,6 +12,7 @@ libyokecore_la_SOURCES += \
 	src/app/report/headline.h \
 	src/app/report/html.c \
 	src/app/report/html.h \
+	src/app/report/html_plots.c \
 	src/app/report/plots.c \
 	src/app/report/plots.h \
 	src/app/report/quantity.c \

@@ -11,12 +11,6 @@
 #include "report/columns.h"
 #include "report/summary.h"
 
-static const char *string_of(const json_t *o, const char *key)
-{
-	const char *s = json_string_value(json_object_get(o, key));
-	return s ? s : "";
-}
-
 // ---- Markdown ----
 
 // A table that is collected before it is printed, so that its columns are aligned as plain text,
@@ -169,7 +163,7 @@ static void md_table(FILE *to, const struct yk_columns *c, const json_t *list)
 		for (int k = 0; k < c->n; k++)
 			md_add(&t, json_object_get(o, c->column[k].key),
 			       c->column[k].quantity == YK_BY_NAME ?
-				       yk_quantity_of(string_of(o, "name")) :
+				       yk_quantity_of(yk_string_of(o, "name")) :
 				       c->column[k].quantity);
 	md_print(to, &t);
 }
@@ -200,14 +194,14 @@ static void md_beside(FILE *to, const json_t *o, const json_t *list, const char 
 	size_t i, k;
 	md_title(&t, key);
 	json_array_foreach (json_object_get(o, "runs"), i, r) {
-		md_title(&t, string_of(r, "name"));
+		md_title(&t, yk_string_of(r, "name"));
 		if (second)
 			md_title(&t, "vs the first");
 	}
 	json_array_foreach (list, i, d) {
 		md_add(&t, json_object_get(d, key), YK_PLAIN);
 		json_array_foreach (json_object_get(d, "values"), k, v) {
-			md_add(&t, v, yk_quantity_of(string_of(d, "column")));
+			md_add(&t, v, yk_quantity_of(yk_string_of(d, "column")));
 			if (second)
 				md_add(&t, json_array_get(json_object_get(d, second), k), YK_PLAIN);
 		}
@@ -221,21 +215,21 @@ static void md_head(FILE *to, const json_t *run)
 {
 	const json_t *summary = json_object_get(run, "summary"), *o;
 	size_t i;
-	fprintf(to, "\n%s: ", string_of(summary, "state"));
-	md_text(to, string_of(summary, "what"));
+	fprintf(to, "\n%s: ", yk_string_of(summary, "state"));
+	md_text(to, yk_string_of(summary, "what"));
 	fputs("\n\n", to);
 	json_array_foreach (json_object_get(summary, "figures"), i, o) {
-		fprintf(to, "- %s: %s", string_of(o, "label"), string_of(o, "text"));
-		fprintf(to, *string_of(o, "note") ? " (%s)\n" : "%s\n", string_of(o, "note"));
+		fprintf(to, "- %s: %s", yk_string_of(o, "label"), yk_string_of(o, "text"));
+		fprintf(to, *yk_string_of(o, "note") ? " (%s)\n" : "%s\n", yk_string_of(o, "note"));
 	}
-	fprintf(to, "\n**%s**\n", string_of(summary, "verdict"));
+	fprintf(to, "\n**%s**\n", yk_string_of(summary, "verdict"));
 	json_array_foreach (json_object_get(run, "findings"), i, o) {
 		const json_t *gain = json_object_get(o, "gain");
-		fprintf(to, "\n%zu. %s: ", i + 1, string_of(o, "condition"));
-		md_text(to, string_of(o, "what"));
-		if (*string_of(o, "change")) {
+		fprintf(to, "\n%zu. %s: ", i + 1, yk_string_of(o, "condition"));
+		md_text(to, yk_string_of(o, "what"));
+		if (*yk_string_of(o, "change")) {
 			fputs("\n   What would help: ", to);
-			md_commands(to, string_of(o, "change"));
+			md_commands(to, yk_string_of(o, "change"));
 		}
 		if (json_is_number(gain))
 			yk_fprintf(to, " (up to %.3g times as fast)", json_number_value(gain));
@@ -263,7 +257,7 @@ void yk_summary_markdown(FILE *to, const json_t *o)
 {
 	const json_t *runs = json_object_get(o, "runs"), *r;
 	size_t i;
-	fprintf(to, "# Report\n\nyoke %s\n", string_of(o, "yoke"));
+	fprintf(to, "# Report\n\nyoke %s\n", yk_string_of(o, "yoke"));
 	if (json_array_size(runs) > 1) {
 		fputs("\n## Side by side\n", to);
 		md_beside(to, o, json_object_get(o, "ratios"), "quantity", "ratios");
@@ -271,7 +265,7 @@ void yk_summary_markdown(FILE *to, const json_t *o)
 	}
 	json_array_foreach (runs, i, r) {
 		fputs("\n## ", to);
-		md_text(to, string_of(r, "name"));
+		md_text(to, yk_string_of(r, "name"));
 		fputs("\n", to);
 		md_head(to, r);
 		for (size_t k = 0; k < sizeof lists / sizeof *lists; k++)
@@ -328,12 +322,12 @@ static void csv_beside(FILE *to, const json_t *o, const char *section, const cha
 	size_t i, k;
 	json_array_foreach (json_object_get(o, section), i, d)
 		json_array_foreach (json_object_get(o, "runs"), k, r) {
-			csv_line(to, string_of(r, "name"), section, i, string_of(d, key),
+			csv_line(to, yk_string_of(r, "name"), section, i, yk_string_of(d, key),
 				 json_array_get(json_object_get(d, "values"), k));
 			const json_t *q = json_array_get(json_object_get(d, "ratios"), k);
 			if (q)
-				csv_line(to, string_of(r, "name"), "ratios to the first", i,
-					 string_of(d, key), q);
+				csv_line(to, yk_string_of(r, "name"), "ratios to the first", i,
+					 yk_string_of(d, key), q);
 		}
 }
 
@@ -343,7 +337,7 @@ void yk_summary_csv(FILE *to, const json_t *o)
 	size_t i, k, j;
 	fputs("run,section,row,name,value\r\n", to);
 	json_array_foreach (runs, i, r) {
-		const char *name = string_of(r, "name");
+		const char *name = yk_string_of(r, "name");
 		csv_members(to, name, "run", 0, r);
 		for (size_t s = 0; s < sizeof objects / sizeof *objects; s++)
 			csv_members(to, name, objects[s].key, 0,
@@ -365,9 +359,9 @@ void yk_summary_csv(FILE *to, const json_t *o)
 					 yk_summary_number(
 						 json_array_get(json_object_get(c, "x"), j),
 						 number));
-				csv_text(to, string_of(c, "name"));
+				csv_text(to, yk_string_of(c, "name"));
 				fputs(",", to);
-				csv_text(to, string_of(p, "name"));
+				csv_text(to, yk_string_of(p, "name"));
 				fprintf(to, ",%zu,%s,%s\r\n", j, where,
 					yk_summary_number(
 						json_array_get(json_object_get(c, "y"), j),

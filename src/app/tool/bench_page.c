@@ -20,12 +20,6 @@ enum {
 	HEIGHT = 250
 }; // max plotted; `yoke bench resolvent` compares up to 19
 
-static const char *string_of(const json_t *o, const char *key)
-{
-	const char *s = json_string_value(json_object_get(o, key));
-	return s ? s : "";
-}
-
 static double real_of(const json_t *o, const char *key)
 {
 	return json_number_value(json_object_get(o, key));
@@ -39,8 +33,8 @@ static int sizes(const json_t *results, const char *suite, const char *device, d
 	size_t i;
 	int n = 0;
 	json_array_foreach (results, i, r)
-		if (n < SIZES && !strcmp(string_of(r, "suite"), suite) &&
-		    !strcmp(string_of(r, "device"), device) && real_of(r, "size") > 0) {
+		if (n < SIZES && !strcmp(yk_string_of(r, "suite"), suite) &&
+		    !strcmp(yk_string_of(r, "device"), device) && real_of(r, "size") > 0) {
 			x[n] = real_of(r, "size");
 			seconds[n++] = real_of(r, "median_s");
 		}
@@ -68,7 +62,7 @@ static void plots(FILE *to, const json_t *devices, const json_t *results, const 
 	int first = 0;
 	char title[64];
 	for (int d = 0; d < n; d++) {
-		const char *name = string_of(json_array_get(devices, (size_t)d), "device");
+		const char *name = yk_string_of(json_array_get(devices, (size_t)d), "device");
 		int found = sizes(results, suite, name, x[d], seconds[d]);
 		first = d ? first : found;
 		int both = found < first ? found : first;
@@ -167,7 +161,7 @@ static void suite_of(FILE *to, const json_t *devices, const json_t *results, con
 	json_t *list = json_array(), *r;
 	size_t i;
 	json_array_foreach (results, i, r)
-		if (!strcmp(string_of(r, "suite"), suite))
+		if (!strcmp(yk_string_of(r, "suite"), suite))
 			json_array_append(list, r);
 	fprintf(to, "<h2>");
 	yk_xml_text(to, suite);
@@ -201,7 +195,7 @@ static json_t *with_rates(const json_t *devices, const json_t *results, bool *ab
 			json_object_set_new(r, rates[j].rate, json_real(per_s));
 			json_array_foreach (devices, k, d) {
 				const double share = per_s / real_of(d, rates[j].limit);
-				if (strcmp(string_of(d, "device"), string_of(r, "device")) ||
+				if (strcmp(yk_string_of(d, "device"), yk_string_of(r, "device")) ||
 				    !isfinite(share) || json_object_get(r, "roofline"))
 					continue;
 				json_object_set_new(r, rates[j].share, json_real(share));
@@ -245,8 +239,8 @@ static void page(FILE *to, const json_t *devices, const json_t *ratios, const js
 		yk_html_table(to, "Targets", ratios, 6, ratio);
 	}
 	json_array_foreach (results, i, r)
-		if (strcmp(suite, string_of(r, "suite"))) {
-			suite = string_of(r, "suite");
+		if (strcmp(suite, yk_string_of(r, "suite"))) {
+			suite = yk_string_of(r, "suite");
 			suite_of(to, devices, results, suite);
 		}
 	if (above)
