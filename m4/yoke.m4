@@ -40,12 +40,21 @@ AC_DEFUN([YOKE_WITH], [
 		[AC_MSG_ERROR([--with-$1=$with_$1: wants yes, no or check])])
 ])
 
+# YOKE_MODULE(name): after YOKE_WITH; what is opened at run time is not built without shared libraries.
+AC_DEFUN([YOKE_MODULE], [
+	AS_IF([test "$enable_shared" = no], [AS_CASE([$with_$1],
+		[no], [],
+		[check], [with_$1=no why_$1="a module; --disable-shared"],
+		[AC_MSG_ERROR([--with-$1 builds a module, which --disable-shared excludes])])])
+])
+
 # YOKE_WITH_FOLDER(name, help, CONDITIONAL): the same for what is opened at run time, so that it can always be
 # built; a folder, absolute, is where its libraries are looked for first: YK_NATIVE_DIR in $CONDITIONAL_CPPFLAGS.
 AC_DEFUN([YOKE_WITH_FOLDER], [
 	AC_ARG_WITH([$1], [AS_HELP_STRING([--with-$1=yes|no|check|DIR], [$2 @<:@check@:>@])], [],
 		[with_$1=check])
 	have_$1=yes why_$1="not asked for" $3_CPPFLAGS=
+	YOKE_MODULE([$1])
 	AS_CASE([$with_$1], [yes|check], [], [no], [have_$1=no],
 		[/*], [$3_CPPFLAGS="-DYK_NATIVE_DIR='\"$with_$1\"'"],
 		[AC_MSG_ERROR([--with-$1=$with_$1: wants yes, no, check or an absolute folder])])
