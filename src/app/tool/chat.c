@@ -242,11 +242,9 @@ static int add_token(const struct yk_chat *c, struct answer *a, int32_t id)
 static int generate(struct yk_chat *c, int64_t tokens, struct answer *a, yk_chat_emit_fn *emit,
 		    void *arg, enum yk_chat_end *end)
 {
-	int64_t n = 0;
 	int32_t id;
 	int e;
 	while ((e = yk_generation_next(c->generation, &id)) > 0) {
-		n++;
 		if (yk_tokenizer_ends(c->o->model.tokenizer, id)) {
 			*end = YK_CHAT_ENDED;
 			return show(a, true, emit, arg);

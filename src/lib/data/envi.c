@@ -187,7 +187,7 @@ static bool next_item(const char **at, const char *end, struct entry *item)
 		while (from < end && *from != '\n')
 			from++;
 	}
-	const char *comma = memchr(from, ',', (size_t)(end - from)), *last = comma ? comma : end;
+	const char *comma = from < end ? memchr(from, ',', (size_t)(end - from)) : NULL, *last = comma ? comma : end;
 	while (last > from && isspace((unsigned char)last[-1]))
 		last--;
 	*item = (struct entry){ .value = from, .value_end = last };
