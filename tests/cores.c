@@ -3,6 +3,7 @@
 // fake cgroup directories.
 #include "config.h"
 
+#include <dirent.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -13,6 +14,7 @@
 #endif
 
 #include "../backends/cpu/host/frame.h"
+#include "base/file.h"
 #include "tap.h"
 
 // ---- control groups ----
@@ -206,6 +208,93 @@ static void topologies(void)
 			skip("kinds of cores", "this hwloc knows none");
 }
 
+// ---- recorded machines ----
+
+static int occurrences(const char *text, const char *word)
+{
+	int n = 0;
+
+	for (const char *p = text; (p = strstr(p, word)); p++)
+		n++;
+	return n;
+}
+
+// The processors of a machine in XML, by their numbers in the system.
+static struct yk_processors recorded_processors(const char *xml)
+{
+	static const char pu[] = "<object type=\"PU\" os_index=\"";
+	const size_t words = 64;
+	struct yk_processors to = { .bits = calloc(words, sizeof *to.bits), .words = words };
+
+	for (const char *p = xml; to.bits && (p = strstr(p, pu)); p++) {
+		const unsigned long i = strtoul(p + sizeof pu - 1, NULL, 10);
+		if (i < 64 * words)
+			to.bits[i / 64] |= UINT64_C(1) << i % 64;
+	}
+	return to;
+}
+
+// Does the control group of the machine allow all its processors?  hwloc lists only these.
+static bool allows_all(const char *xml)
+{
+	const char *all = strstr(xml, " cpuset=\""), *allowed = strstr(xml, " allowed_cpuset=\"");
+
+	return !all || !allowed || !strncmp(all + 9, allowed + 17, strcspn(all + 9, "\"") + 1);
+}
+
+// A machine of one kind of core: one thread per core.
+static void recorded_machine(const char *path, const char *xml)
+{
+	const int cores = occurrences(xml, "<object type=\"Core\""), processors = occurrences(xml, "<object type=\"PU\"");
+	const int nodes = occurrences(xml, "<object type=\"NUMANode\"");
+	const char *name = strrchr(path, '/') + 1;
+	struct yk_processors allowed = recorded_processors(xml);
+	struct yk_cores c;
+
+	setenv("HWLOC_XMLFILE", path, 1);
+	yk_cores_choose(&c, allowed, (struct yk_cores_limits){ .online = processors });
+	char *drawn = yk_cores_draw(&c);
+	unsetenv("HWLOC_XMLFILE");
+	ok(c.allowed == processors && c.n == (cores ? cores : processors) && c.n == yk_processors_count(&c.set) &&
+		   c.nodes == (nodes ? nodes : 1),
+	   "%s: %d threads on %d of %d processors, %d nodes; want %d, %d", name, c.n, c.allowed, processors, c.nodes,
+	   cores ? cores : processors, nodes ? nodes : 1);
+	int shown = 0;
+	for (const char *line = drawn; line && (!strncmp(line, "node ", 5) || !strncmp(line, "no node", 7)); line = strchr(line, '\n') + 1) {
+		const char *p = strstr(line, " processor");
+		while (p > line && p[-1] != ' ')
+			p--;
+		shown += p ? atoi(p) : 0;
+	}
+	ok(drawn && shown == processors, "%s: each of %d processors is drawn once: %d", name, processors, shown);
+	if (shown != processors)
+		diag("\n%s", drawn ? drawn : "nothing");
+	free(drawn);
+	free(c.set.bits);
+}
+
+// The machines that hwloc's developers recorded, in the directory tests/hwloc/xml of its source package.
+static void recorded(void)
+{
+	const char *folder = getenv("YOKE_TEST_HWLOC");
+	struct dirent **entries;
+	const int n = folder ? scandir(folder, &entries, NULL, alphasort) : -1;
+
+	if (n < 0)
+		return skip("recorded machines", "YOKE_TEST_HWLOC does not name tests/hwloc/xml of hwloc's source");
+	for (int i = 0; i < n; i++) {
+		const char *ending = strrchr(entries[i]->d_name, '.');
+		char path[512], *xml = NULL;
+		size_t bytes;
+		snprintf(path, sizeof path, "%s/%s", folder, entries[i]->d_name);
+		if (ending && !strcmp(ending, ".xml") && yk_file_read(path, 1 << 24, &xml, &bytes) == 0 && allows_all(xml))
+			recorded_machine(path, xml);
+		free(xml);
+		free(entries[i]);
+	}
+	free(entries);
+}
+
 // This process, where one processor is left to it.
 static void affinity(void)
 {
@@ -239,6 +328,7 @@ int main(void)
 	groups();
 #ifdef HAVE_HWLOC
 	topologies();
+	recorded();
 	affinity();
 #else
 	skip("topologies", "built without hwloc");

@@ -34,18 +34,27 @@ static hwloc_bitmap_t bitmap_of(const struct yk_processors *s)
 	return set;
 }
 
-// "node 0, package 0, 2 L3 caches of 32 MiB: "
-static void draw_place(FILE *to, hwloc_topology_t t, hwloc_obj_t node)
+// "node 0, package 0, 2 L3 caches of 32 MiB: "; first: the first of the nodes that these processors use as their
+// own, NULL: there is none.
+static void draw_place(FILE *to, hwloc_topology_t t, hwloc_obj_t first, hwloc_const_bitmap_t processors)
 {
-	const int caches = hwloc_get_nbobjs_inside_cpuset_by_type(t, node->cpuset, HWLOC_OBJ_L3CACHE);
+	const int caches = hwloc_get_nbobjs_inside_cpuset_by_type(t, processors, HWLOC_OBJ_L3CACHE);
 	hwloc_obj_t package = NULL;
+	const char *comma = "";
 
-	fprintf(to, "node %u", node->os_index == HWLOC_UNKNOWN_INDEX ? node->logical_index : node->os_index);
+	for (hwloc_obj_t node = first; node; node = hwloc_get_next_obj_by_type(t, HWLOC_OBJ_NUMANODE, node)) {
+		if (!hwloc_bitmap_isequal(node->cpuset, first->cpuset))
+			continue;
+		fprintf(to, "%snode %u", comma, node->os_index == HWLOC_UNKNOWN_INDEX ? node->logical_index : node->os_index);
+		comma = ", ";
+	}
+	if (!first)
+		fprintf(to, "no node");
 	while ((package = hwloc_get_next_obj_by_type(t, HWLOC_OBJ_PACKAGE, package)))
-		if (hwloc_bitmap_intersects(package->cpuset, node->cpuset))
+		if (hwloc_bitmap_intersects(package->cpuset, processors))
 			fprintf(to, ", package %u", package->logical_index);
 	if (caches > 0) {
-		hwloc_obj_t cache = hwloc_get_obj_inside_cpuset_by_type(t, node->cpuset, HWLOC_OBJ_L3CACHE, 0);
+		hwloc_obj_t cache = hwloc_get_obj_inside_cpuset_by_type(t, processors, HWLOC_OBJ_L3CACHE, 0);
 		fprintf(to, ", %d L3 cache%s of %.3g MiB", caches, ending(caches), (double)cache->attr->cache.size / (1 << 20));
 	}
 	fprintf(to, ": ");
@@ -81,36 +90,62 @@ static void draw_cores(FILE *to, hwloc_topology_t t, hwloc_const_bitmap_t all, c
 	hwloc_bitmap_free(here);
 }
 
-static void draw_nodes(FILE *to, hwloc_topology_t t, const struct threads *threads)
+// The number of kinds of cores, if hwloc ranks them by speed; else 0.
+static int ranked_kinds(hwloc_topology_t t)
 {
-	hwloc_bitmap_t part = hwloc_bitmap_alloc();
 	int kinds = 0;
-
 #if HWLOC_API_VERSION >= 0x00020400
 	int rank = -1;
+	hwloc_bitmap_t set = hwloc_bitmap_alloc();
+
 	kinds = hwloc_cpukinds_get_nr(t, 0);
-	if (part && kinds > 1 && (hwloc_cpukinds_get_info(t, (unsigned)kinds - 1, part, &rank, NULL, NULL, 0) < 0 || rank < 0))
-		kinds = 0; // not ranked
+	if (!set || kinds < 2 || hwloc_cpukinds_get_info(t, (unsigned)kinds - 1, set, &rank, NULL, NULL, 0) < 0 || rank < 0)
+		kinds = 0;
+	hwloc_bitmap_free(set);
+#else
+	(void)t;
 #endif
-	for (hwloc_obj_t node = NULL; part && (node = hwloc_get_next_obj_by_type(t, HWLOC_OBJ_NUMANODE, node));) {
-		if (hwloc_bitmap_iszero(node->cpuset))
-			continue; // memory alone
-		if (kinds < 2) {
-			draw_place(to, t, node);
-			draw_cores(to, t, node->cpuset, "", threads);
-			continue;
-		}
+	return kinds;
+}
+
+// The processors of a node: a line for each kind of core, fastest first.
+static void draw_node(FILE *to, hwloc_topology_t t, hwloc_obj_t node, hwloc_const_bitmap_t processors, const struct threads *threads)
+{
+	const int kinds = ranked_kinds(t);
+
+	if (kinds == 0) {
+		draw_place(to, t, node, processors);
+		draw_cores(to, t, processors, "", threads);
+	}
 #if HWLOC_API_VERSION >= 0x00020400
-		for (int k = kinds - 1; k >= 0; k--) { // fastest first
-			if (hwloc_cpukinds_get_info(t, (unsigned)k, part, NULL, NULL, NULL, 0) < 0 ||
-			    hwloc_bitmap_and(part, part, node->cpuset) < 0 || hwloc_bitmap_iszero(part))
-				continue;
-			draw_place(to, t, node);
-			draw_cores(to, t, part, k == kinds - 1 ? " of the fastest kind" : " of a slower kind", threads);
-		}
-#endif
+	hwloc_bitmap_t part = hwloc_bitmap_alloc();
+	for (int k = kinds - 1; part && k >= 0; k--) {
+		if (hwloc_cpukinds_get_info(t, (unsigned)k, part, NULL, NULL, NULL, 0) < 0 ||
+		    hwloc_bitmap_and(part, part, processors) < 0 || hwloc_bitmap_iszero(part))
+			continue;
+		draw_place(to, t, node, processors);
+		draw_cores(to, t, part, k == kinds - 1 ? " of the fastest kind" : " of a slower kind", threads);
 	}
 	hwloc_bitmap_free(part);
+#endif
+}
+
+// Each processor is drawn once, with the first node that lists it: nodes of fast and of large memory may have the
+// same processors, and a control group may exclude the node of others.
+static void draw_nodes(FILE *to, hwloc_topology_t t, const struct threads *threads)
+{
+	hwloc_bitmap_t left = hwloc_bitmap_dup(hwloc_topology_get_topology_cpuset(t)), here = hwloc_bitmap_alloc();
+
+	for (hwloc_obj_t node = NULL; left && here && (node = hwloc_get_next_obj_by_type(t, HWLOC_OBJ_NUMANODE, node));) {
+		if (hwloc_bitmap_and(here, node->cpuset, left) < 0 || hwloc_bitmap_iszero(here))
+			continue;
+		draw_node(to, t, node, here, threads);
+		hwloc_bitmap_andnot(left, left, here);
+	}
+	if (left && !hwloc_bitmap_iszero(left))
+		draw_node(to, t, NULL, left, threads);
+	hwloc_bitmap_free(here);
+	hwloc_bitmap_free(left);
 }
 
 static void draw_topology(FILE *to, const struct yk_cores *c)
