@@ -57,7 +57,7 @@ struct yk_processors yk_processors_allowed(void)
 	return to;
 }
 
-void yk_processors_bind(pthread_attr_t *to, const struct yk_processors *s)
+void yk_processors_bind(pthread_t thread, const struct yk_processors *s)
 {
 	const size_t n = 64 * s->words, bytes = CPU_ALLOC_SIZE(n);
 	cpu_set_t *set = s->words ? CPU_ALLOC(n) : NULL;
@@ -68,7 +68,7 @@ void yk_processors_bind(pthread_attr_t *to, const struct yk_processors *s)
 	for (size_t i = 0; i < n; i++)
 		if (yk_processors_has(s, i))
 			CPU_SET_S(i, bytes, set);
-	pthread_attr_setaffinity_np(to, bytes, set);
+	pthread_setaffinity_np(thread, bytes, set);
 	CPU_FREE(set);
 }
 
@@ -112,9 +112,9 @@ struct yk_processors yk_processors_allowed(void)
 	return to;
 }
 
-void yk_processors_bind(pthread_attr_t *to, const struct yk_processors *s)
+void yk_processors_bind(pthread_t thread, const struct yk_processors *s)
 {
-	(void)to;
+	(void)thread;
 	(void)s;
 }
 

@@ -31,8 +31,8 @@ int yk_processors_count(const struct yk_processors *);
 struct yk_processors yk_processors_like(const struct yk_processors *);
 // Those that the calling thread may use.  Fallback: all that are online, numbered from 0.
 struct yk_processors yk_processors_allowed(void);
-// Threads with these attributes run on the set.  Fallback: wherever the system puts them.
-void yk_processors_bind(pthread_attr_t *, const struct yk_processors *);
+// The thread runs on the set from now on.  Fallback: wherever the system puts it.
+void yk_processors_bind(pthread_t thread, const struct yk_processors *);
 
 void yk_thread_named(pthread_t thread, const char *name); // as debuggers show it
 

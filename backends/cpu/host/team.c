@@ -232,7 +232,6 @@ static void start(struct team *t)
 	if (pthread_attr_init(&attr))
 		return;
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	yk_processors_bind(&attr, &t->set);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old); // signals belong to the application
 	for (int i = 1; i < t->size; i++) {
@@ -240,6 +239,7 @@ static void start(struct team *t)
 		pthread_t thread;
 		if (pthread_create(&thread, &attr, work, t))
 			break; // having fewer workers costs only speed
+		yk_processors_bind(thread, &t->set);
 		snprintf(name, sizeof name, "yoke/%d", i);
 		yk_thread_named(thread, name);
 	}
