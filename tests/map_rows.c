@@ -232,6 +232,34 @@ static void test_short_rows(void)
 	}
 }
 
+// Axes of few elements, over which operands are broadcast.
+static void test_tiles(void)
+{
+	enum { LIMIT = 3 * 700 * 5 * 9 };
+	static float x[LIMIT], y[LIMIT], got[LIMIT];
+	const int outer[][2] = { { 1, 700 }, { 3, 5 }, { 3, 341 } };
+	for (int k = 0; k < 3 * 5 * 9; k++) {
+		const int q = outer[k % 3][0], p = outer[k % 3][1], b = 1 + k / 3 % 5,
+			  c = 1 + k / 15;
+		for (int i = 0; i < q * p * b; i++)
+			x[i] = (float)rnd_real(-1, 1);
+		for (int i = 0; i < q * p * c; i++)
+			y[i] = (float)rnd_real(-1, 1);
+		memset(got, 0xff, sizeof got);
+		yoke_scope *s = yoke_scope_begin("tiles");
+		yoke_tensor *left = yoke_from(yoke_f32, 4, (int64_t[]){ q, p, b, 1 }, x),
+			    *right = yoke_permute(
+				    yoke_from(yoke_f32, 4, (int64_t[]){ p, q, 1, c }, y),
+				    (int[]){ 1, 0, 2, 3 });
+		int wrong = yoke_read(yoke_mul(left, right), got,
+				      sizeof(float) * (size_t)(q * p * b * c)) < 0;
+		for (int i = 0; i < q * p * b * c; i++)
+			wrong += got[i] !=
+				 x[i / c] * y[(i / (c * b) % p * q + i / (c * b) / p) * c + i % c];
+		finish(s, wrong, (size_t)(q * p * b * c), "axes of few elements");
+	}
+}
+
 // Long runs copied to all offsets within a cache line.
 static void test_copies(void)
 {
@@ -258,6 +286,7 @@ int main(void)
 	test_casts();
 	test_half();
 	test_short_rows();
+	test_tiles();
 	test_copies();
 	return done();
 }

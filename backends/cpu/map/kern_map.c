@@ -17,8 +17,7 @@ enum { ITEM_COST = 1 << 18 }; // additions per work item
 
 struct job {
 	struct yk_prog prog;
-	int64_t per_row, rows,
-		strip;        // strips per row or rows per strip; elements per strip
+	int64_t per_row, strip; // strips per row, or 0: several rows per strip; elements per strip
 	int64_t strips, each; // each: strips per work item
 	atomic_bool no_memory;
 };
@@ -48,9 +47,9 @@ static void cut(struct job *j)
 		j->per_row = (row + j->strip - 1) / j->strip;
 		j->strips = p->n / row * j->per_row;
 	} else {
+		const int64_t unit = p->tile ? p->tile : row;
 		j->per_row = 0;
-		j->rows = YK_STRIP / row;
-		j->strip = j->rows * row;
+		j->strip = YK_STRIP / unit * unit;
 		j->strips = (p->n + j->strip - 1) / j->strip;
 	}
 	j->each = ITEM_COST / ((p->cost + 3) * j->strip) + 1;

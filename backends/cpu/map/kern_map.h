@@ -112,6 +112,9 @@ struct yk_prog {
 	const struct yoke_map *map;
 	int rank;                            // of the collapsed iteration space
 	int64_t dims[YOKE_MAX_RANK], n, row; // row: length of the innermost axis
+	// a tile: the elements along the axes after tile_axis, if they are few axes of few elements, or 0
+	int64_t tile;
+	int tile_axis;
 	int nstep, nout;
 	struct yk_step *step; // memory for all instructions
 	struct yk_operand in[YOKE_MAP_MAX_INPUTS], out[YOKE_MAP_MAX_OUTPUTS], index;

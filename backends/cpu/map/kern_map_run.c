@@ -125,15 +125,13 @@ static int64_t row_offset(const struct yk_prog *p, const struct yk_operand *o, c
 	return offset;
 }
 
-// Advances by rows that lie within the innermost of the outer axes.
-static void next_rows(const struct yk_prog *p, int64_t *at, int64_t rows)
+// Advances by n along an axis but the last, at most to its end.
+static void advance(const struct yk_prog *p, int64_t *at, int axis, int64_t n)
 {
-	int d = p->rank - 2;
-
-	if (d < 0)
+	if (axis < 0)
 		return;
-	for (at[d] += rows; d > 0 && at[d] == p->dims[d]; at[--d]++)
-		at[d] = 0;
+	for (at[axis] += n; axis > 0 && at[axis] == p->dims[axis]; at[--axis]++)
+		at[axis] = 0;
 }
 
 // The number of whole rows, at least one, with which `left` elements from a row's first one on begin, and which are evenly
@@ -160,27 +158,64 @@ static char *in_place(const struct yk_prog *p, const struct yk_operand *o, const
 	return o->base + (row_offset(p, o, s->at) + s->col) * o->size;
 }
 
+// Does a tile begin at the index, and are there enough elements for it?
+static bool at_tile(const struct yk_prog *p, const int64_t *at, int64_t left)
+{
+	bool first = p->tile && left >= p->tile;
+	for (int d = p->tile_axis + 1; d < p->rank - 1; d++)
+		first &= at[d] == 0;
+	return first;
+}
+
+// Loads tiles from index `at` on, element by element for all of them; returns the number of tiles along their axis in `left`
+// elements.
+static int64_t load_tiles(const struct yk_prog *p, const struct yk_operand *o, const int64_t *at, int64_t left, char *to)
+{
+	const char *from = o->base + row_offset(p, o, at) * o->size;
+	const int axis = p->tile_axis;
+	int64_t n = left / p->tile, index[YOKE_MAX_RANK] = { 0 }, offset = 0;
+
+	n = n < p->dims[axis] - at[axis] ? n : p->dims[axis] - at[axis];
+	for (int64_t k = 0; k < p->tile; k++) {
+		yk_plane(o->size, to + k * o->size, from + offset * o->size, n, 1, p->tile, 1, o->strides[axis], 0);
+		for (int d = p->rank - 1; d > axis; d--) {
+			offset += o->strides[d];
+			if (++index[d] < p->dims[d])
+				break;
+			offset -= p->dims[d] * o->strides[d];
+			index[d] = 0;
+		}
+	}
+	return n;
+}
+
 static void load(const struct yk_prog *p, const struct yk_operand *o, const struct strip *s,
 		 yk_load_fn *fn, char *to)
 {
 	const size_t reg = yk_esize(yk_reg(o->dtype));
 	const int64_t stride = o->strides[p->rank - 1];
-	int64_t at[YOKE_MAX_RANK], col = s->col, left = s->n;
+	const bool half = yk_is_half(o->dtype);
+	int64_t at[YOKE_MAX_RANK], col = s->col, left = s->n, m;
 
 	memcpy(at, s->at, sizeof at);
-	while (left > 0) {
-		int64_t m = left < p->row - col ? left : p->row - col;
+	for (; left > 0; left -= m, to += (size_t)m * reg, col = 0) {
+		if (!col && !half && at_tile(p, at, left)) {
+			const int64_t n = load_tiles(p, o, at, left, to);
+			m = n * p->tile;
+			advance(p, at, p->tile_axis, n);
+			continue;
+		}
 		const char *from = o->base + (row_offset(p, o, at) + col * stride) * o->size;
-		const int64_t rows = col || yk_is_half(o->dtype) ? 1 : even_rows(p, at, left);
+		int64_t rows = col || half ? 1 : even_rows(p, at, left);
 		if (rows > 1) {
 			m = rows * p->row;
 			yk_plane(reg, to, from, rows, p->row, p->row, 1, row_step(p, o), stride);
 		} else {
+			rows = 1;
+			m = left < p->row - col ? left : p->row - col;
 			fn(to, from, stride, m);
 		}
-		to += (size_t)m * reg;
-		left -= m, col = 0;
-		next_rows(p, at, rows > 1 ? rows : 1);
+		advance(p, at, p->rank - 2, rows);
 	}
 }
 
@@ -197,7 +232,7 @@ static void load_index(const struct yk_prog *p, const struct strip *s, int64_t *
 			to[i] = from + i * stride;
 		to += m;
 		left -= m, col = 0;
-		next_rows(p, at, 1);
+		advance(p, at, p->rank - 2, 1);
 	}
 }
 
@@ -279,7 +314,7 @@ static void store(const struct yk_prog *p, const struct yk_operand *o, const str
 			store_run(o, fn, offset, stride, v, done, m);
 		}
 		done += m, col = 0;
-		next_rows(p, at, rows > 1 ? rows : 1);
+		advance(p, at, p->rank - 2, rows > 1 ? rows : 1);
 	}
 }
 
