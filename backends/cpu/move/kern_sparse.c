@@ -136,15 +136,38 @@ static int check(struct job *j)
 
 #define KERNELS(name, T, I) \
 	ROW_SUMS(name##_row, T, I) \
-	static void name##_two(T *restrict y, const T *a, T by_a, const T *b, T by_b, int64_t n) \
+	typedef T name##_vec __attribute__((vector_size(64))); \
+	/* the first elements of the sum of entries m .. end - 1, which stay in `vectors` registers */ \
+	static inline __attribute__((always_inline)) void name##_sum(T *y, const T *x, const I *idx, const T *w, int64_t step, \
+								     int64_t m, int64_t end, int vectors) \
 	{ \
-		for (int64_t r = 0; r < n; r++) \
-			y[r] = by_a * a[r] + by_b * b[r]; \
+		name##_vec sum[4] = { 0 }; \
+		for (; m < end; m++) { \
+			const T *from = x + (int64_t)idx[m] * step, by = w ? w[m] : 1; \
+			if (idx[m] < 0) \
+				continue; \
+			for (int k = 0; k < vectors; k++) { \
+				name##_vec v; \
+				memcpy(&v, from + k * (int)(sizeof v / sizeof(T)), sizeof v); \
+				sum[k] += by * v; \
+			} \
+		} \
+		memcpy(y, sum, (size_t)vectors * sizeof *sum); \
 	} \
-	static void name##_add_two(T *restrict y, const T *a, T by_a, const T *b, T by_b, int64_t n) \
+	static void name##_row_of(T *y, const T *x, const I *idx, const T *w, int64_t step, int64_t m, int64_t end, int64_t n) \
 	{ \
-		for (int64_t r = 0; r < n; r++) \
-			y[r] = y[r] + by_a * a[r] + by_b * b[r]; \
+		enum { LANES = 64 / sizeof(T) }; \
+		int64_t c = 0; \
+		for (; c + 4 * LANES <= n; c += 4 * LANES) \
+			name##_sum(y + c, x + c, idx, w, step, m, end, 4); \
+		for (; c + LANES <= n; c += LANES) \
+			name##_sum(y + c, x + c, idx, w, step, m, end, 1); \
+		for (; c < n; c++) { \
+			T sum = 0; \
+			for (int64_t k = m; k < end; k++) \
+				sum += idx[k] < 0 ? 0 : (w ? w[k] : 1) * x[(int64_t)idx[k] * step + c]; \
+			y[c] = sum; \
+		} \
 	} \
 	static void name##_sums(const struct job *j, const T *x, const I *idx, const T *w, T *y, int64_t i, int64_t end) \
 	{ \
@@ -172,19 +195,17 @@ static int check(struct job *j)
 			T *row = y + i * to; \
 			const int64_t last = begin_of(j, i + 1); \
 			int64_t m = begin_of(j, i); \
-			bool fresh = xs == 1 && ys == 1 && !j->max; /* nothing is in the row yet */ \
-			for (int64_t r = 0; r < j->after && !fresh; r++) \
-				row[r * ys] = j->max ? (T)-INFINITY : (T)0; \
-			if (fresh && !w && m + 1 == last && idx[m] >= 0) { \
+			const bool dense = xs == 1 && ys == 1 && !j->max; \
+			if (dense && !w && m + 1 == last && idx[m] >= 0) { \
 				vf_copy(row, x + (int64_t)idx[m] * step, (size_t)j->after * sizeof(T)); \
 				continue; \
 			} \
-			if (fresh && m + 1 < last && idx[m] >= 0 && idx[m + 1] >= 0) { \
-				name##_two(row, x + (int64_t)idx[m] * step, w ? w[m] : 1, x + (int64_t)idx[m + 1] * step, \
-					   w ? w[m + 1] : 1, j->after); \
-				m += 2; \
-			} else if (fresh) \
-				memset(row, 0, (size_t)j->after * sizeof(T)); \
+			if (dense) { \
+				name##_row_of(row, x, idx, w, step, m, last, j->after); \
+				continue; \
+			} \
+			for (int64_t r = 0; r < j->after; r++) \
+				row[r * ys] = j->max ? (T)-INFINITY : (T)0; \
 			for (; m < last; m++) { \
 				const T *from = x + (int64_t)idx[m] * step; \
 				const T by = w ? w[m] : 1; \
@@ -195,12 +216,6 @@ static int check(struct job *j)
 						const T v = from[r * xs], old = row[r * ys]; \
 						row[r * ys] = v > old || v != v ? v : old; \
 					} \
-				else if (xs == 1 && ys == 1 && m + 1 < last && idx[m + 1] >= 0) { \
-					name##_add_two(row, from, by, x + (int64_t)idx[m + 1] * step, w ? w[m + 1] : 1, j->after); \
-					m++; \
-				} else if (xs == 1 && ys == 1) \
-					for (int64_t r = 0; r < j->after; r++) \
-						row[r] += by * from[r]; \
 				else \
 					for (int64_t r = 0; r < j->after; r++) \
 						row[r * ys] += by * from[r * xs]; \

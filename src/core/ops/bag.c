@@ -89,7 +89,10 @@ yoke_tensor *yoke_embedding_bag(yoke_tensor *w, yoke_tensor *ids, const struct y
 	const struct yk_sparse m = { .idx = idx, .w = r.in[3] == YK_NIL ? YK_NIL : yk_up(g, yk_reshape(g, r.in[3], 2, all)),
 				     .first = r.in[2] == YK_NIL ? YK_NIL : ends_of(g, r.in[2], o.include_last, entries), .rows = bags };
 	yk_id y = yk_sparse(g, x, &m, max ? YK_SPARSE_MAX : YK_SPARSE_SUM);
-	if (o.mode != YOKE_BAG_SUM && y != YK_BAD) { // the number of rows in each bag
+	const bool even = there == YK_NIL && m.first == YK_NIL && entries; // as many rows in each bag
+	if (even && o.mode == YOKE_BAG_MEAN) {
+		y = yk_bin_lit(g, YK_DIV, y, (double)(entries / bags));
+	} else if (o.mode != YOKE_BAG_SUM && !even && y != YK_BAD) { // the number of rows in each bag
 		const int dtype = g->value[y].dtype;
 		const int64_t flags[] = { 1, 1, entries, 1 };
 		const struct yk_sparse one = { .idx = yk_reshape(g, yk_counting(g, entries), 2, all), .w = YK_NIL, .first = m.first,

@@ -15,7 +15,7 @@ enum { AXES = 3, MAX_TAPS = 4 };
 
 // The operands for one axis: indices of elements and their weights, [B,P] followed by one axis per spatial axis.
 struct taps {
-	yk_id idx, in, w; // i64; bool: within the image; w YK_NIL: 1
+	yk_id idx, in, w; // i32; bool: within the image; w YK_NIL: 1
 };
 
 struct sampling {
@@ -51,7 +51,7 @@ static yk_id padded(struct yk_graph *g, const struct sampling *s, yk_id x, int64
 static void placed(struct yk_graph *g, struct taps *t, yk_id at, int64_t n)
 {
 	t->in = yk_bin(g, YK_AND, yk_bin_lit(g, YK_GE, at, 0), yk_bin_lit(g, YK_LE, at, (double)(n - 1)));
-	t->idx = yk_cast(g, yk_tri(g, YK_SELECT, t->in, at, lit_like(g, at, 0)), yoke_i64);
+	t->idx = yk_cast(g, yk_tri(g, YK_SELECT, t->in, at, lit_like(g, at, 0)), yoke_i32);
 }
 
 // x [B,P,1..]: positions along one axis of n elements, which the taps lie along as axis `where`.
@@ -104,7 +104,7 @@ static struct yk_sparse matrix(struct yk_graph *g, const struct sampling *s, yk_
 	for (int i = 0; i < s->axes && s->mode != YOKE_NEAREST; i++)
 		taps *= s->mode == YOKE_CUBIC ? 4 : 2;
 	const int64_t flat[] = { s->batch, s->points * taps };
-	const yk_id idx = yk_cast(g, yk_tri(g, YK_SELECT, all.in, all.idx, yk_lit(g, yoke_i64, -1)), yoke_i32);
+	const yk_id idx = yk_tri(g, YK_SELECT, all.in, all.idx, yk_lit(g, yoke_i32, -1));
 	return (struct yk_sparse){ .idx = yk_reshape(g, idx, 2, flat), .w = all.w == YK_NIL ? YK_NIL : yk_reshape(g, all.w, 2, flat),
 				   .first = YK_NIL, .rows = s->points };
 }
