@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // SORT: the first k of each row of the last axis in order, stable, NaN last; values and positions.
 // Elements become unsigned keys with the same order (-0 equals 0, NaN is the last key in either
-// direction), which are radix-sorted, 8 bits per pass. If k is a small part of the row, the k-th
-// key is found first and later elements are dropped.
+// direction), which are radix-sorted, 8 bits per pass. The bits in which the keys of a row differ are put before the
+// position in one word, if they fit, otherwise key and position are a pair. If k is a small part of the row, the k-th
+// key is found first and later elements are dropped. A long row is divided into chunks, which the team processes.
 #include "config.h"
 
 #include <string.h>
@@ -12,7 +13,10 @@
 enum {
 	PER_ITEM = 1 << 14, // elements per work item
 	SHORT = 32,      // max elements sorted by insertion
-	PART = 8         // k below n / PART: select first
+	PART = 8,        // k below n / PART: select first
+	LONG = 1 << 16,  // min elements of a row that is divided
+	CHUNKS = 8,      // of such a row
+	BUCKETS = 256
 };
 
 struct pair {
@@ -70,15 +74,23 @@ static uint64_t whole_key(uint64_t u, int bits, uint64_t turn, bool descending)
 	return descending ? ~u & UINT64_MAX >> (64 - bits) : u;
 }
 
+// The bits that all keys have, and those that any has.
+struct common {
+	uint64_t all, any;
+};
+
 #define KEYS(name, T, key) \
-	static void name(struct pair *to, const char *from, int64_t n, int64_t stride, \
-			 bool down) \
+	static struct common name(uint64_t *to, const char *from, int64_t n, int64_t stride, bool down) \
 	{ \
 		const T *x = (const T *)from; \
+		struct common c = { UINT64_MAX, 0 }; \
 		for (int64_t i = 0; i < n; i++) { \
 			T u = x[i * stride]; \
-			to[i] = (struct pair){ key, i }; \
+			to[i] = key; \
+			c.all &= to[i]; \
+			c.any |= to[i]; \
 		} \
+		return c; \
 	}
 KEYS(keys_f32, uint32_t, real_key(u, 32, 0x7f800000, down))
 KEYS(keys_f64, uint64_t, real_key(u, 64, 0x7ff0000000000000, down))
@@ -89,7 +101,7 @@ KEYS(keys_u8, uint8_t, whole_key(u, 8, 0, down))
 KEYS(keys_i32, uint32_t, whole_key(u, 32, 0x80000000, down))
 KEYS(keys_i64, uint64_t, whole_key(u, 64, 0x8000000000000000, down))
 
-static void (*const keys[])(struct pair *, const char *, int64_t, int64_t, bool) = {
+static struct common (*const keys[])(uint64_t *, const char *, int64_t, int64_t, bool) = {
 	[yoke_f32] = keys_f32,   [yoke_f64] = keys_f64, [yoke_f16] = keys_f16,
 	[yoke_bf16] = keys_bf16, [yoke_i8] = keys_i8,   [yoke_u8] = keys_u8,
 	[yoke_i32] = keys_i32,   [yoke_i64] = keys_i64, [yoke_bool] = keys_u8,
@@ -97,70 +109,161 @@ static void (*const keys[])(struct pair *, const char *, int64_t, int64_t, bool)
 
 // ---- sorting ----
 
-static void insert(struct pair *a, int64_t n)
-{
-	for (int64_t i = 1; i < n; i++) {
-		struct pair p = a[i];
-		int64_t k = i;
-		for (; k > 0 && a[k - 1].key > p.key; k--)
-			a[k] = a[k - 1];
-		a[k] = p;
+#define SORTS(name, T, key_of) \
+	static void name##_insert(T *a, int64_t n) \
+	{ \
+		for (int64_t i = 1; i < n; i++) { \
+			T p = a[i]; \
+			int64_t k = i; \
+			for (; k > 0 && key_of(a[k - 1]) > key_of(p); k--) \
+				a[k] = a[k - 1]; \
+			a[k] = p; \
+		} \
+	} \
+	/* moves the k elements with the least keys, of `bytes` bytes, to the front, keeping their order */ \
+	static void name##_select(T *a, int64_t n, int64_t k, int bytes) \
+	{ \
+		uint64_t prefix = 0, mask = 0; /* bits of the k-th key found so far */ \
+		int64_t left = k, kept = 0;    /* left: how many elements with that prefix are in the result */ \
+		for (int d = bytes - 1; d >= 0; d--) { \
+			int64_t count[BUCKETS] = { 0 }; \
+			for (int64_t i = 0; i < n; i++) \
+				count[key_of(a[i]) >> 8 * d & 255] += (key_of(a[i]) & mask) == prefix; \
+			uint64_t v = 0; \
+			for (; count[v] < left; v++) \
+				left -= count[v]; \
+			prefix |= v << 8 * d; \
+			mask |= (uint64_t)255 << 8 * d; \
+		} \
+		for (int64_t i = 0; i < n && kept < k; i++) \
+			if (key_of(a[i]) < prefix || (key_of(a[i]) == prefix && left-- > 0)) \
+				a[kept++] = a[i]; \
 	}
-}
+#define OF_PAIR(p) (p).key
+#define OF_WORD(w) (w)
+SORTS(pair, struct pair, OF_PAIR)
+SORTS(word, uint64_t, OF_WORD)
+#undef SORTS
 
 // Stable sort by the low `bytes` bytes of the keys. b: scratch for n elements. Returns a or b,
 // whichever holds the result.
-#define RADIX(name, T, key_of) \
-	static T *name(T *a, T *b, int64_t n, int bytes) \
-	{ \
-		int64_t count[8][256]; \
-		memset(count, 0, sizeof *count * (size_t)bytes); \
-		for (int64_t i = 0; i < n; i++) \
-			for (int d = 0; d < bytes; d++) \
-				count[d][key_of(a[i]) >> 8 * d & 255]++; \
-		for (int d = 0; d < bytes; d++) { \
-			int64_t *at = count[d], first = 0; \
-			if (at[key_of(a[0]) >> 8 * d & 255] == n) /* all digits are equal */ \
-				continue; \
-			for (int v = 0; v < 256; v++) { \
-				int64_t c = at[v]; \
-				at[v] = first; \
-				first += c; \
-			} \
-			for (int64_t i = 0; i < n; i++) \
-				b[at[key_of(a[i]) >> 8 * d & 255]++] = a[i]; \
-			T *t = a; \
-			a = b, b = t; \
-		} \
-		return a; \
-	}
-#define OF_PAIR(p) (p).key
-#define OF_KEY(k) (k)
-RADIX(radix, struct pair, OF_PAIR)
-RADIX(radix_keys, uint64_t, OF_KEY)
-#undef RADIX
-
-// Moves the first k pairs to the front, keeping their order.
-static void select_first(struct pair *a, int64_t n, int64_t k, int bytes)
+static struct pair *radix(struct pair *a, struct pair *b, int64_t n, int bytes)
 {
-	uint64_t prefix = 0, mask = 0; // bits of the k-th key found so far
-	int64_t left = k, kept = 0;    // left: how many pairs with that prefix are in the result
-	for (int d = bytes - 1; d >= 0; d--) {
-		int64_t count[256] = { 0 };
+	int64_t count[8][BUCKETS];
+	memset(count, 0, sizeof *count * (size_t)bytes);
+	for (int64_t i = 0; i < n; i++)
+		for (int d = 0; d < bytes; d++)
+			count[d][a[i].key >> 8 * d & 255]++;
+	for (int d = 0; d < bytes; d++) {
+		int64_t *at = count[d], first = 0;
+		if (at[a[0].key >> 8 * d & 255] == n) // all digits are equal
+			continue;
+		for (int v = 0; v < BUCKETS; v++) {
+			int64_t c = at[v];
+			at[v] = first;
+			first += c;
+		}
 		for (int64_t i = 0; i < n; i++)
-			count[a[i].key >> 8 * d & 255] += (a[i].key & mask) == prefix;
-		uint64_t v = 0;
-		for (; count[v] < left; v++)
-			left -= count[v];
-		prefix |= v << 8 * d;
-		mask |= (uint64_t)255 << 8 * d;
+			b[at[a[i].key >> 8 * d & 255]++] = a[i];
+		struct pair *t = a;
+		a = b, b = t;
 	}
-	for (int64_t i = 0; i < n && kept < k; i++)
-		if (a[i].key < prefix || (a[i].key == prefix && left-- > 0))
-			a[kept++] = a[i];
+	return a;
 }
 
 // ---- rows ----
+
+// A row while it is sorted.
+struct row {
+	const struct job *j;
+	const char *x;
+	char *value;    // where its values go
+	int64_t *index; // where its positions go
+	uint64_t *a, *b; // words: the differing bits of the key, then the position
+	int64_t n;
+	int places, shift; // bits of the position; where the digit begins
+	uint64_t low, high; // mask of the differing bits of the keys; the bits above them
+	int chunks;
+	struct common common[CHUNKS];
+	int64_t count[CHUNKS][BUCKETS];
+};
+
+static void each_chunk(struct row *r, void (*fn)(void *row, int64_t chunk))
+{
+	if (r->chunks > 1)
+		yk_team_run(r->chunks, fn, r);
+	else
+		fn(r, 0);
+}
+
+// The elements of a chunk, of n in all.
+static int64_t chunk_of(const struct row *r, int64_t chunk, int64_t n, int64_t *end)
+{
+	*end = n * (chunk + 1) / r->chunks;
+	return n * chunk / r->chunks;
+}
+
+static void make_keys(void *row, int64_t chunk)
+{
+	struct row *r = row;
+	const struct yoke_view *x = r->j->x;
+	const int64_t step = x->strides[x->rank - 1];
+	int64_t end, i = chunk_of(r, chunk, r->n, &end);
+	r->common[chunk] = keys[x->dtype](r->a + i, r->x + i * step * (int64_t)yk_esize(x->dtype), end - i, step, r->j->descending);
+}
+
+static uint64_t position_mask(const struct row *r)
+{
+	return ((uint64_t)1 << r->places) - 1;
+}
+
+static void make_words(void *row, int64_t chunk)
+{
+	const struct row *r = row;
+	const uint64_t at = position_mask(r);
+	int64_t end;
+	for (int64_t i = chunk_of(r, chunk, r->n, &end); i < end; i++)
+		r->a[i] = (r->a[i] & r->low) << r->places | ((uint64_t)i & at);
+}
+
+static void count_digits(void *row, int64_t chunk)
+{
+	struct row *r = row;
+	int64_t end, *count = r->count[chunk];
+	memset(count, 0, sizeof *r->count);
+	for (int64_t i = chunk_of(r, chunk, r->n, &end); i < end; i++)
+		count[r->a[i] >> r->shift & 255]++;
+}
+
+static void move_words(void *row, int64_t chunk)
+{
+	struct row *r = row;
+	int64_t end, *to = r->count[chunk];
+	for (int64_t i = chunk_of(r, chunk, r->n, &end); i < end; i++)
+		r->b[to[r->a[i] >> r->shift & 255]++] = r->a[i];
+}
+
+// Counts become the positions where each chunk's elements of a digit go; false: all digits are equal.
+static bool place_digits(struct row *r)
+{
+	int64_t first = 0;
+	for (int v = 0; v < BUCKETS; v++) {
+		const int64_t before = first;
+		for (int c = 0; c < r->chunks; c++) {
+			const int64_t n = r->count[c][v];
+			r->count[c][v] = first;
+			first += n;
+		}
+		if (first - before == r->n)
+			return false;
+	}
+	return true;
+}
+
+static bool is_whole(int dtype)
+{
+	return dtype != yoke_f32 && dtype != yoke_f64 && dtype != yoke_f16 && dtype != yoke_bf16;
+}
 
 static void copy(char *y, const char *x, size_t size)
 {
@@ -172,15 +275,14 @@ static void copy(char *y, const char *x, size_t size)
 	}
 }
 
-// Integers without positions: their keys alone are sorted.
+// The integers of sorted words.
 #define WHOLE(name, T, turn) \
-	static void name(const struct job *j, uint64_t *a, const T *x, int64_t step, T *y, int64_t to) \
+	static void name(const struct row *r, int64_t i, int64_t end, int64_t to) \
 	{ \
-		for (int64_t i = 0; i < j->n; i++) \
-			a[i] = whole_key((uint64_t)x[i * step], 8 * (int)sizeof(T), turn, j->descending); \
-		a = radix_keys(a, a + j->n, j->n, (int)sizeof(T)); \
-		for (int64_t i = 0; i < j->k; i++) \
-			y[i * to] = (T)((j->descending ? ~a[i] : a[i]) ^ (turn)); \
+		for (T *y = (T *)(void *)r->value; i < end; i++) { \
+			const uint64_t key = r->high | r->a[i] >> r->places; \
+			y[i * to] = (T)((r->j->descending ? ~key : key) ^ (turn)); \
+		} \
 	}
 WHOLE(whole_i8, uint8_t, 0x80)
 WHOLE(whole_u8, uint8_t, 0)
@@ -188,60 +290,112 @@ WHOLE(whole_i32, uint32_t, 0x80000000)
 WHOLE(whole_i64, uint64_t, 0x8000000000000000)
 #undef WHOLE
 
-// Does the job sort keys alone?
-static bool is_whole(const struct job *j)
+static int64_t step_of(const struct yoke_view *v)
 {
-	const int dtype = j->x->dtype;
-	return !j->index && j->n > SHORT && j->k >= j->n / PART &&
-	       (dtype == yoke_i8 || dtype == yoke_u8 || dtype == yoke_bool || dtype == yoke_i32 || dtype == yoke_i64);
+	return v->strides[v->rank - 1];
 }
 
-static void whole_row(const struct job *j, uint64_t *a, int64_t r)
+static void give_words(void *row, int64_t chunk)
 {
-	const struct yoke_view *x = j->x, *y = j->value;
-	const int last = x->rank - 1;
-	const int64_t size = (int64_t)yk_esize(x->dtype), step = x->strides[last], to = y->strides[last];
-	const void *from = (const char *)yk_ptr(x) + offset_of(x->dims, x->strides, last, r) * size;
-	void *result = (char *)yk_ptr(y) + offset_of(y->dims, y->strides, last, r) * size;
-	switch (x->dtype) {
-	case yoke_i8: whole_i8(j, a, from, step, result, to); break;
-	case yoke_i32: whole_i32(j, a, from, step, result, to); break;
-	case yoke_i64: whole_i64(j, a, from, step, result, to); break;
-	default: whole_u8(j, a, from, step, result, to);
+	const struct row *r = row;
+	const struct job *j = r->j;
+	const int64_t size = (int64_t)yk_esize(j->x->dtype), from = step_of(j->x) * size;
+	const uint64_t at = position_mask(r);
+	int64_t end;
+	const int64_t first = chunk_of(r, chunk, j->k, &end);
+
+	for (int64_t i = first; j->index && i < end; i++)
+		r->index[i * step_of(j->index)] = (int64_t)(r->a[i] & at);
+	if (!j->value)
+		return;
+	switch (j->x->dtype) {
+	case yoke_i8: whole_i8(r, first, end, step_of(j->value)); break;
+	case yoke_u8:
+	case yoke_bool: whole_u8(r, first, end, step_of(j->value)); break;
+	case yoke_i32: whole_i32(r, first, end, step_of(j->value)); break;
+	case yoke_i64: whole_i64(r, first, end, step_of(j->value)); break;
+	default:
+		for (int64_t i = first; i < end; i++)
+			copy(r->value + i * step_of(j->value) * size, r->x + (int64_t)(r->a[i] & at) * from, (size_t)size);
 	}
 }
 
-static void row(const struct job *j, struct pair *a, int64_t r)
+static void sort_words(struct row *r, int bits)
 {
-	const struct yoke_view *x = j->x;
-	const int last = x->rank - 1;
-	const int64_t size = (int64_t)yk_esize(x->dtype), step = x->strides[last] * size;
-	const char *from =
-		(const char *)yk_ptr(x) + offset_of(x->dims, x->strides, last, r) * size;
-	int64_t n = j->n;
+	const int64_t k = r->j->k;
 
-	keys[x->dtype](a, from, n, x->strides[last], j->descending);
+	each_chunk(r, make_words);
+	if (r->n > SHORT && k < r->n / PART)
+		word_select(r->a, r->n, k, (r->places + bits + 7) / 8), r->n = k;
+	if (r->n <= SHORT)
+		word_insert(r->a, r->n);
+	for (r->shift = r->places; r->n > SHORT && r->shift < r->places + bits; r->shift += 8) {
+		each_chunk(r, count_digits);
+		if (!place_digits(r))
+			continue;
+		each_chunk(r, move_words);
+		uint64_t *t = r->a;
+		r->a = r->b, r->b = t;
+	}
+	each_chunk(r, give_words);
+}
+
+// The keys are at the end of the memory for two buffers of n pairs, which begins at a.
+static void sort_pairs(const struct row *r, struct pair *a)
+{
+	const struct job *j = r->j;
+	const size_t size = yk_esize(j->x->dtype);
+	int64_t n = r->n;
+
+	for (int64_t i = 0; i < n; i++)
+		a[i] = (struct pair){ r->a[i], i };
 	if (n > SHORT && j->k < n / PART)
-		select_first(a, n, j->k, j->bytes), n = j->k;
+		pair_select(a, n, j->k, j->bytes), n = j->k;
 	if (n <= SHORT)
-		insert(a, n);
+		pair_insert(a, n);
 	else
 		a = radix(a, a + n, n, j->bytes);
-	if (j->value) {
-		const struct yoke_view *y = j->value;
-		char *to = (char *)yk_ptr(y) +
-			   offset_of(y->dims, y->strides, last, r) * size;
-		for (int64_t i = 0; i < j->k; i++)
-			copy(to + i * y->strides[last] * size, from + a[i].at * step,
-			     (size_t)size);
-	}
-	if (j->index) {
-		const struct yoke_view *y = j->index;
-		int64_t *to =
-			(int64_t *)yk_ptr(y) + offset_of(y->dims, y->strides, last, r);
-		for (int64_t i = 0; i < j->k; i++)
-			to[i * y->strides[last]] = a[i].at;
-	}
+	for (int64_t i = 0; j->value && i < j->k; i++)
+		copy(r->value + i * step_of(j->value) * (int64_t)size, r->x + a[i].at * step_of(j->x) * (int64_t)size, size);
+	for (int64_t i = 0; j->index && i < j->k; i++)
+		r->index[i * step_of(j->index)] = a[i].at;
+}
+
+static int bits_of(uint64_t x)
+{
+	return x ? 64 - __builtin_clzll(x) : 0;
+}
+
+static void *first_of(const struct yoke_view *v, int64_t row)
+{
+	const int64_t size = (int64_t)yk_esize(v->dtype);
+	return (char *)yk_ptr(v) + offset_of(v->dims, v->strides, v->rank - 1, row) * size;
+}
+
+static void sort_row(const struct job *j, struct pair *memory, int64_t index)
+{
+	struct row r; // its counts are set for each digit
+	struct common c = { UINT64_MAX, 0 };
+
+	r.j = j;
+	r.n = j->n;
+	r.chunks = j->n >= LONG ? CHUNKS : 1;
+	r.x = first_of(j->x, index);
+	r.value = j->value ? first_of(j->value, index) : NULL;
+	r.index = j->index ? first_of(j->index, index) : NULL;
+	r.a = (uint64_t *)memory + 3 * r.n;
+	r.b = (uint64_t *)memory;
+	each_chunk(&r, make_keys);
+	for (int i = 0; i < r.chunks; i++)
+		c.all &= r.common[i].all, c.any |= r.common[i].any;
+	const int bits = bits_of(c.any & ~c.all);
+	r.low = bits ? UINT64_MAX >> (64 - bits) : 0;
+	r.high = c.all & ~r.low;
+	r.places = j->index || (j->value && !is_whole(j->x->dtype)) ? bits_of((uint64_t)r.n - 1) : 0;
+	if (bits + r.places <= 64)
+		sort_words(&r, bits);
+	else
+		sort_pairs(&r, memory);
 }
 
 static void item(void *arg, int64_t index)
@@ -254,13 +408,8 @@ static void item(void *arg, int64_t index)
 		return;
 	}
 	int64_t end = (index + 1) * j->each < j->rows ? (index + 1) * j->each : j->rows;
-	const bool whole = j->value && is_whole(j);
-	for (int64_t r = index * j->each; r < end; r++) {
-		if (whole)
-			whole_row(j, (uint64_t *)a, r);
-		else
-			row(j, a, r);
-	}
+	for (int64_t r = index * j->each; r < end; r++)
+		sort_row(j, a, r);
 }
 
 static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
@@ -281,7 +430,10 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 	j.bytes = (int)yk_esize(j.x->dtype);
 	j.each = PER_ITEM / j.n + 1;
 	atomic_init(&j.no_memory, false);
-	yk_team_run((j.rows + j.each - 1) / j.each, item, &j);
+	if (j.rows == 1)
+		item(&j, 0);
+	else
+		yk_team_run((j.rows + j.each - 1) / j.each, item, &j);
 	if (atomic_load(&j.no_memory))
 		return yk_cpu_fail(YOKE_ENOMEM,
 				   "sort: no memory for rows of %lld elements",
