@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// POOL_MAX, POOL_MAX_BACKWARD and POOL_ARGMAX. Each plane [S..] is copied with a border of -inf, and the elements
-// that a stride visits along the last axis are made contiguous, so that a tap of all positions of a
-// line is one run. The gradient's sums have the copy's layout.
+// POOL_MAX, POOL_MAX_BACKWARD and POOL_ARGMAX. Each plane [S..] is copied with a border of -inf to a grid for each
+// combination of remainders by the strides, so that a tap of all positions is one run.  Positions that lie in a grid
+// and are no results are computed, too, and left out. The gradient's sums have the copy's layout.
 #include "config.h"
 
 #include <math.h>
@@ -13,7 +13,8 @@
 enum {
 	AXES = 3,
 	PER_ITEM = 1 << 14, // elements per work item
-	LIMIT = 1 << 22   // max elements of a plane's copy, which is in thread scratch
+	CHUNK = 2048,       // positions whose maxima stay in L1
+	LIMIT = 1 << 22     // max elements of a plane's copy, which is in thread scratch
 };
 
 struct axis {
@@ -23,35 +24,47 @@ struct axis {
 struct job {
 	const struct yoke_view *x, *g, *to; // to: y, x's gradient, or the maxima's places
 	bool places;
-	struct axis axis[AXES];             // the first ones may be missing
-	int64_t lines;    // of a plane
-	int64_t run, row; // elements of a copied line: per stride remainder; in all
+	struct axis axis[AXES]; // the first ones may be missing
+	int64_t run[AXES];      // of a grid
+	int64_t grid, copy,
+		positions; // elements of a grid, of all; positions in a grid up to the last result
+	int64_t lines;     // lines of a grid per chunk
 	int64_t planes, each;
 	atomic_bool no_memory;
 };
 
-static struct axis axis_of(const struct yoke_op *op, const struct yoke_view *x, const struct yoke_view *y, int k)
+static struct axis axis_of(const struct yoke_op *op, const struct yoke_view *x,
+			   const struct yoke_view *y, int k)
 {
 	const int axes = x->rank - 2, at = k - AXES + axes;
 	if (at < 0)
 		return (struct axis){ 1, 1, 1, 0, 1, 1 };
 	const uint64_t p = (uint64_t)op->attr[axes + at].i;
-	return (struct axis){ op->attr[at].i, p & 0xffff, p >> 16 & 0xffff, p >> 32 & 0xffff, x->dims[2 + at], y->dims[2 + at] };
+	return (struct axis){ op->attr[at].i,   p & 0xffff,      p >> 16 & 0xffff,
+			      p >> 32 & 0xffff, x->dims[2 + at], y->dims[2 + at] };
 }
 
 static void job_init(struct job *j, const struct yoke_op *op)
 {
-	*j = (struct job){ .x = &op->in[0], .g = op->nin > 1 ? &op->in[1] : NULL, .to = &op->out[0],
-			    .places = op->code == YOKE_OP_POOL_ARGMAX };
+	*j = (struct job){ .x = &op->in[0],
+			   .g = op->nin > 1 ? &op->in[1] : NULL,
+			   .to = &op->out[0],
+			   .places = op->code == YOKE_OP_POOL_ARGMAX };
 	for (int k = 0; k < AXES; k++)
 		j->axis[k] = axis_of(op, j->x, j->g ? j->g : j->to, k);
-	const struct axis *a = &j->axis[2];
-	j->lines = j->axis[0].n * j->axis[1].n;
-	j->run = ((a->out - 1) * a->stride + (a->window - 1) * a->dilation) / a->stride + 1;
-	j->row = j->run * a->stride;
+	j->grid = j->copy = 1;
+	for (int k = 0; k < AXES; k++) {
+		const struct axis *a = &j->axis[k];
+		j->run[k] =
+			((a->out - 1) * a->stride + (a->window - 1) * a->dilation) / a->stride + 1;
+		j->grid *= j->run[k];
+		j->copy *= j->run[k] * a->stride;
+	}
+	j->positions = ((j->axis[0].out - 1) * j->run[1] + j->axis[1].out - 1) * j->run[2] +
+		       j->axis[2].out;
+	j->lines = j->run[2] < CHUNK ? CHUNK / j->run[2] : 1;
 	j->planes = j->x->dims[0] * j->x->dims[1];
-	const int64_t plane = j->lines * j->row;
-	j->each = plane < PER_ITEM ? PER_ITEM / plane : 1;
+	j->each = j->copy < PER_ITEM ? PER_ITEM / j->copy : 1;
 }
 
 static uint64_t can(const struct yoke_op *op)
@@ -60,8 +73,8 @@ static uint64_t can(const struct yoke_op *op)
 	if (op->nin != (back ? 2 : 1) || op->nout != 1)
 		return 0;
 	const struct yoke_view *x = &op->in[0], *y = back ? &op->in[1] : &op->out[0];
-	if (x->rank < 3 || x->rank > 2 + AXES || y->rank != x->rank || op->nattr < 2 * (x->rank - 2) || x->dtype < yoke_f32 ||
-	    x->dtype > yoke_bf16)
+	if (x->rank < 3 || x->rank > 2 + AXES || y->rank != x->rank ||
+	    op->nattr < 2 * (x->rank - 2) || x->dtype < yoke_f32 || x->dtype > yoke_bf16)
 		return 0;
 	for (uint32_t k = 0; k < 2 + (uint32_t)back; k++) {
 		const struct yoke_view *v = k ? &op->in[k - 1] : &op->out[0];
@@ -72,9 +85,13 @@ static uint64_t can(const struct yoke_op *op)
 	for (int i = 0; i < x->rank; i++)
 		if (x->dims[i] < 1 || y->dims[i] < 1)
 			return 0;
-	struct job j;
-	job_init(&j, op);
-	return (double)j.row * (2 * (double)j.axis[0].n * (double)j.axis[1].n + 1) <= LIMIT;
+	double copy = 1;
+	for (int k = 0; k < AXES; k++) {
+		const struct axis a = axis_of(op, x, y, k);
+		copy *= (double)(a.out - 1) * (double)a.stride +
+			(double)(a.window - 1) * (double)a.dilation + (double)a.stride;
+	}
+	return 2 * copy <= LIMIT;
 }
 
 #define LINES(T, I, name) \
@@ -103,7 +120,8 @@ static uint64_t can(const struct yoke_op *op)
 		for (int64_t i = 0; i < n; i++) \
 			t[i] += x[i] == m[i] ? (T)1 : (T)0; \
 	} \
-	static void name##_give(void *to, const void *share, const void *max, const void *from, int64_t n) \
+	static void name##_give(void *to, const void *share, const void *max, const void *from, \
+				int64_t n) \
 	{ \
 		T *s = to; \
 		const T *g = share, *m = max, *x = from; \
@@ -135,7 +153,7 @@ LINES(double, int64_t, f64)
 			statement; \
 	else \
 		for (int64_t i = 0, at = 0; i < (n); i++, at += (stride)) \
-			statement
+		statement
 #define MOVES(T, S, name, LOAD, STORE) \
 	static void name##_take(void *to, const char *from, int64_t stride, int64_t n) \
 	{ \
@@ -166,7 +184,11 @@ static const struct kind {
 	void (*divide)(void *, const void *, int64_t);
 	void (*fill)(void *, double, int64_t);
 } kinds[] = {
-#define KIND(T, name, lines) { sizeof(T), name##_take, name##_put, lines##_max, lines##_place, lines##_ties, lines##_give, lines##_divide, lines##_fill }
+#define KIND(T, name, lines) \
+	{ \
+		sizeof(T), name##_take, name##_put, lines##_max, lines##_place, lines##_ties, \
+			lines##_give, lines##_divide, lines##_fill \
+	}
 	[yoke_f32] = KIND(float, f32, f32),
 	[yoke_f64] = KIND(double, f64, f64),
 	[yoke_f16] = KIND(float, f16, f32),
@@ -184,7 +206,7 @@ static char *line_of(const struct yoke_view *v, int64_t plane, int64_t line, int
 	return (char *)yk_ptr(v) + at * size;
 }
 
-// For remainder q of the stride: *first: first element of the line, *place: its index in the run.
+// For remainder q of the last axis's stride: *first: first element of the line, *place: its index in the run.
 // Returns the number of elements.
 static int64_t remainder_elements(const struct job *j, int64_t q, int64_t *place, int64_t *first)
 {
@@ -193,21 +215,58 @@ static int64_t remainder_elements(const struct job *j, int64_t q, int64_t *place
 	*place = skip;
 	*first = skip * a->stride + q - a->lo;
 	const int64_t n = *first < a->n ? (a->n - 1 - *first) / a->stride + 1 : 0;
-	return n < j->run - skip ? n : j->run - skip;
+	return n < j->run[2] - skip ? n : j->run[2] - skip;
+}
+
+// Offset in the copy of the element at these distances from the beginning of the border; -1: no window reaches it.
+static int64_t offset(const struct job *j, const int64_t at[AXES])
+{
+	int64_t grid = 0, within = 0;
+	for (int k = 0; k < AXES; k++) {
+		grid = grid * j->axis[k].stride + at[k] % j->axis[k].stride;
+		within = within * j->run[k] + at[k] / j->axis[k].stride;
+		if (at[k] / j->axis[k].stride >= j->run[k])
+			return -1;
+	}
+	return grid * j->grid + within;
+}
+
+// Offset of the beginning of line `line` of the plane, as above.
+static int64_t line_offset(const struct job *j, int64_t line)
+{
+	const struct axis *a = &j->axis[0], *b = &j->axis[1];
+	return offset(j, (const int64_t[]){ line / b->n + a->lo, line % b->n + b->lo, 0 });
+}
+
+// Bytes between elements along a pool's axis; 0: it is missing.
+static int64_t step_along(const struct yoke_view *v, int k)
+{
+	const int at = v->rank - AXES + k;
+	return at < 2 ? 0 : v->strides[at] * (int64_t)yk_esize(v->dtype);
 }
 
 static void copy_in(const struct job *j, const struct kind *k, char *copy, int64_t plane)
 {
-	const int64_t size = (int64_t)yk_esize(j->x->dtype), step = j->axis[2].stride;
-	k->fill(copy, -INFINITY, (j->lines + 1) * j->row);
-	for (int64_t y = 0; y < j->lines; y++) {
-		int64_t stride, place, first;
-		const char *from = line_of(j->x, plane, y, &stride);
-		for (int64_t q = 0; q < step; q++) {
-			const int64_t n = remainder_elements(j, q, &place, &first);
-			if (n > 0)
-				k->take(copy + (size_t)((y * step + q) * j->run + place) * k->size, from + first * stride * size,
-					stride * step, n);
+	const struct axis *a = &j->axis[0], *b = &j->axis[1], *c = &j->axis[2];
+	const int64_t by_a = step_along(j->x, 0), by_b = step_along(j->x, 1), by_c = step_along(j->x, 2);
+	int64_t stride, place, first;
+	const char *x = line_of(j->x, plane, 0, &stride);
+	k->fill(copy, -INFINITY, j->copy);
+	for (int64_t q = 0; q < c->stride; q++) {
+		const int64_t n = remainder_elements(j, q, &place, &first);
+		for (int64_t la = 0; la < a->n && n > 0; la++) {
+			const int64_t ia = (la + a->lo) / a->stride, qa = (la + a->lo) % a->stride;
+			int64_t ib = b->lo / b->stride, qb = b->lo % b->stride;
+			for (int64_t lb = 0; lb < b->n && ia < j->run[0] && ib < j->run[1]; lb++) {
+				const int64_t grid = (qa * b->stride + qb) * c->stride + q;
+				const int64_t at = grid * j->grid + (ia * j->run[1] + ib) * j->run[2] + place;
+				k->take(copy + (size_t)at * k->size, x + la * by_a + lb * by_b + first * by_c,
+					stride * c->stride, n);
+				if (++qb == b->stride) {
+					qb = 0;
+					ib++;
+				}
+			}
 		}
 	}
 }
@@ -215,14 +274,16 @@ static void copy_in(const struct job *j, const struct kind *k, char *copy, int64
 static void copy_out(const struct job *j, const struct kind *k, const char *sums, int64_t plane)
 {
 	const int64_t size = (int64_t)yk_esize(j->x->dtype), step = j->axis[2].stride;
-	for (int64_t y = 0; y < j->lines; y++) {
+	for (int64_t y = 0; y < j->axis[0].n * j->axis[1].n; y++) {
 		int64_t stride, place, first, end = 0;
 		char *to = line_of(j->to, plane, y, &stride);
-		for (int64_t q = 0; q < step; q++) {
+		const int64_t at = line_offset(j, y);
+		for (int64_t q = 0; q < step && at >= 0; q++) {
 			const int64_t n = remainder_elements(j, q, &place, &first);
 			if (n <= 0)
 				continue;
-			k->put(to + first * stride * size, stride * step, sums + (size_t)((y * step + q) * j->run + place) * k->size, n);
+			k->put(to + first * stride * size, stride * step,
+			       sums + (size_t)(at + q * j->grid + place) * k->size, n);
 			end = first + (n - 1) * step + 1 > end ? first + (n - 1) * step + 1 : end;
 		}
 		for (; end < j->axis[2].n; end++) // not reached by any window
@@ -230,97 +291,146 @@ static void copy_out(const struct job *j, const struct kind *k, const char *sums
 	}
 }
 
-// Offset in the copy of tap t for the positions of line y of the results; -1: outside the plane.
-static int64_t tap_of(const struct job *j, int64_t y, int64_t t)
+static void split_tap(const struct job *j, int64_t t, int64_t to[AXES])
 {
-	const struct axis *a = &j->axis[0], *b = &j->axis[1], *c = &j->axis[2];
-	const int64_t tb = t / c->window, off = t % c->window * c->dilation;
-	const int64_t la = y / b->out * a->stride + tb / b->window * a->dilation - a->lo;
-	const int64_t lb = y % b->out * b->stride + tb % b->window * b->dilation - b->lo;
-	if (la < 0 || la >= a->n || lb < 0 || lb >= b->n)
-		return -1;
-	return (la * b->n + lb) * j->row + off % c->stride * j->run + off / c->stride;
+	for (int k = AXES; k-- > 0; t /= j->axis[k].window)
+		to[k] = t % j->axis[k].window;
 }
 
-// Writes the places of line y's maxima from their taps.
-static void put_places(const struct job *j, const void *taps, int64_t plane, int64_t y)
+// Offset in the copy of tap t for the first position.
+static int64_t tap_of(const struct job *j, int64_t t)
+{
+	int64_t at[AXES];
+	split_tap(j, t, at);
+	for (int k = 0; k < AXES; k++)
+		at[k] *= j->axis[k].dilation;
+	return offset(j, at);
+}
+
+static int64_t get_tap(const struct job *j, const void *taps, int64_t i)
+{
+	return j->x->dtype == yoke_f64 ? ((const int64_t *)taps)[i] : ((const int32_t *)taps)[i];
+}
+
+static void set_tap(const struct job *j, void *taps, int64_t i, int64_t tap)
+{
+	if (j->x->dtype == yoke_f64)
+		((int64_t *)taps)[i] = tap;
+	else
+		((int32_t *)taps)[i] = (int32_t)tap;
+}
+
+// Writes the places of the maxima at (ya, yb, ..) from their taps.
+static void put_places(const struct job *j, const void *taps, int64_t plane, int64_t ya, int64_t yb)
 {
 	const struct axis *a = &j->axis[0], *b = &j->axis[1], *c = &j->axis[2];
-	int64_t stride, *to = (int64_t *)line_of(j->to, plane, y, &stride);
+	int64_t stride, *to = (int64_t *)line_of(j->to, plane, ya * b->out + yb, &stride);
 	for (int64_t q = 0; q < c->out; q++) {
-		const int64_t tap = j->x->dtype == yoke_f64 ? ((const int64_t *)taps)[q] : ((const int32_t *)taps)[q];
-		const int64_t tb = tap / c->window;
-		const int64_t la = y / b->out * a->stride + tb / b->window * a->dilation - a->lo;
-		const int64_t lb = y % b->out * b->stride + tb % b->window * b->dilation - b->lo;
-		const int64_t at = (la * b->n + lb) * c->n + q * c->stride + tap % c->window * c->dilation - c->lo;
+		const int64_t tap = get_tap(j, taps, q);
+		int64_t t[AXES];
+		split_tap(j, tap, t);
+		const int64_t la = ya * a->stride + t[0] * a->dilation - a->lo,
+			      lb = yb * b->stride + t[1] * b->dilation - b->lo;
+		const int64_t at =
+			(la * b->n + lb) * c->n + q * c->stride + t[2] * c->dilation - c->lo;
 		to[q * stride] = tap < 0 ? -1 : at;
 	}
 }
 
-// The first tap of each position of a line that is within the plane; -1: none.
-static void first_taps(const struct job *j, void *taps, int64_t y)
+// The first tap along an axis of position q that is within the plane; -1: none.
+static int64_t first_within(const struct axis *a, int64_t q)
 {
-	const struct axis *c = &j->axis[2];
-	int64_t row = 0;
-	const int64_t rows = j->axis[0].window * j->axis[1].window;
-	while (row < rows && tap_of(j, y, row * c->window) < 0)
-		row++;
+	const int64_t off = a->lo - q * a->stride,
+		      k = off > 0 ? (off + a->dilation - 1) / a->dilation : 0;
+	return k < a->window && k * a->dilation - off < a->n ? k : -1;
+}
+
+// The first tap of each position at (ya, yb, ..) that is within the plane; -1: none.
+static void first_taps(const struct job *j, void *taps, int64_t ya, int64_t yb)
+{
+	const struct axis *b = &j->axis[1], *c = &j->axis[2];
+	const int64_t ka = first_within(&j->axis[0], ya), kb = first_within(b, yb);
 	for (int64_t q = 0; q < c->out; q++) {
-		const int64_t off = c->lo - q * c->stride, k = off > 0 ? (off + c->dilation - 1) / c->dilation : 0;
-		const bool in = row < rows && k < c->window && q * c->stride + k * c->dilation - c->lo < c->n;
-		const int64_t tap = in ? row * c->window + k : -1;
-		if (j->x->dtype == yoke_f64)
-			((int64_t *)taps)[q] = tap;
+		const int64_t kc = first_within(c, q);
+		set_tap(j, taps, q,
+			ka < 0 || kb < 0 || kc < 0 ? -1 : (ka * b->window + kb) * c->window + kc);
+	}
+}
+
+struct line {               // of results
+	int64_t ya, yb, at; // at: of its first position in a chunk; -1: before the first line
+};
+
+// The next line of results among lines from .. to - 1 of a grid; false: there is none.
+static bool next_line(const struct job *j, int64_t from, int64_t to, struct line *l)
+{
+	int64_t line = l->at < 0 ? from : from + l->at / j->run[2] + 1;
+	if (line < to && line % j->run[1] >= j->axis[1].out)
+		line = (line / j->run[1] + 1) * j->run[1];
+	*l = (struct line){ line / j->run[1], line % j->run[1], (line - from) * j->run[2] };
+	return line < to;
+}
+
+// The positions of the grid's lines from .. to - 1, n of them.
+static void chunk_of(const struct job *j, const struct kind *k, char *copy, char *sums, char *max,
+		     int64_t plane, int64_t from, int64_t to, int64_t n)
+{
+	const int64_t taps = j->axis[0].window * j->axis[1].window * j->axis[2].window,
+		      begin = from * j->run[2];
+	char *ties = max + (size_t)n * k->size, *share = ties + (size_t)n * k->size;
+	const char *here = copy + (size_t)begin * k->size;
+	int64_t stride;
+
+	k->fill(max, -INFINITY, n);
+	if (j->places)
+		k->fill(ties, 0, n);
+	for (struct line l = { .at = -1 }; j->places && next_line(j, from, to, &l);)
+		first_taps(j, ties + (size_t)l.at * k->size, l.ya, l.yb);
+	for (int64_t t = 0; t < taps; t++) {
+		const char *x = here + (size_t)tap_of(j, t) * k->size;
+		if (j->places)
+			k->place(max, ties, x, n, t);
 		else
-			((int32_t *)taps)[q] = (int32_t)tap;
+			k->max(max, x, n);
+	}
+	for (struct line l = { .at = -1 }; !j->g && next_line(j, from, to, &l);) {
+		if (j->places) {
+			put_places(j, ties + (size_t)l.at * k->size, plane, l.ya, l.yb);
+			continue;
+		}
+		char *to_line = line_of(j->to, plane, l.ya * j->axis[1].out + l.yb, &stride);
+		k->put(to_line, stride, max + (size_t)l.at * k->size, j->axis[2].out);
+	}
+	if (!j->g)
+		return;
+	k->fill(share, 0, n);
+	for (struct line l = { .at = -1 }; next_line(j, from, to, &l);) {
+		const char *g = line_of(j->g, plane, l.ya * j->axis[1].out + l.yb, &stride);
+		k->take(share + (size_t)l.at * k->size, g, stride, j->axis[2].out);
+	}
+	k->fill(ties, 0, n);
+	for (int64_t t = 0; t < taps; t++)
+		k->ties(ties, max, here + (size_t)tap_of(j, t) * k->size, n);
+	k->divide(share, ties, n);
+	for (int64_t t = 0; t < taps; t++) {
+		const int64_t at = begin + tap_of(j, t);
+		k->give(sums + (size_t)at * k->size, share, max, copy + (size_t)at * k->size, n);
 	}
 }
 
 static void plane_of(const struct job *j, const struct kind *k, char *memory, int64_t plane)
 {
-	const struct axis *a = j->axis;
-	// none: a line of -inf
-	const int64_t none = j->lines * j->row, taps = a[0].window * a[1].window * a[2].window, n = a[2].out;
-	char *copy = memory, *sums = copy + (size_t)(none + j->row) * k->size, *max = sums + (j->g ? (size_t)none * k->size : 0);
-	char *ties = max + (size_t)n * k->size, *share = ties + (size_t)n * k->size;
-	int64_t stride;
+	char *copy = memory, *sums = copy + (size_t)j->copy * k->size,
+	     *max = sums + (j->g ? (size_t)j->copy * k->size : 0);
+	const int64_t lines = (j->positions + j->run[2] - 1) / j->run[2];
 
 	copy_in(j, k, copy, plane);
 	if (j->g)
-		k->fill(sums, 0, none);
-	for (int64_t y = 0; y < a[0].out * a[1].out; y++) {
-		k->fill(max, -INFINITY, n);
-		if (j->places)
-			first_taps(j, ties, y);
-		for (int64_t t = 0; t < taps; t++) {
-			const int64_t at = tap_of(j, y, t);
-			if (at >= 0 && j->places)
-				k->place(max, ties, copy + (size_t)at * k->size, n, t);
-			else if (at >= 0)
-				k->max(max, copy + (size_t)at * k->size, n);
-		}
-		if (j->places) {
-			put_places(j, ties, plane, y);
-			continue;
-		}
-		if (!j->g) {
-			char *to = line_of(j->to, plane, y, &stride);
-			k->put(to, stride, max, n);
-			continue;
-		}
-		const char *g = line_of(j->g, plane, y, &stride);
-		k->take(share, g, stride, n);
-		k->fill(ties, 0, n);
-		for (int64_t t = 0; t < taps; t++) {
-			const int64_t at = tap_of(j, y, t);
-			k->ties(ties, max, copy + (size_t)(at >= 0 ? at : none) * k->size, n);
-		}
-		k->divide(share, ties, n);
-		for (int64_t t = 0; t < taps; t++) {
-			const int64_t at = tap_of(j, y, t);
-			if (at >= 0)
-				k->give(sums + (size_t)at * k->size, share, max, copy + (size_t)at * k->size, n);
-		}
+		k->fill(sums, 0, j->copy);
+	for (int64_t from = 0; from < lines; from += j->lines) {
+		const int64_t to = from + j->lines < lines ? from + j->lines : lines;
+		const int64_t left = j->positions - from * j->run[2], n = (to - from) * j->run[2];
+		chunk_of(j, k, copy, sums, max, plane, from, to, n < left ? n : left);
 	}
 	if (j->g)
 		copy_out(j, k, sums, plane);
@@ -331,7 +441,7 @@ static void item(void *arg, int64_t index)
 	struct job *j = arg;
 	const struct kind *k = &kinds[j->x->dtype];
 	const int64_t end = (index + 1) * j->each < j->planes ? (index + 1) * j->each : j->planes;
-	char *memory = yk_team_scratch((size_t)(j->row * (2 * j->lines + 1) + 3 * j->axis[2].out) * k->size);
+	char *memory = yk_team_scratch((size_t)(2 * j->copy + 3 * j->lines * j->run[2]) * k->size);
 
 	if (!memory) {
 		j->no_memory = true;
