@@ -188,7 +188,7 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_wgmma(GLOBAL uchar *o_base,
 	GLOBAL uchar *k_base, ulong k_at, GLOBAL uchar *v_base, ulong v_at,
 	GLOBAL uchar *seen_base, ulong seen_at, struct attention_args a)
 {
-	LOCAL_SIZED(struct wg_rows, tiles, QUERY_ROOM + STAGES * 2 * BLOCK_ROOM);
+	WG_TILES(tiles, QUERY_ROOM + STAGES * 2 * BLOCK_ROOM);
 	struct wg_rows *stages = tiles + QUERY_ROOM; // of each: keys, and the values of the block before
 	float scores[BLOCK / 2], out[HEAD / 2], shrink[2];
 	uint words[BLOCK / WG_K][4];

@@ -111,7 +111,7 @@ FN void put_quads(const float (&sums)[BN / 2], contraction s, ushort *tile, long
 KERNEL void __launch_bounds__(ITEMS, MIN_GROUPS) contract_wgmma(GLOBAL uchar *a_base, ulong a_at,
 	GLOBAL uchar *b_base, ulong b_at, contraction s Y_PARAMS)
 {
-	LOCAL_SIZED(struct wg_rows, tiles, STAGES * STAGE);
+	WG_TILES(tiles, STAGES * STAGE);
 	float sums[BN / 2];
 	int item = LOCAL_ID(0), lane = item % WG_ITEMS, mine = wg_number(item) * WG_LINES;
 	struct block block;

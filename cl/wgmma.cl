@@ -16,7 +16,7 @@
 #define WG_LINES 64 // of a
 #define WG_K 16     // steps of an instruction
 #define WG_ROW 64   // elements of a row of a tile
-// What a LOCAL_SIZED array of tiles consists of.
+// What an array of tiles consists of.
 struct __attribute__((aligned(1024))) wg_rows {
 	ushort x[8 * WG_ROW];
 };
@@ -49,6 +49,7 @@ FN ulong wg_from(ulong tile, int bytes) { return tile + (ulong)(bytes / 16); }
 
 // ---- instructions; tests define a model of them ----
 
+// WG_TILES declares an array of wg_rows whose bytes the launch assigns.
 // wg_multiply<type, turned_a, turned_b>(sums, a, b, add): sums = a b, plus sums if `add`; a and b are
 // tiles. In wg_multiply_held a's elements are in registers: an item holds those that it would hold of
 // 64 x 16 sums, in order, packed by wg_pair<type>(low, high). Multiplications run asynchronously, one
@@ -60,6 +61,7 @@ FN ulong wg_from(ulong tile, int bytes) { return tile + (ulong)(bytes / 16); }
 // wg_copy, WG_COPIES_COMMIT and WG_COPIES_WAIT are those of the prologue. WG_VISIBLE, before the barrier,
 // makes what the item has copied or stored in local memory visible to multiplications.
 #ifndef WG_INSTRUCTIONS
+#define WG_TILES(name, n) LOCAL_SIZED(struct wg_rows, name, n)
 #define wg_copy quad_copy
 #define WG_COPIES_COMMIT() COPIES_COMMIT()
 #define WG_COPIES_WAIT(n) COPIES_WAIT(n)

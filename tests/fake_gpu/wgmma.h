@@ -7,6 +7,10 @@
 // happens at once, in the others as late as possible, so that a missing wait or barrier gives wrong
 // results. Missing fences, and descriptors that differ within a warp group, end the launch.
 #define WG_INSTRUCTIONS
+// GCC does not check accesses to variables of large alignment, so tiles are aligned within one.
+#define WG_TILES(name, n) \
+	__shared__ __attribute__((aligned(16))) char name##_room[((n) + 1) * 1024]; \
+	wg_rows *const name = (wg_rows *)(((unsigned long)name##_room + 1023) & ~1023ul)
 
 extern "C" long write(int file, const void *from, unsigned long bytes);
 
@@ -134,10 +138,15 @@ static void fake_wait_copies(int left)
 
 // ---- shared memory ----
 
-// Shared memory begins at 1024, where the driver's own ends.
+// Address 0 of shared memory, which begins at about 1024, where the driver's own ends.
+static inline unsigned long fake_shared_base()
+{
+	return ((unsigned long)__start_fake_shared & ~1023ul) - 1024;
+}
+
 static inline unsigned long __cvta_generic_to_shared(const void *p)
 {
-	return 1024 + (unsigned long)((const char *)p - __start_fake_shared);
+	return (unsigned long)p - fake_shared_base();
 }
 
 // The element at a position of a matrix, `mn` along M or N: the canonical layouts of "Strides", in
@@ -160,9 +169,10 @@ static unsigned short fake_element(unsigned long descriptor, bool mn_major, int 
 		at += mn % (8 * quads) * 2 + mn / (8 * quads) * leading + k % 8 * quads * 16 + k / 8 * stride;
 	// Swizzle<log2 quads, 4, 3>; the pattern begins `base` rows of 128 bytes after a multiple of 1024
 	at ^= ((at >> 7) - base & (unsigned)(quads - 1)) << 4;
-	if (at < 1024 || at - 1024 + 2 > (unsigned long)(__stop_fake_shared - __start_fake_shared))
+	const char *from = (const char *)(fake_shared_base() + at);
+	if (from < __start_fake_shared || from + 2 > __stop_fake_shared)
 		fake_wrong("fake_gpu: a matrix descriptor leaves shared memory\n");
-	return *(const unsigned short *)(__start_fake_shared + (at - 1024));
+	return *(const unsigned short *)from;
 }
 
 // ---- products ----
