@@ -41,7 +41,7 @@ static bool runs_bf16(void)
 // products; Intel's execute half as many.
 static bool bf16_is_fast(void)
 {
-	unsigned max, b, c, d;
+	unsigned max, b = 0, c = 0, d = 0;
 
 	return __get_cpuid(0, &max, &b, &c, &d) && b == signature_AMD_ebx &&
 	       c == signature_AMD_ecx && d == signature_AMD_edx;
