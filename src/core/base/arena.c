@@ -28,7 +28,7 @@ static int add_chunk(struct yk_arena *a, size_t min)
 		bytes = min;
 	struct yk_arena_chunk *c = NULL;
 	if (!__builtin_add_overflow(bytes, sizeof *c, &all))
-		c = malloc(all);
+		c = aligned_alloc(ALIGN, all); // malloc aligns to 8 on some processors of 32 bits
 	if (!c)
 		return yk_fail(YOKE_ENOMEM, "no memory for a chunk of %zu bytes", bytes);
 	c->next = a->chunk;
