@@ -11,7 +11,7 @@ backends/cpu/kernel_list.inc: $(cpu_kernels) build-aux/op_list
 		$(SHELL) build-aux/op_list YK_KERNEL $(cpu_kernels) >$(abs_builddir)/$@
 backends/cpu/host/libcpu_base_la-isa_table.lo backends/cpu/host/libcpu_avx2_la-isa_table.lo \
 backends/cpu/host/libcpu_avx512_la-isa_table.lo backends/cpu/host/libcpu_bf16_la-isa_table.lo \
-backends/cpu/host/libcpu_amx_la-isa_table.lo: backends/cpu/kernel_list.inc
+backends/cpu/host/libcpu_amx_la-isa_table.lo backends/cpu/host/libcpu_rvv_la-isa_table.lo: backends/cpu/kernel_list.inc
 
 libcpu_base_la_SOURCES = $(cpu_kernels)
 libcpu_base_la_CPPFLAGS = $(AM_CPPFLAGS) -DYK_ISA=base
@@ -32,6 +32,15 @@ libcpu_avx512_la_CPPFLAGS = $(AM_CPPFLAGS) -DYK_ISA=avx512
 libcpu_avx512_la_CFLAGS = $(AM_CFLAGS) $(KERNEL_CFLAGS) $(AVX512_CFLAGS)
 noinst_LTLIBRARIES += libcpu_avx512.la
 libyokecore_la_LIBADD += libcpu_avx512.la
+endif
+
+if RVV
+libcpu_rvv_la_SOURCES = $(cpu_kernels)
+libcpu_rvv_la_CPPFLAGS = $(AM_CPPFLAGS) -DYK_ISA=rvv
+libcpu_rvv_la_CFLAGS = $(AM_CFLAGS) $(KERNEL_CFLAGS) $(RVV_CFLAGS)
+noinst_LTLIBRARIES += libcpu_rvv.la
+libyokecore_la_LIBADD += libcpu_rvv.la
+AM_CPPFLAGS += -DYK_RVV
 endif
 
 # Levels above an instruction set: they replace its contractions and attention of bf16 and, with AMX,

@@ -5,9 +5,9 @@
 
 #if defined __SSE2__
 #include <immintrin.h>
-#elif defined __aarch64__
-#include <arm_neon.h>
 #endif
+
+#include "../vector/fused.h"
 
 #define T float
 
@@ -25,15 +25,28 @@
 #define FMA(a, b, c) ((vec)_mm256_fmadd_ps((__m256)(a), (__m256)(b), (__m256)(c)))
 #elif defined __aarch64__
 #define VL 4
+#ifdef __OPTIMIZE__ // lanes are constants after unrolling
 #define LANES 4
+#endif
+#define FMA_LANE(c, x, y, lane) __asm__("fmla %0.4s, %1.4s, %2.s[" #lane "]" : "+w"(c) : "w"(x), "w"(y))
 #define MR 12
 #define KC 384
 #define FMA(a, b, c) ((vec)vfmaq_f32((float32x4_t)(c), (float32x4_t)(a), (float32x4_t)(b)))
+#elif defined __riscv_vector // two registers of 128 bits each
+#define VL 8
+#define MR 6
+#define KC 384
 #else
 #define VL 4
 #define MR 4
 #define KC 384
+#endif
+#ifndef FMA
+#ifdef VECTOR_FMA
+#define FMA(a, b, c) VECTOR_FMA(vec, VL, __builtin_fmaf, a, b, c)
+#else
 #define FMA(a, b, c) ((a) * (b) + (c))
+#endif
 #endif
 
 #include "kern_contract_vec.h"

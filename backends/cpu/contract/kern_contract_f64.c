@@ -7,10 +7,9 @@
 
 #if defined __SSE2__
 #include <immintrin.h>
-#elif defined __aarch64__
-#include <arm_neon.h>
 #endif
 
+#include "../vector/fused.h"
 #include "kern_contract.h"
 
 #define T double
@@ -33,16 +32,29 @@
 #define FMA(a, b, c) ((vec)_mm256_fmadd_pd((__m256d)(a), (__m256d)(b), (__m256d)(c)))
 #elif defined __aarch64__
 #define VL 2
+#ifdef __OPTIMIZE__ // lanes are constants after unrolling
 #define LANES 4
+#endif
+#define FMA_LANE(c, x, y, lane) __asm__("fmla %0.2d, %1.2d, %2.d[" #lane "]" : "+w"(c) : "w"(x), "w"(y))
 #define MR 12
 #define KC 256
 #define FMA(a, b, c) \
 	((vec)vfmaq_f64((float64x2_t)(c), (float64x2_t)(a), (float64x2_t)(b)))
+#elif defined __riscv_vector // two registers of 128 bits each
+#define VL 4
+#define MR 6
+#define KC 256
 #else
 #define VL 2
 #define MR 4
 #define KC 256
+#endif
+#ifndef FMA
+#ifdef VECTOR_FMA
+#define FMA(a, b, c) VECTOR_FMA(vec, VL, __builtin_fma, a, b, c)
+#else
 #define FMA(a, b, c) ((a) * (b) + (c))
+#endif
 #endif
 
 #include "kern_contract_tile.h"

@@ -7,14 +7,12 @@
 #include "kern_contract_vec.h"
 
 // With LANES, a product takes one factor from any lane of a register: a is loaded by vectors, and
-// LANES steps are unrolled. HOLD keeps a compiler from loading the elements one by one instead, FENCE
-// from loading for later steps before there are free registers.
+// LANES steps are unrolled. FENCE keeps a compiler from loading for later steps before there are free
+// registers.
 #ifdef LANES
-#define HOLD(v) __asm__("" : "+w"(v))
 #define FENCE __asm__ volatile("" : : : "memory")
 #else
 #define LANES 0
-#define HOLD(v) (void)0
 #define FENCE (void)0
 #endif
 
@@ -53,7 +51,7 @@ FLAT vec load_as(const int dtype, const char *p)
 		return (vec)(__builtin_convertvector(*(const halves_u *)p, words) << 16);
 #if VL == 16
 	return (vec)_mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)p));
-#elif VL == 8
+#elif defined __AVX2__
 	return (vec)_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p));
 #else
 	vec v;
@@ -78,42 +76,86 @@ FLAT vec load_as(const int dtype, const char *p)
 
 // ---- the loop ----
 
-// Adds the products of one column of a and one row of b; copy and next belong to this row.
-FLAT void multiply_step(const int rows, const int nv, const T *a, int64_t am, const int dtype,
-			const char *b, int64_t ldb, vec *sum, int64_t ahead, T *copy,
-			const char *next)
+// Loads n consecutive vectors and advances the pointer. In assembler, because compilers would load the
+// elements one by one, for products with lanes, and advance the pointer by an instruction of its own.
+FLAT void load_vectors(const int n, const T **from, vec *to)
 {
-	const bool lanes = LANES && am == 1 && rows % VL == 0;
+#if LANES
+	int i = 0;
+#pragma GCC unroll 8
+	for (; i + 2 <= n; i += 2)
+		__asm__ volatile("ldp %q0, %q1, [%2], #32" : "=w"(to[i]), "=w"(to[i + 1]), "+r"(*from) : "m"(*(const T(*)[2 * VL]) * from));
+	if (i < n)
+		__asm__ volatile("ldr %q0, [%1], #16" : "=w"(to[i]), "+r"(*from) : "m"(*(const T(*)[VL]) * from));
+#else
+	(void)n, (void)from, (void)to;
+#endif
+}
+
+// sum += x times a lane of y. In assembler, because compilers would copy sums from register to register.
+FLAT void fma_lane(vec *sum, vec x, vec y, const int lane)
+{
+#if LANES
+	switch (lane) {
+	case 0: FMA_LANE(*sum, x, y, 0); break;
+	case 1: FMA_LANE(*sum, x, y, 1); break;
+#if VL == 4
+	case 2: FMA_LANE(*sum, x, y, 2); break;
+	default: FMA_LANE(*sum, x, y, 3);
+#endif
+	}
+#else
+	(void)sum, (void)x, (void)y, (void)lane;
+#endif
+}
+
+// Adds the products of one column of a and one row of b, and advances to the next ones; copy and next
+// belong to this row.
+FLAT void multiply_step(const int rows, const int nv, const T **a, int64_t am, int64_t ak, const int dtype,
+			const char **b, int64_t ldb, vec *sum, int64_t ahead, T **copy,
+			const char **next, int64_t step)
+{
+	const bool lanes = LANES && am == 1 && rows % VL == 0, plain = lanes && dtype == PLAIN && !ahead;
 	const int size = bytes_of(dtype);
 	vec x[MR * NV], column[MR] = { { 0 } };
 
-	if (next)
-		__builtin_prefetch(next, 0, 2);
+	if (*next) {
+		__builtin_prefetch(*next, 0, 2);
+		*next += step;
+	}
+	if (plain) {
+		const T *at = (const T *)*b;
+		load_vectors(nv, &at, x);
+		*b = (const char *)(at - nv * VL);
+	}
 #pragma GCC unroll 32
 	for (int j = 0; j < nv; j++) {
-		x[j] = load_as(dtype, b + j * VL * size);
+		if (!plain)
+			x[j] = load_as(dtype, *b + j * VL * size);
 		if (ahead) // to L2: rows that are far apart compete for the same sets of L1
-			__builtin_prefetch(b + (ahead * ldb + j * VL) * size, 0, 2);
-		if (copy)
-			*(vec_u *)(copy + j * VL) = x[j];
+			__builtin_prefetch(*b + (ahead * ldb + j * VL) * size, 0, 2);
+		if (*copy)
+			*(vec_u *)(*copy + j * VL) = x[j];
 	}
-	if (lanes)
-#pragma GCC unroll 32
-		for (int i = 0; i < rows / VL; i++)
-			column[i] = *(const vec_u *)(a + i * VL);
-	if (lanes)
-#pragma GCC unroll 32
-		for (int i = 0; i < rows / VL; i++)
-			HOLD(column[i]);
-	if (lanes)
+	*copy += *copy ? nv * VL : 0;
+	*b += ldb * size;
+	if (lanes) {
+		load_vectors(rows / VL, a, column);
+		*a += ak - rows;
 		FENCE;
+	}
 #pragma GCC unroll 32
 	for (int i = 0; i < rows; i++) {
-		vec y = (lanes ? column[i / VL][i % VL] : a[i * am]) - (vec){ 0 };
+		vec y = (lanes ? 0 : (*a)[i * am]) - (vec){ 0 };
 #pragma GCC unroll 32
 		for (int j = 0; j < nv; j++)
-			sum[i * nv + j] = FMA(y, x[j], sum[i * nv + j]);
+			if (lanes)
+				fma_lane(&sum[i * nv + j], x[j], column[i / VL], i % VL);
+			else
+				sum[i * nv + j] = FMA(y, x[j], sum[i * nv + j]);
 	}
+	if (!lanes)
+		*a += ak;
 }
 
 // a (rows, k), strides am, ak; b (k, nv vectors) of dtype, rows ldb apart; c (rows, nv vectors).
@@ -124,7 +166,6 @@ FLAT void multiply(const int rows, const int nv, int64_t k, const T *a, int64_t 
 		   int64_t ak, const int dtype, const char *b, int64_t ldb, T *c,
 		   int64_t ldc, bool add, int64_t ahead, T *copy, const char *next, int64_t step)
 {
-	const int size = bytes_of(dtype);
 	vec sum[MR * NV];
 
 	if (!next) // to L2: L1 would not keep c until the end of the loop
@@ -136,23 +177,20 @@ FLAT void multiply(const int rows, const int nv, int64_t k, const T *a, int64_t 
 #pragma GCC unroll 32
 	for (int i = 0; i < rows * nv; i++)
 		sum[i] = (vec){ 0 };
-	int64_t l = 0;
-	if (LANES && am == 1 && rows % VL == 0)
-		for (; l + LANES <= k; l += LANES)
-#pragma GCC unroll 8
-			for (int q = 0; q < LANES; q++) {
-				multiply_step(rows, nv, a, am, dtype, b, ldb, sum, ahead,
-					      copy ? copy + (l + q) * nv * VL : NULL,
-					      next ? next + (l + q) * step : NULL);
-				a += ak;
-				b += ldb * size;
-			}
-	for (; l < k; l++) {
-		multiply_step(rows, nv, a, am, dtype, b, ldb, sum, ahead,
-			      copy ? copy + l * nv * VL : NULL, next ? next + l * step : NULL);
-		a += ak;
-		b += ldb * size;
+	int64_t rest = k;
+#if LANES
+	if (am == 1 && rows % VL == 0) {
+		rest = k % LANES;
+		for (const T *end = a + (k - rest) * ak; a != end;) { // an unrolled loop would have this one unrolled too
+			multiply_step(rows, nv, &a, am, ak, dtype, &b, ldb, sum, ahead, &copy, &next, step);
+			multiply_step(rows, nv, &a, am, ak, dtype, &b, ldb, sum, ahead, &copy, &next, step);
+			multiply_step(rows, nv, &a, am, ak, dtype, &b, ldb, sum, ahead, &copy, &next, step);
+			multiply_step(rows, nv, &a, am, ak, dtype, &b, ldb, sum, ahead, &copy, &next, step);
+		}
 	}
+#endif
+	for (int64_t l = 0; l < rest; l++)
+		multiply_step(rows, nv, &a, am, ak, dtype, &b, ldb, sum, ahead, &copy, &next, step);
 #pragma GCC unroll 32
 	for (int i = 0; i < rows; i++) {
 #pragma GCC unroll 32

@@ -11,6 +11,7 @@
 
 #include "../quant/activations.h"
 #include "frame.h"
+#include "isa.h"
 
 #ifdef __x86_64__
 // Matches the builds' compiler flags; the builtin also checks operating system support (XCR0).
@@ -90,6 +91,13 @@ static void find_vnni(void)
 #endif
 }
 
+#ifdef YK_RVV
+static bool runs_rvv(void)
+{
+	return yk_has_rvv();
+}
+#endif
+
 static bool runs_base(void)
 {
 	return true;
@@ -114,6 +122,9 @@ static const struct {
 #ifdef HAVE_AMX
 	{ &yk_isa_amx, "AMX with BF16 and INT8", runs_amx, NULL, true },
 #endif
+#endif
+#ifdef YK_RVV
+	{ &yk_isa_rvv, "the vector extension (V 1.0)", runs_rvv, NULL, false },
 #endif
 };
 

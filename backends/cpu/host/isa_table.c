@@ -3,7 +3,7 @@
 // level above one.
 #include "config.h"
 
-#include "../cpu.h"
+#include "isa.h"
 
 #ifdef __aarch64__
 #define NAME(isa) "neon" // available on every such processor

@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <linux/futex.h>
 #include <sched.h>
+#include <sys/auxv.h>
 #include <sys/syscall.h>
 #endif
 
@@ -97,6 +98,24 @@ bool yk_permits_tiles(void)
 #endif
 }
 
+uint64_t yk_hwcap(bool second)
+{
+	return getauxval(second ? AT_HWCAP2 : AT_HWCAP);
+}
+
+bool yk_has_rvv(void)
+{
+	// older kernels lack riscv_hwprobe; some report drafts of the extension in AT_HWCAP too
+	enum { HWPROBE = 258, IMA_EXT_0 = 4, EXT_V = 1 << 2 };
+	struct {
+		int64_t key;
+		uint64_t value;
+	} pair = { IMA_EXT_0, 0 };
+	if (syscall(HWPROBE, &pair, (size_t)1, (size_t)0, NULL, 0u) == 0)
+		return pair.value & EXT_V;
+	return yk_hwcap(false) >> ('V' - 'A') & 1;
+}
+
 #else
 
 struct yk_processors yk_processors_allowed(void)
@@ -138,6 +157,17 @@ void yk_team_wake(atomic_uint *word, int most)
 }
 
 bool yk_permits_tiles(void)
+{
+	return false;
+}
+
+uint64_t yk_hwcap(bool second)
+{
+	(void)second;
+	return 0;
+}
+
+bool yk_has_rvv(void)
 {
 	return false;
 }

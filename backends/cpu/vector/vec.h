@@ -10,8 +10,8 @@
 
 #if defined __x86_64__ || defined __i386__
 #include <immintrin.h>
-#elif defined __aarch64__
-#include <arm_neon.h>
+#else
+#include "fused.h"
 #endif
 
 #if defined __AVX512F__
@@ -189,8 +189,8 @@ static inline vf vf_fma(vf a, vf b, vf c)
 	return (vf)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
 #elif VF == 8
 	return (vf)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
-#elif defined __aarch64__
-	return (vf)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);
+#elif defined VECTOR_FMA
+	return VECTOR_FMA(vf, VF, __builtin_fmaf, a, b, c);
 #else
 	return a * b + c;
 #endif

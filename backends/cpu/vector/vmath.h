@@ -56,7 +56,7 @@ YK_INLINE double yk_f64_bits(uint64_t u)
 // a*b + c, fused where the instruction set has FMA; compilers do not contract on their own here.
 YK_INLINE float yk_fma_f32(float a, float b, float c)
 {
-#if defined(__FMA__) || defined(__aarch64__)
+#if defined(__FMA__) || defined(__aarch64__) || defined(__FP_FAST_FMAF) || defined(__riscv_flen)
 	return __builtin_fmaf(a, b, c);
 #else
 	return a * b + c;
@@ -65,7 +65,7 @@ YK_INLINE float yk_fma_f32(float a, float b, float c)
 
 YK_INLINE double yk_fma_f64(double a, double b, double c)
 {
-#if defined(__FMA__) || defined(__aarch64__)
+#if defined(__FMA__) || defined(__aarch64__) || defined(__FP_FAST_FMAF) || defined(__riscv_flen)
 	return __builtin_fma(a, b, c);
 #else
 	return a * b + c;
