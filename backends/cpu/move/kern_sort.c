@@ -247,6 +247,17 @@ static void move_words(void *row, int64_t chunk)
 static bool place_digits(struct row *r)
 {
 	int64_t first = 0;
+	if (r->chunks == 1) {
+		int64_t *at = r->count[0];
+		if (at[r->a[0] >> r->shift & 255] == r->n)
+			return false;
+		for (int v = 0; v < BUCKETS; v++) {
+			const int64_t n = at[v];
+			at[v] = first;
+			first += n;
+		}
+		return true;
+	}
 	for (int v = 0; v < BUCKETS; v++) {
 		const int64_t before = first;
 		for (int c = 0; c < r->chunks; c++) {
