@@ -853,10 +853,10 @@ YOKE_API int yoke_scaler_load(yoke_scaler *, const struct yoke_scaler_state *);
 // A value larger than the device's largest allocation is kept in host memory and computed in tiles
 // if tiling does not change the bits, otherwise on the CPU, which a warning reports once.
 YOKE_API int yoke_eval(int n, yoke_tensor *const *t);
-// Does as yoke_eval if that is brief: on the CPU, and less than about 50 ms of work by an estimate
-// from the operations and shapes.  For threads that must not stop for long.  all: 0: computes
-// nothing if the n tensors have values, like yoke_read.  Returns 1: done; 0: it may take longer,
-// and everything stays pending; or an error.
+// Evaluates as yoke_eval does if the device is the CPU and an estimate from the operations and
+// shapes is at most about 50 ms.  For threads that must stay responsive.  all = 0: does nothing if
+// the n tensors already have their values, like yoke_read.  Returns 1 after the evaluation, 0 if it
+// may take longer, when everything stays pending, or an error.
 YOKE_API int yoke_eval_brief(int n, yoke_tensor *const *t, int all);
 // Evaluates, waits, and copies the value's elements, row-major, to the host; bytes must be its
 // size.  ERELEASED: it was an intermediate of an earlier evaluation, and a variable that it needs
