@@ -63,7 +63,7 @@ anew kept '' '' check
 # limit, none is an error.
 eval "$(sed -n '/^say()/,/^}/p; /^fetch()/,/^}/p; /^want()/,/^}/p; /^may_install()/,/^}/p; /^update()/,/^}/p
 	/^need_clients()/,/^}/p; /^install_clients()/,/^}/p; /^llama_sources()/,/^}/p' quickstart)"
-mkdir "$work/bin" "$work/refused" "$work/slow"
+mkdir -p "$work/bin" "$work/refused" "$work/slow" "$work/top/build-aux"
 for program in sh timeout sleep mkdir chmod rm tar; do
 	ln -s "$(command -v $program)" "$work/bin/$program"
 done
@@ -80,21 +80,22 @@ chmod +x "$folder/bin/pip"
 END
 printf '#!/bin/sh\nsleep 1000\n' >"$work/slow/apt-get"
 cp "$work/refused/id" "$work/refused/python3" "$work/slow"
-chmod +x "$work"/refused/* "$work"/slow/*
+printf '#!/bin/sh\necho s390x-linux-gnu\n' >"$work/top/build-aux/check-cross"
+chmod +x "$work"/refused/* "$work"/slow/* "$work/top/build-aux/check-cross"
 here=$PWD
 # clients FOLDER: prints the messages with these commands
 clients()
 {
 	rm -rf "$build/clients" "$work/asked"
 	cd "$work" || exit 99
-	(set -e; patience=5; PATH=$work/$1:$work/bin; install_clients; echo went on) >out 2>&1
+	(set -e; patience=5; top=$work/top; PATH=$work/$1:$work/bin; install_clients; echo went on) >out 2>&1
 	cd "$here" || exit 99
 	cat "$work/out"
 }
 wanted=$(sed -n '/^\tfor package in numpy /,/; do$/p' quickstart | sed 's/for package in//; s/; do$//; s/\\$//; s/--no-deps //g' | wc -w)
 for network in refused slow; do
 	said=$(clients $network)
-	echo "$said" | grep -q 'testing without: .*chromium chromium-driver tmux prometheus gdal-bin abigail-tools oclgrind$' &&
+	echo "$said" | grep -q 'testing without: .*chromium chromium-driver tmux prometheus gdal-bin abigail-tools oclgrind gcc-s390x-linux-gnu qemu-user$' &&
 		[ "$(echo "$said" | grep -c "testing without Python's")" -eq "$wanted" ] && echo "$said" | grep -qx 'went on' &&
 		echo "$said" | grep -q 'testing without the vocabularies of llama.cpp' &&
 		[ "$(grep -c '^pip install' "$work/asked")" -eq "$wanted" ]

@@ -46,6 +46,7 @@ absent()
 			set -- $path
 			case $path in
 			*NAME* | */.libs | tests/tmp*) continue ;; # made by a build
+			tests/hwloc/*) continue ;; # of other sources
 			esac
 			[ -e "$1" ] || [ -e "$build/$1" ] || [ -e "${1%.t}.c" ] || [ -e "python/$1" ] ||
 				echo "$file:$line: $path is not there"
@@ -63,8 +64,8 @@ unknown()
 	# shellcheck disable=SC2086 # words
 	grep -noE 'YOKE_[A-Z_]+=' $documents | while IFS=: read -r file line name; do
 		name=${name%=}
-		case $name in # of tests, and one that GPU backends declare
-		YOKE_TEST_* | YOKE_FAULT_* | YOKE_FAKE_* | YOKE_BUILD | YOKE_MATMUL) continue ;;
+		case $name in # of tests, and those that GPU backends declare
+		YOKE_TEST_* | YOKE_FAULT_* | YOKE_FAKE_* | YOKE_BUILD | YOKE_MATMUL | YOKE_ATTENTION) continue ;;
 		esac
 		grep -qx "$name" "$work/settings" || echo "$file:$line: there is no setting $name"
 	done
