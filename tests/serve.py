@@ -498,7 +498,7 @@ def test_company(clients, requests):
     until = time.time() + 600
     while time.time() < until:
         s = samples()
-        if s['yoke_running'] == s['yoke_queued'] == 0 and count(200) + count(499) == len(bodies):
+        if s['yoke_running'] == s['yoke_queued'] == s['yoke_pages{state="used"}'] == 0 and count(200) + count(499) == len(bodies):
             break
         time.sleep(0.02)
     verdict('no page is used when all requests have ended', None if s['yoke_running'] == s['yoke_queued'] ==
