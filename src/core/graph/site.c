@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Records call sites by unwinding the stack.
+// Records call sites by unwinding the stack, where the C library permits it.
 //
 // Frames in the library's shared object are skipped.  In a statically linked program library and
 // application are one object and cannot be told apart, so the frames start inside the library.
@@ -16,7 +16,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef HAVE_UNWIND
 #include <unwind.h>
+#endif
 
 #include "base/arena.h"
 #include "base/hash.h"
@@ -35,6 +37,7 @@ void yoke_site_hook(const char *(*where)(void))
 	atomic_store(&hook, where);
 }
 
+#ifdef HAVE_UNWIND
 struct walk {
 	struct yk_site *to;
 	const void *own; // base address of the library's object; NULL: linked into the program
@@ -62,6 +65,20 @@ static _Unwind_Reason_Code step(struct _Unwind_Context *frame, void *arg)
 	return to->frames == YK_SITE_FRAMES ? _URC_END_OF_STACK : _URC_NO_REASON;
 }
 
+static void find_frames(struct yk_site *here)
+{
+	struct walk w = { .to = here, .own = object_of((uintptr_t)yk_site_here) };
+	if (w.own == object_of(yk_program_address()))
+		w.own = NULL;
+	_Unwind_Backtrace(step, &w);
+}
+#else
+static void find_frames(struct yk_site *here)
+{
+	(void)here;
+}
+#endif
+
 static int table_grow(struct yk_sites *s)
 {
 	size_t size = s->table_size ? 2 * s->table_size : 64;
@@ -87,10 +104,7 @@ uint32_t yk_site_here(struct yk_sites *s)
 	if (where && (here.text = where())) {
 		here.hash = yk_hash(here.text, strlen(here.text), 0);
 	} else {
-		struct walk w = { .to = &here, .own = object_of((uintptr_t)yk_site_here) };
-		if (w.own == object_of(yk_program_address()))
-			w.own = NULL;
-		_Unwind_Backtrace(step, &w);
+		find_frames(&here);
 		here.hash = yk_hash(here.frame, here.frames * sizeof *here.frame, 0);
 	}
 	if ((!here.text && !here.frames) || (2 * (s->n + 1) > s->table_size && table_grow(s) < 0))
