@@ -162,6 +162,7 @@ static void write_jpeg(const char *path, const struct yk_image *im, bool progres
 }
 #endif
 
+#if defined HAVE_PNG || defined HAVE_JPEG
 static int read_file(const char *path, struct yk_image *to)
 {
 	char *data;
@@ -172,6 +173,7 @@ static int read_file(const char *path, struct yk_image *to)
 	free(data);
 	return e;
 }
+#endif
 
 static void test_formats(void)
 {
@@ -372,6 +374,7 @@ static void refused(const char *what, const void *data, size_t n, int code, cons
 		free(im.rgb);
 }
 
+#if defined HAVE_PNG || defined HAVE_JPEG
 // Truncated everywhere, and with altered bytes: an image, or one line.
 static void try_all(const char *path, const char *name)
 {
@@ -400,6 +403,7 @@ static void try_all(const char *path, const char *name)
 	ok(true, "%s with altered bytes", name);
 	free(data);
 }
+#endif
 
 static void test_hostile(void)
 {
