@@ -106,6 +106,7 @@ static int base_isa(void)
 	return strncmp(info.driver, "base,", 5) && strncmp(info.driver, "neon,", 5);
 }
 
+#ifdef HAVE_HWLOC
 // A synthetic machine of two nodes: large segments are first touched by the team.
 static int two_nodes(void)
 {
@@ -126,6 +127,7 @@ static int two_nodes(void)
 	backend->segment_free(0, s);
 	return 0;
 }
+#endif
 
 // ---- the team ----
 

@@ -27,6 +27,7 @@ static bool refused(const yoke_tokenizer *t, int code)
 	return good;
 }
 
+#ifdef HAVE_ONIG
 // The merges that save wrote, each with a line end; the caller frees them.
 static char *merges_of(const yoke_tokenizer *t)
 {
@@ -267,6 +268,7 @@ static void test_shakespeare(void)
 	free(text);
 	yoke_tokenizer_free(t);
 }
+#endif
 
 int main(void)
 {
