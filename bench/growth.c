@@ -16,7 +16,6 @@
 //	bench/growth [DIMENSION ..]
 #include "config.h"
 
-#include <malloc.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -25,6 +24,9 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#ifdef __GLIBC__ // known once a header is included
+#include <malloc.h>
+#endif
 
 #include "base/clock.h"
 #include "yoke-dist.h"
@@ -209,10 +211,15 @@ static double cpu_seconds(void)
 	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+// Bytes that the process holds by malloc; 0 where the C library does not tell.
 static double held(void)
 {
+#ifdef __GLIBC__
 	const struct mallinfo2 m = mallinfo2();
 	return (double)m.uordblks + (double)m.hblkhd;
+#else
+	return 0;
+#endif
 }
 
 // The first step, and the smallest time of the later ones.
