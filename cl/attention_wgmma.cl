@@ -28,7 +28,7 @@
 #define PER 8
 #define PASS (ITEMS / 8)          // rows whose quads the items copy at a time
 #define APART(rows) ((rows) * 128) // bytes between the blocks of 64 columns of a tile
-// Of wg_rows; a tile of keys, or of values.
+// The number of wg_rows of a tile of keys, or of values.
 #define QUERY_ROOM (TILE * HEAD / 512)
 #define BLOCK_ROOM (BLOCK * HEAD / 512)
 #if defined SIZED && SIZED < (QUERY_ROOM + STAGES * 2 * BLOCK_ROOM) * 1024

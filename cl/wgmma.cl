@@ -16,7 +16,7 @@
 #define WG_LINES 64 // of a
 #define WG_K 16     // steps of an instruction
 #define WG_ROW 64   // elements of a row of a tile
-// What an array of tiles consists of.
+// Eight rows of a tile: the element of a LOCAL_SIZED array of tiles.
 struct __attribute__((aligned(1024))) wg_rows {
 	ushort x[8 * WG_ROW];
 };

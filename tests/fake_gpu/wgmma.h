@@ -3,7 +3,7 @@
 // descriptors, swizzles and register fragments, as the PTX ISA 9.0 defines them (9.7.15, "Asynchronous
 // Warpgroup Level Matrix Multiply-Accumulate Instructions"), and cp.async. It shares nothing with the
 // kernels.
-// What runs asynchronously may happen at any time until it is waited for. In every second block it
+// An asynchronous copy or product may happen at any time until it is waited for. In every second block it
 // happens at once, in the others as late as possible, so that a missing wait or barrier gives wrong
 // results. Missing fences, and descriptors that differ within a warp group, end the launch.
 #define WG_INSTRUCTIONS
@@ -35,7 +35,7 @@ struct fake_product {
 	unsigned held[4][4]; // registers of the four lanes that share rows with this one
 };
 
-// What an item has in flight. A group of copies or products ends before the number `group[i]`.
+// The copies and products that an item has in flight. A group of copies or products ends before the number `group[i]`.
 static struct fake_flight {
 	fake_copy copy[FAKE_COPIES];
 	fake_product product[FAKE_PRODUCTS];

@@ -60,7 +60,7 @@ static void draw_place(FILE *to, hwloc_topology_t t, hwloc_obj_t first, hwloc_co
 	fprintf(to, ": ");
 }
 
-// Who runs: the processors that threads may use, and the number of threads.
+// The processors that threads may use, and the number of threads.
 struct threads {
 	hwloc_const_bitmap_t set;
 	int n;

@@ -91,13 +91,6 @@ static void find_vnni(void)
 #endif
 }
 
-#ifdef YK_RVV
-static bool runs_rvv(void)
-{
-	return yk_has_rvv();
-}
-#endif
-
 static bool runs_base(void)
 {
 	return true;
@@ -124,7 +117,7 @@ static const struct {
 #endif
 #endif
 #ifdef YK_RVV
-	{ &yk_isa_rvv, "the vector extension (V 1.0)", runs_rvv, NULL, false },
+	{ &yk_isa_rvv, "the vector extension (V 1.0)", yk_has_rvv, NULL, false },
 #endif
 };
 

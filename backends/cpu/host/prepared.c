@@ -22,10 +22,7 @@ static const double SMALL_BYTES = 256 << 10, SMALL_INSTRUCTIONS = 1 << 17, SMALL
 
 static double elements(const struct yoke_view *v)
 {
-	double n = v->kind == YOKE_VIEW_BUFFER;
-	for (int i = 0; i < v->rank; i++)
-		n *= (double)v->dims[i];
-	return n;
+	return v->kind == YOKE_VIEW_BUFFER ? (double)yk_elements(v) : 0;
 }
 
 struct amount {

@@ -98,11 +98,6 @@ bool yk_permits_tiles(void)
 #endif
 }
 
-uint64_t yk_hwcap(bool second)
-{
-	return getauxval(second ? AT_HWCAP2 : AT_HWCAP);
-}
-
 bool yk_has_rvv(void)
 {
 	// older kernels lack riscv_hwprobe; some report drafts of the extension in AT_HWCAP too
@@ -113,7 +108,7 @@ bool yk_has_rvv(void)
 	} pair = { IMA_EXT_0, 0 };
 	if (syscall(HWPROBE, &pair, (size_t)1, (size_t)0, NULL, 0u) == 0)
 		return pair.value & EXT_V;
-	return yk_hwcap(false) >> ('V' - 'A') & 1;
+	return getauxval(AT_HWCAP) >> ('V' - 'A') & 1;
 }
 
 #else
@@ -159,12 +154,6 @@ void yk_team_wake(atomic_uint *word, int most)
 bool yk_permits_tiles(void)
 {
 	return false;
-}
-
-uint64_t yk_hwcap(bool second)
-{
-	(void)second;
-	return 0;
 }
 
 bool yk_has_rvv(void)

@@ -43,8 +43,6 @@ void yk_team_wake(atomic_uint *word, int most);
 // Asks the system for the registers of matrix tiles (AMX).
 bool yk_permits_tiles(void);
 
-// The instruction sets that the kernel reports: AT_HWCAP, or AT_HWCAP2.  Fallback: none.
-uint64_t yk_hwcap(bool second);
 // Has a RISC-V processor version 1.0 of the vector extension?  Fallback: no.
 bool yk_has_rvv(void);
 

@@ -380,7 +380,7 @@ YK_INLINE vf i32_of_mask(vf a)
 	X(MUL, i_mul) X(MIN, i_min) X(MAX, i_max) X(AND, i_and) X(OR, i_or) X(XOR, i_xor) \
 		X(SHL, i_shl) X(SHR, i_shr) X(EQ, i_eq) X(NE, i_ne) X(LT, i_lt) X(LE, i_le) \
 			X(GT, i_gt) X(GE, i_ge)
-// Of masks; all are symmetric.
+// Operations on masks; all are symmetric.
 #define BOOL_BINARY(X) X(AND, i_and) X(OR, i_or) X(XOR, i_xor) X(NE, i_xor) X(EQ, i_xnor)
 UNARY(UNARY_LINKS)
 TOGETHER(TOGETHER_LINKS)
