@@ -229,8 +229,7 @@ static struct yk_image picture[6];
 static void make_folder(void)
 {
 	static const char *const path[] = { "f/b/1.png", "f/b/2.PNG", "f/a c/0.png", "f/a c/x.png", "f/z/1.png", "f/z/2.png" };
-	if (system("rm -rf f && mkdir -p f/b 'f/a c' f/z f/.hidden && echo no >f/z/README && ln -s ../b f/z/link"))
-		abort();
+	tap_need("rm -rf f && mkdir -p f/b 'f/a c' f/z f/.hidden && echo no >f/z/README && ln -s ../b f/z/link");
 	for (int i = 0; i < 6; i++) {
 		free(picture[i].rgb);
 		picture[i] = draw_image(W, H);
@@ -301,8 +300,7 @@ static void test_random(void)
 	for (int i = 0; i < 1200; i++)
 		im.rgb[3 * i] = (unsigned char)(5 * (i % 40)), im.rgb[3 * i + 1] = (unsigned char)(5 * (i / 40)), im.rgb[3 * i + 2] = 0;
 	yoke_dataset_free(d);
-	if (system("rm -rf g && mkdir -p g/a"))
-		abort();
+	tap_need("rm -rf g && mkdir -p g/a");
 	write_png("g/a/x.png", &im, RGB);
 	d = yoke_dataset_open("g", "size=4x6 crop=random flip=1");
 	int mirrored = 0;
@@ -350,8 +348,7 @@ static void test_settings(void)
 		{ "none", "size=5 format=images", "none" }, { "empty", "size=5", "no folders of images" },
 		{ "lacking", "size=5", "class b has no images" },
 	};
-	if (system("mkdir -p empty lacking/a lacking/b && cp f/b/1.png lacking/a && touch lacking/b/readme.txt"))
-		abort();
+	tap_need("mkdir -p empty lacking/a lacking/b && cp f/b/1.png lacking/a && touch lacking/b/readme.txt");
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		yoke_dataset *d = yoke_dataset_open(row[i].path, row[i].settings);
 		ok(!d && strstr(yoke_error(), row[i].say), "%s %s: %s", row[i].path, row[i].settings ? row[i].settings : "",

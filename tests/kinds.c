@@ -91,8 +91,7 @@ static void refused(void)
 		const bool pointer = !strcmp(c->is, "Git LFS"), page = !strcmp(c->is, "HTML");
 		static const char *const names[] = { "f.npy", "f.npz", "f.safetensors", "f.csv", "f.tsv", "f.jsonl", "f.bin", "f.hdr", "f.mat",
 						     "f.json", "f.txt", "f.env", "f.safetensors.index.json", "img/a/f.png", "d.img" };
-		if (system("mkdir -p img/a"))
-			abort();
+		tap_need("mkdir -p img/a");
 		for (size_t k = 0; k < sizeof names / sizeof *names; k++)
 			write_file(names[k], c->bytes, c->n);
 		verdict(open_set("f.npy", NULL), c, ".npy");

@@ -64,8 +64,7 @@ static char text[8000];
 // A directory of several files, some of which are not text.
 static void write_folder(bool jsonl)
 {
-	if (system("rm -rf t && mkdir -p t/sub"))
-		abort();
+	tap_need("rm -rf t && mkdir -p t/sub");
 	for (int i = (int)rnd_int(1, 4); i > 0; i--) {
 		char path[40];
 		const size_t mark = i == 2 ? 3 : 0, n = mark + draw_text(text + mark, sizeof text - mark);
@@ -185,8 +184,7 @@ static void test_reused(void)
 	struct yk_prepare p = { .paths = "t/a,t/b", .out = OUT, .tokenizer = "word", .valid = 0.1, .context = 3 };
 	struct yk_prepared done;
 	struct stat was, is;
-	if (system("rm -rf t " OUT " && mkdir t"))
-		abort();
+	tap_need("rm -rf t " OUT " && mkdir t");
 	yk_file_write("t/a", "one two three four five six seven eight nine ten", 48);
 	yk_file_write("t/b", "eleven twelve thirteen fourteen fifteen sixteen", 47);
 	ok(yk_prepare(&p, &done) == 0 && !done.reused && done.tokens == 16 && stat(OUT, &was) == 0, "prepared %s",
@@ -237,8 +235,7 @@ static void test_wrong(void)
 	atomic_int stop = 2;
 	char *was, *is = NULL;
 	size_t n, m;
-	if (system("rm -rf t " OUT " && mkdir t"))
-		abort();
+	tap_need("rm -rf t " OUT " && mkdir t");
 	refused("an empty folder", &p, YOKE_EFORMAT, "no file of text");
 	p.paths = "nowhere";
 	refused("a missing text", &p, YOKE_ENOENT, "nowhere");
@@ -329,8 +326,9 @@ static void test_changed(void)
 		struct yk_tokenizer *t = yk_tokenizer_new(b.options->tokenizer);
 		if (i != 3)
 			block[0].tokens = 7, block[1].tokens = 10, block[2].tokens = 8;
-		if (system("rm -rf t && mkdir t && printf 'one two' >t/a && printf 'one two three four' >t/b") ||
-		    system(row[i].change) || yk_file_begin(&w, OUT) < 0)
+		tap_need("rm -rf t && mkdir t && printf 'one two' >t/a && printf 'one two three four' >t/b");
+		tap_need(row[i].change);
+		if (yk_file_begin(&w, OUT) < 0)
 			abort();
 		block[2].tokens = i == 3 ? 2 : block[2].tokens; // as many bytes, but other words
 		const int e = yk_blocks_write(&b, t, &w, 100, 0);
@@ -472,8 +470,7 @@ static void test_sources(void)
 		struct yk_tokenizer *t = yk_tokenizer_new("byte");
 		const struct yk_data_spec s = { .context = 2 };
 		char what[300] = "?", command[200];
-		if (system("rm -rf t && mkdir t && printf first >t/a && printf other >t/b && printf third >t/c"))
-			abort();
+		tap_need("rm -rf t && mkdir t && printf first >t/a && printf other >t/b && printf third >t/c");
 		struct yk_data *d = yk_data_new("t", t, &s);
 		json_t *then = yk_sources_json(yk_data_sources(d));
 		snprintf(command, sizeof command, "%s", row[i].change);
@@ -537,8 +534,7 @@ static void test_altered(void)
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
 		struct yk_prepared done;
 		char what[300] = "?";
-		if (system("rm -rf t " OUT " && mkdir t"))
-			abort();
+		tap_need("rm -rf t " OUT " && mkdir t");
 		yk_file_write("t/a", long_text, BYTES);
 		int e = yk_prepare(&p, &done);
 		struct yk_tokenizer *t = yk_data_tokenizer(OUT, &s);

@@ -138,6 +138,16 @@ static inline bool tap_run(const char *command)
 	return f && pclose(f) == 0;
 }
 
+// Runs a command without which the test cannot go on.
+static inline void tap_need(const char *command)
+{
+	const int status = system(command); // NOLINT: the test's own words
+	if (status) {
+		printf("Bail out! status %d of %s\n", status, command);
+		exit(1);
+	}
+}
+
 // Changes to a new directory, which tests/run removes: files of an earlier run are not there.  The path
 // srcdir, by default the directory left, becomes absolute.
 static inline void tap_folder(void)

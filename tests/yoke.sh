@@ -107,9 +107,16 @@ needs_http()
 
 end_servers()
 {
-	# shellcheck disable=SC2086 # numbers
-	[ -z "$pids" ] || kill -9 $pids 2>/dev/null
+	for pid in $pids; do
+		! child "$pid" || kill -9 "$pid"
+	done
 	rm -rf "$work"
+}
+
+# child PID: is it a process of this shell?  The number of one that has ended may be that of another test's process.
+child()
+{
+	grep -qs "^PPid:	$$\$" "/proc/$1/status"
 }
 
 # start_server NAME ARGUMENT ..: runs yoke serve, with its output in NAME.out and NAME.err; $pid is its process and $url its address
@@ -150,7 +157,7 @@ signalled_until_ended()
 
 signalled_once()
 {
-	kill -"$1" "$2"
+	! child "$2" || kill -"$1" "$2"
 	ended "$2"
 }
 
