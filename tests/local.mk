@@ -63,6 +63,7 @@ test_programs = \
 	tests/interpolate.t \
 	tests/places.t \
 	tests/cores.t \
+	tests/numa.t \
 	tests/chats.t \
 	tests/chats_train.t \
 	tests/cycle.t \
@@ -366,6 +367,8 @@ tests_interpolate_t_SOURCES = tests/interpolate.c
 tests_places_t_SOURCES = tests/places.c
 tests_cores_t_SOURCES = tests/cores.c
 tests_cores_t_LDADD = $(LDADD) $(HWLOC_LIBS)
+tests_numa_t_SOURCES = tests/numa.c
+tests_numa_t_LDADD = $(LDADD) $(HWLOC_LIBS)
 tests_data_t_SOURCES = tests/data.c
 tests_assign_t_SOURCES = tests/assign.c
 tests_deep_t_SOURCES = tests/deep.c

@@ -106,29 +106,6 @@ static int base_isa(void)
 	return strncmp(info.driver, "base,", 5) && strncmp(info.driver, "neon,", 5);
 }
 
-#ifdef HAVE_HWLOC
-// A synthetic machine of two nodes: large segments are first touched by the team.
-static int two_nodes(void)
-{
-	const struct yoke_backend *backend;
-	const char *p;
-	uint32_t n;
-	void *s;
-
-	setenv("HWLOC_SYNTHETIC", "node:2 core:1 pu:1", 1);
-	setenv("HWLOC_THISSYSTEM", "1", 1);
-	if (yoke_cpu_init(YOKE_ABI, &host, &backend) < 0 || backend->probe(&n) < 0 ||
-	    yk_team_nodes() != 2 || backend->segment_new(0, 0, 9 << 20, &s) < 0)
-		return 1;
-	p = backend->segment_host(s);
-	for (size_t i = 0; i < 9 << 20; i++)
-		if (p[i])
-			return 2;
-	backend->segment_free(0, s);
-	return 0;
-}
-#endif
-
 // ---- the team ----
 
 enum { PIECES = 1000 };
@@ -386,11 +363,6 @@ int main(void)
 		skip("one processor is one thread", "the affinity cannot be set");
 	else
 		ok(rc == 0, "one processor is one thread");
-#ifdef HAVE_HWLOC
-	ok(child(two_nodes) == 0, "two nodes: segments are spread and empty");
-#else
-	skip("two nodes", "built without hwloc");
-#endif
 	ok(child(unknown_isa) == 0, "cpu.isa=sse9 is an error in one line");
 	ok(child(base_isa) == 0, "cpu.isa=base is accepted");
 	ok(usable >= 1 && (!strcmp(isas[0]->name, "base") || !strcmp(isas[0]->name, "neon")),

@@ -83,8 +83,10 @@ void yk_team_use(uint32_t device);
 int yk_team_size_of(uint32_t device);
 // true: the calling thread's later jobs run in place.  Returns what was set before.
 bool yk_team_alone(bool);
-// Number of NUMA nodes, at least 1.
+// Number of NUMA nodes whose processors the calling thread's team uses, at least 1.
 int yk_team_nodes(void);
+// The item at which node k's interval of n items begins: t of every `all` threads are on nodes before k.
+int64_t yk_team_share(int64_t n, int64_t t, int64_t all);
 const struct yk_cores *yk_team_cores(void);
 
 // ---- cores.c ----
@@ -94,18 +96,30 @@ struct yk_cores_limits {
 	int online, quota, setting; // numbers of processors
 };
 
+// Processors of a NUMA node.
+struct yk_domain {
+	struct yk_processors set, near; // those to use; all of them
+	int threads;                    // that run on the set
+};
+
 struct yk_cores {
-	int n, nodes;      // number of threads; number of NUMA nodes
-	const char *bound; // what limits n: "processors", "affinity", ...
+	int n, nodes;             // number of threads; number of NUMA nodes
+	const char *bound;        // what limits n: "processors", "affinity", ...
 	struct yk_processors set; // one per core to use; not known: threads are not bound
+	struct yk_domain *domain; // the set by node
+	int domains;              // 0: the nodes are not known, or there was no memory
 	struct yk_cores_limits limits;
-	int allowed, apart; // processors that affinity allows; of these, on cores of their own and of the fastest kind
-	bool fastest;       // slower kinds of cores were dropped
+	int allowed,
+		apart; // processors that affinity allows; of these, on cores of their own and of the fastest kind
+	bool fastest; // slower kinds of cores were dropped
 };
 
 // allowed: by affinity; it becomes the set, of which processors are then dropped.
 void yk_cores_choose(struct yk_cores *, struct yk_processors allowed, struct yk_cores_limits);
 void yk_cores_find(struct yk_cores *); // with the limits of this process
+void yk_cores_fini(struct yk_cores *);
+// Assigns n threads to the domains, in proportion to their processors.
+void yk_domains_assign(struct yk_domain *, int domains, int n);
 // cores_draw.c: lines that say which processors there are and which of them run threads; NULL: no memory.  The
 // caller frees the text.
 char *yk_cores_draw(const struct yk_cores *);

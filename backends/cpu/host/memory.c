@@ -15,17 +15,8 @@ enum { LARGE = 2 << 20 };
 
 struct held {
 	struct yk_segment segment; // first: the part that kernels see
-	bool borrowed;                 // the memory belongs to the application
+	bool borrowed;             // the memory belongs to the application
 };
-
-static void touch(void *arg, int64_t item)
-{
-	struct yk_segment *s = arg;
-	volatile char *p = s->base + item * LARGE;
-
-	for (int i = 0; i < LARGE; i += 4096)
-		p[i] = 0;
-}
 
 int yk_cpu_segment_new(uint32_t device, int kind, uint64_t bytes, void **segment)
 {
@@ -58,8 +49,7 @@ int yk_cpu_segment_new(uint32_t device, int kind, uint64_t bytes, void **segment
 			goto fail;
 		s->bytes = all - LARGE - all % LARGE;
 		all = s->bytes + LARGE;
-		raw = mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-			   -1, 0);
+		raw = mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		if (raw == MAP_FAILED)
 			goto fail;
 		head = (size_t)(-(uintptr_t)raw % LARGE);
@@ -71,10 +61,8 @@ int yk_cpu_segment_new(uint32_t device, int kind, uint64_t bytes, void **segment
 #ifdef MADV_HUGEPAGE
 		madvise(s->base, s->bytes, MADV_HUGEPAGE); // failure only costs speed
 #endif
-		// NUMA first touch: a page is allocated on the node of the thread that touches it
-		// first, so let the team touch them.
-		if (yk_team_nodes() > 1)
-			yk_team_run((int64_t)(s->bytes / LARGE), touch, s);
+		// The pages stay untouched: the system allocates each on the NUMA node of the
+		// thread that first writes it, which is the node whose threads compute that part.
 	}
 	*segment = h;
 	return 0;
@@ -126,37 +114,8 @@ static bool fits(const struct yk_segment *s, uint64_t offset, uint64_t bytes)
 
 static int outside(const char *what, uint64_t offset, uint64_t bytes)
 {
-	return yk_cpu_fail(YOKE_ERANGE, "%s of %llu bytes at %llu exceeds the segment",
-			   what, (unsigned long long)bytes, (unsigned long long)offset);
-}
-
-int yk_cpu_put(void *queue, void *segment, uint64_t offset, const void *from,
-	       uint64_t bytes)
-{
-	struct yk_segment *s = segment;
-
-	(void)queue;
-	if (yk_cpu_forked())
-		return YOKE_EFORK;
-	if (!fits(s, offset, bytes))
-		return outside("put", offset, bytes);
-	if (bytes)
-		memcpy(s->base + offset, from, bytes);
-	return 0;
-}
-
-int yk_cpu_get(void *queue, void *segment, uint64_t offset, void *to, uint64_t bytes)
-{
-	struct yk_segment *s = segment;
-
-	(void)queue;
-	if (yk_cpu_forked())
-		return YOKE_EFORK;
-	if (!fits(s, offset, bytes))
-		return outside("get", offset, bytes);
-	if (bytes)
-		memcpy(to, s->base + offset, bytes);
-	return 0;
+	return yk_cpu_fail(YOKE_ERANGE, "%s of %llu bytes at %llu exceeds the segment", what,
+			   (unsigned long long)bytes, (unsigned long long)offset);
 }
 
 // Bytes per work item of copies and fills: one thread cannot use the full memory bandwidth.
@@ -188,8 +147,39 @@ static void strips(struct strip *s)
 	yk_team_run((int64_t)(s->bytes / STRIP + (s->bytes % STRIP != 0)), strip, s);
 }
 
-int yk_cpu_copy(void *queue, void *to, uint64_t to_offset, void *from,
-		uint64_t from_offset, uint64_t bytes)
+int yk_cpu_put(void *queue, void *segment, uint64_t offset, const void *from, uint64_t bytes)
+{
+	struct yk_segment *s = segment;
+
+	(void)queue;
+	if (yk_cpu_forked())
+		return YOKE_EFORK;
+	if (!fits(s, offset, bytes))
+		return outside("put", offset, bytes);
+	// divided like the kernels that read it, so that pages are first touched on their nodes
+	if (bytes >= LARGE && yk_team_nodes() > 1)
+		strips(&(struct strip){ s->base + offset, from, bytes, 0 });
+	else if (bytes)
+		memcpy(s->base + offset, from, bytes);
+	return 0;
+}
+
+int yk_cpu_get(void *queue, void *segment, uint64_t offset, void *to, uint64_t bytes)
+{
+	struct yk_segment *s = segment;
+
+	(void)queue;
+	if (yk_cpu_forked())
+		return YOKE_EFORK;
+	if (!fits(s, offset, bytes))
+		return outside("get", offset, bytes);
+	if (bytes)
+		memcpy(to, s->base + offset, bytes);
+	return 0;
+}
+
+int yk_cpu_copy(void *queue, void *to, uint64_t to_offset, void *from, uint64_t from_offset,
+		uint64_t bytes)
 {
 	struct yk_segment *t = to, *f = from;
 	struct strip s;
@@ -209,8 +199,8 @@ int yk_cpu_copy(void *queue, void *to, uint64_t to_offset, void *from,
 	return 0;
 }
 
-int yk_cpu_fill(void *queue, void *segment, uint64_t offset, uint64_t bytes,
-		const void *pattern, uint32_t pattern_bytes)
+int yk_cpu_fill(void *queue, void *segment, uint64_t offset, uint64_t bytes, const void *pattern,
+		uint32_t pattern_bytes)
 {
 	struct yk_segment *t = segment;
 	struct strip s;

@@ -58,6 +58,12 @@ struct yk_processors yk_processors_allowed(void)
 	return to;
 }
 
+size_t yk_processor(void)
+{
+	const int cpu = sched_getcpu();
+	return cpu < 0 ? 0 : (size_t)cpu;
+}
+
 void yk_processors_bind(pthread_t thread, const struct yk_processors *s)
 {
 	const size_t n = 64 * s->words, bytes = CPU_ALLOC_SIZE(n);
@@ -124,6 +130,11 @@ struct yk_processors yk_processors_allowed(void)
 	for (long i = 0; i < n; i++)
 		to.bits[i / 64] |= UINT64_C(1) << i % 64;
 	return to;
+}
+
+size_t yk_processor(void)
+{
+	return 0;
 }
 
 void yk_processors_bind(pthread_t thread, const struct yk_processors *s)

@@ -26,11 +26,18 @@ static inline void yk_processors_drop(struct yk_processors *s, size_t i)
 	s->bits[i / 64] &= ~(UINT64_C(1) << i % 64);
 }
 
+static inline void yk_processors_add(struct yk_processors *s, size_t i)
+{
+	s->bits[i / 64] |= UINT64_C(1) << i % 64;
+}
+
 int yk_processors_count(const struct yk_processors *);
 // An empty set of the same size; bits NULL: no memory.
 struct yk_processors yk_processors_like(const struct yk_processors *);
 // Those that the calling thread may use.  Fallback: all that are online, numbered from 0.
 struct yk_processors yk_processors_allowed(void);
+// The processor that the calling thread runs on.  Fallback: 0.
+size_t yk_processor(void);
 // The thread runs on the set from now on.  Fallback: wherever the system puts it.
 void yk_processors_bind(pthread_t thread, const struct yk_processors *);
 

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Teams: each device's worker threads, shared by all contexts and started on first use. A thread's
 // jobs run on the team of the device that it last used.
-// A job is divided into work items by its shape, and items are drawn from a counter; no result
+// A job is divided into work items by its shape, and items are drawn from counters; no result
 // depends on which thread runs an item. A second concurrent caller, or a call from inside an item,
 // runs its items in place.
+// On machines with several NUMA nodes each thread runs on the processors of one node. Node k's threads
+// first draw the k-th interval of a job's items, then help the others. So the same node writes and
+// reads the same part of an array in all jobs that walk it in the order of their items, and the
+// system places its pages there.
 #include "config.h"
 
 #include <limits.h>
@@ -26,17 +30,25 @@ enum { INSIDE = (1 << 10) - 1, OPEN = 1 << 10, GENERATION = 1 << 11 };
 
 enum { SPIN_NS = 50000 }; // how long a worker spins for the next job before it sleeps
 
+// The threads on one NUMA node, and their interval of the job's items.
+struct node {
+	_Alignas(64) atomic_int_fast64_t next; // next work item
+	int64_t end;
+	int64_t before; // threads on nodes before this one
+	struct team *team;
+};
+
 struct team {
 	pthread_mutex_t lock; // held by the caller while its job runs
 	bool started;         // guarded by lock
-	int size;
-	struct yk_processors set; // this device's, as in yk_cores
+	int size, nodes;
+	struct node *node;
+	struct yk_domain *domain; // of each node
 
 	_Alignas(64) atomic_uint word;
 	atomic_int sleepers;
 
-	_Alignas(64) atomic_int_fast64_t next; // next work item
-	int64_t n;
+	_Alignas(64) int64_t n;
 	void (*fn)(void *arg, int64_t item);
 	void *arg;
 };
@@ -48,45 +60,79 @@ static pthread_once_t counted = PTHREAD_ONCE_INIT;
 static _Thread_local bool inside, alone;
 static _Thread_local uint32_t mine; // the team of the calling thread
 
-// The processors numbered from .. to - 1 within the set.
-static struct yk_processors part_of(const struct yk_processors *all, int from, int to)
+// The processors numbered from .. to - 1 of all domains, one after another; *seen counts those before this domain.
+static struct yk_processors part_of(const struct yk_processors *domain, int from, int to, int *seen)
 {
-	struct yk_processors set = yk_processors_like(all);
-	int k = 0;
+	struct yk_processors set = yk_processors_like(domain);
 
 	for (size_t cpu = 0; cpu < 64 * set.words; cpu++) {
-		if (!yk_processors_has(all, cpu))
+		if (!yk_processors_has(domain, cpu))
 			continue;
-		if (k >= from && k < to)
-			set.bits[cpu / 64] |= UINT64_C(1) << cpu % 64;
-		k++;
+		if (*seen >= from && *seen < to)
+			yk_processors_add(&set, cpu);
+		++*seen;
 	}
 	return set;
+}
+
+// Fills a team with its part of the processors, and its nodes.
+static void assemble(struct team *t, int from, int to)
+{
+	const struct yk_domain whole = { .set = cores.set },
+			       *all = cores.domains ? cores.domain : &whole;
+	int64_t before = 0;
+	int seen = 0;
+
+	for (int d = 0; d < cores.domains || d < 1; d++) {
+		const struct yk_processors set = part_of(&all[d].set, from, to, &seen);
+		if (yk_processors_count(&set) || cores.domains < 2)
+			t->domain[t->nodes++] =
+				(struct yk_domain){ .set = set, .near = all[d].near };
+		else
+			free(set.bits);
+	}
+	if (t->nodes > 1)
+		yk_domains_assign(t->domain, t->nodes, t->size);
+	else
+		t->domain->threads = t->size;
+	for (int k = 0; k < t->nodes; k++) {
+		t->node[k] = (struct node){ .before = before, .team = t };
+		before += t->domain[k].threads;
+	}
 }
 
 static void count(void)
 {
 	static struct team only;
+	static struct node whole;
+	static struct yk_domain everywhere;
 
 	yk_cores_find(&cores);
 	if (cores.n > INSIDE)
 		cores.n = INSIDE;
 	int n = nteams, all = cores.set.bits ? yk_processors_count(&cores.set) : cores.n;
+	const int nodes = cores.domains > 1 ? cores.domains : 1;
 	struct team *t = n > 1 ? aligned_alloc(64, (size_t)n * sizeof *t) : &only;
-	if (!t) {
+	struct node *node =
+		n * nodes > 1 ? aligned_alloc(64, (size_t)(n * nodes) * sizeof *node) : &whole;
+	struct yk_domain *domain =
+		n * nodes > 1 ? calloc((size_t)(n * nodes), sizeof *domain) : &everywhere;
+	if (!t || !node || !domain) {
 		n = 1;
 		t = &only;
+		node = &whole;
+		domain = &everywhere;
+		cores.domains = 0;
 	}
 	for (int i = 0; i < n; i++) {
 		int from = all * i / n, to = all * (i + 1) / n;
-		t[i] = (struct team){ .size = cores.n * (i + 1) / n - cores.n * i / n };
+		t[i] = (struct team){ .size = cores.n * (i + 1) / n - cores.n * i / n,
+				      .node = &node[i * nodes],
+				      .domain = &domain[i * nodes] };
 		pthread_mutex_init(&t[i].lock, NULL);
 		if (t[i].size < 1)
 			t[i].size = 1;
-		if (n > 1)
-			t[i].set = part_of(&cores.set, from < all ? from : all - 1, to > from ? to : from + 1);
-		else
-			t[i].set = cores.set;
+		assemble(&t[i], from < all ? from : all - 1, to > from ? to : from + 1);
 	}
 	nteams = n;
 	teams = t;
@@ -133,8 +179,7 @@ const char *yk_team_bound(void)
 
 int yk_team_nodes(void)
 {
-	team(0);
-	return cores.nodes;
+	return team(mine)->nodes;
 }
 
 const struct yk_cores *yk_team_cores(void)
@@ -167,16 +212,30 @@ static uint64_t now(void) // ns
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-static void draw(struct team *t)
+// Runs items of the thread's node, then those that other nodes have not begun.
+static void draw(struct team *t, int home)
 {
-	int64_t i;
-
-	for (;;) {
-		i = atomic_fetch_add_explicit(&t->next, 1, memory_order_relaxed);
-		if (i >= t->n)
-			return;
-		t->fn(t->arg, i);
+	for (int k = 0; k < t->nodes; k++) {
+		struct node *from = &t->node[(home + k) % t->nodes];
+		while (atomic_load_explicit(&from->next, memory_order_relaxed) < from->end) {
+			const int64_t i =
+				atomic_fetch_add_explicit(&from->next, 1, memory_order_relaxed);
+			if (i < from->end)
+				t->fn(t->arg, i);
+		}
 	}
+}
+
+// The node that the calling thread runs on.
+static int home_of_caller(const struct team *t)
+{
+	if (t->nodes > 1) {
+		const size_t cpu = yk_processor();
+		for (int k = 0; k < t->nodes; k++)
+			if (yk_processors_has(&t->domain[k].near, cpu))
+				return k;
+	}
+	return 0;
 }
 
 // Waits until the word differs from `seen`: spins, then sleeps.
@@ -204,7 +263,8 @@ static bool has_room(unsigned word)
 
 static void *work(void *arg)
 {
-	struct team *t = arg;
+	struct node *own = arg;
+	struct team *t = own->team;
 	unsigned done = 0; // generation; 0 is never open
 
 	inside = true;
@@ -214,16 +274,16 @@ static void *work(void *arg)
 			await_change(t, word);
 		} else if (atomic_compare_exchange_weak(&t->word, &word, word + 1)) {
 			done = word / GENERATION;
-			draw(t);
+			draw(t, (int)(own - t->node));
 			atomic_fetch_sub(&t->word, 1);
 		}
 	}
 	return NULL;
 }
 
-// Starts the workers. Each may run on any of the team's cores (one processor per core). Workers are
-// not pinned to single cores, because a worker would have to wait when the caller, whose affinity
-// belongs to the application, runs on its core.
+// Starts the workers, except one on the caller's node. Each may run on any of its node's cores (one
+// processor per core). Workers are not pinned to single cores, because a worker would have to wait
+// when the caller, whose affinity belongs to the application, runs on its core.
 static void start(struct team *t)
 {
 	sigset_t all, old;
@@ -234,12 +294,19 @@ static void start(struct team *t)
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old); // signals belong to the application
-	for (int i = 1; i < t->size; i++) {
+	int home = home_of_caller(t);
+	while (!t->domain[home].threads)
+		home = (home + 1) % t->nodes;
+	for (int i = 1, k = 0, left = t->domain->threads - (home == 0); i < t->size; i++, left--) {
 		char name[16];
 		pthread_t thread;
-		if (pthread_create(&thread, &attr, work, t))
+		while (left == 0) {
+			k++;
+			left = t->domain[k].threads - (home == k);
+		}
+		if (pthread_create(&thread, &attr, work, &t->node[k]))
 			break; // having fewer workers costs only speed
-		yk_processors_bind(thread, &t->set);
+		yk_processors_bind(thread, &t->domain[k].set);
 		snprintf(name, sizeof name, "yoke/%d", i);
 		yk_thread_named(thread, name);
 	}
@@ -255,6 +322,11 @@ static void run_in_place(int64_t n, void (*fn)(void *arg, int64_t item), void *a
 		fn(arg, i);
 }
 
+int64_t yk_team_share(int64_t n, int64_t t, int64_t all)
+{
+	return n / all * t + n % all * t / all;
+}
+
 static void run_together(struct team *t, int64_t n, void (*fn)(void *arg, int64_t item), void *arg)
 {
 	unsigned generation = atomic_load(&t->word) / GENERATION + 1;
@@ -264,12 +336,17 @@ static void run_together(struct team *t, int64_t n, void (*fn)(void *arg, int64_
 	t->n = n;
 	t->fn = fn;
 	t->arg = arg;
-	atomic_store_explicit(&t->next, 0, memory_order_relaxed);
+	for (int k = 0; k < t->nodes; k++) {
+		struct node *node = &t->node[k];
+		atomic_store_explicit(&node->next, yk_team_share(n, node->before, t->size),
+				      memory_order_relaxed);
+		node->end = yk_team_share(n, node->before + t->domain[k].threads, t->size);
+	}
 	atomic_store(&t->word, generation * GENERATION + OPEN);
 	if (atomic_load(&t->sleepers) > 0)
 		yk_team_wake(&t->word, n - 1 < INT_MAX ? (int)(n - 1) : INT_MAX);
 	inside = true;
-	draw(t);
+	draw(t, home_of_caller(t));
 	inside = false;
 	atomic_fetch_and(&t->word, ~(unsigned)OPEN);
 	for (int spins = 0; atomic_load(&t->word) & INSIDE; spins++) {
@@ -284,7 +361,8 @@ void yk_team_run(int64_t n, void (*fn)(void *arg, int64_t item), void *arg)
 {
 	struct team *t = team(mine);
 
-	if (n <= 1 || inside || alone || limit == 1 || t->size == 1 || pthread_mutex_trylock(&t->lock)) {
+	if (n <= 1 || inside || alone || limit == 1 || t->size == 1 ||
+	    pthread_mutex_trylock(&t->lock)) {
 		run_in_place(n, fn, arg);
 		return;
 	}
