@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loaders: worker threads that fill slots, the queue of batches, and the delivery to the caller.
+// Loaders: worker threads that fill slots, the queue of batches, and their delivery to the caller.
 #include "config.h"
 
 #include "data/loader.h"
@@ -25,8 +25,6 @@ YK_PARAM(data_timeout, "data.timeout", YK_INT, "300",
 enum { MAX_WORKERS = 8, LOGGED = 10 };
 #define STREAM_END 0.1 // seconds that closing a loader waits for a read from a pipe
 
-// ---- memory ----
-
 static void loader_drop(struct yoke_loader *l)
 {
 	pthread_mutex_lock(&l->lock);
@@ -34,17 +32,7 @@ static void loader_drop(struct yoke_loader *l)
 	pthread_mutex_unlock(&l->lock);
 	if (left)
 		return;
-	for (int i = 0; l->slot && i < l->slots; i++) {
-		yk_batch_memory_free(&l->slot[i]);
-		free(l->slot[i].dims);
-		free(l->slot[i].shape);
-		free(l->slot[i].failure);
-	}
-	free(l->slot);
-	free(l->queue);
-	free(l->offset);
-	free(l->raw);
-	free(l->stride);
+	yk_slots_free(l);
 	free(l->reading);
 	free(l->worker);
 	yk_reader_fini(&l->reader);
@@ -53,81 +41,6 @@ static void loader_drop(struct yoke_loader *l)
 	pthread_cond_destroy(&l->done);
 	pthread_mutex_destroy(&l->lock);
 	free(l);
-}
-
-static int no_memory(const struct yoke_loader *l)
-{
-	return yk_fail(YOKE_ENOMEM, "loader: %s: no memory for %d batches of %lld samples", l->set->name, l->slots,
-		       (long long)l->feed.batch);
-}
-
-// Are a field's samples read directly into the batch?  If samples vary, only if a batch is one
-// sample without padding.
-static bool in_place(const struct yoke_loader *l, const struct yk_field *f)
-{
-	bool single = l->feed.batch == 1;
-	for (int k = 0; k < f->rank; k++)
-		single &= f->multiple[k] <= 1;
-	return single;
-}
-
-// Computes the offsets of fields in a slot; each micro-batch is aligned to 64 bytes.
-static int lay_out(struct yoke_loader *l)
-{
-	size_t at = 0, bytes;
-	const struct yk_feed *x = &l->feed;
-	const bool all = x->on_error != YK_ERROR_STOP;
-	l->part = x->batch / x->split;
-	l->before = all ? 0 : x->part * l->part;
-	l->rows = all ? x->batch : x->parts * l->part;
-	l->given = all ? x->part : 0;
-	l->apart = all ? x->stride : 1;
-	for (int raw = 0; raw < 2; raw++)
-		for (int f = 0; f < l->set->fields; f++) {
-			const struct yk_field *field = &l->set->field[f];
-			if (raw && field->varies && in_place(l, field))
-				l->raw[f] = l->offset[f];
-			if (raw && (!field->varies || in_place(l, field)))
-				continue;
-			(raw ? l->raw : l->offset)[f] = at;
-			if (__builtin_mul_overflow((size_t)l->part, field->bytes, &bytes) || bytes > SIZE_MAX / 2)
-				return no_memory(l);
-			l->stride[f] = (bytes + 63) & ~(size_t)63;
-			if (__builtin_mul_overflow((size_t)(l->rows / l->part), l->stride[f], &bytes) ||
-			    __builtin_add_overflow(at, bytes, &at) || at > SIZE_MAX / 2)
-				return no_memory(l);
-		}
-	l->bytes = at;
-	return 0;
-}
-
-static int slots_make(struct yoke_loader *l)
-{
-	const size_t fields = (size_t)l->set->fields;
-	size_t cells;
-	bool varies = false;
-	for (size_t f = 0; f < fields; f++)
-		varies |= l->set->field[f].varies;
-	l->slots = (l->workers ? (int)l->feed.prefetch : 0) + 2 + (int)l->feed.held;
-	l->slot = calloc((size_t)l->slots, sizeof *l->slot);
-	l->queue = calloc((size_t)l->slots, sizeof *l->queue);
-	l->offset = calloc(fields, sizeof *l->offset);
-	l->raw = calloc(fields, sizeof *l->raw);
-	l->stride = calloc(fields, sizeof *l->stride);
-	if (!l->slot || !l->queue || !l->offset || !l->raw || !l->stride)
-		return no_memory(l);
-	int e = lay_out(l);
-	if (e == 0 && __builtin_mul_overflow((size_t)l->rows, fields, &cells))
-		e = no_memory(l);
-	for (int i = 0; e == 0 && i < l->slots; i++) {
-		struct yk_batch *s = &l->slot[i];
-		s->loader = l;
-		s->free = true;
-		s->shape = calloc(fields, sizeof *s->shape);
-		s->dims = varies ? calloc(cells, sizeof *s->dims) : NULL;
-		e = s->shape && (s->dims || !varies) ? yk_batch_memory(l, s) : no_memory(l);
-	}
-	return e;
 }
 
 // ---- the queue; called under the lock ----
@@ -386,7 +299,7 @@ yoke_loader *yk_loader_new_at(yoke_dataset *set, const char *settings, const str
 	l->ctx = yk_current_or_null();
 	l->dry = l->ctx && l->ctx->mode.dry;
 	l->worker = calloc((size_t)l->workers + 1, sizeof *l->worker);
-	int e = l->worker ? slots_make(l) : no_memory(l);
+	int e = l->worker ? yk_slots_make(l) : yk_fail(YOKE_ENOMEM, "loader_new: no memory");
 	if (e == 0)
 		e = yk_reader_init(&l->reader, set);
 	if (e == 0)
@@ -430,26 +343,9 @@ void yoke_loader_free(yoke_loader *l)
 
 // ---- delivery ----
 
-void *yk_batch_part(const struct yk_batch *s, int field, int64_t part)
-{
-	return s->memory + (s->loader->dry ? 0 : s->loader->offset[field] + (size_t)(s->loader->given + part * s->loader->apart) * s->loader->stride[field]);
-}
-
 const void *yk_loader_current(const struct yoke_loader *l, int field, int64_t part)
 {
 	return l->current ? yk_batch_part(l->current, field, part) : NULL;
-}
-
-int64_t yk_batch_given(const struct yk_batch *s, int64_t rows)
-{
-	const struct yk_feed *f = &s->loader->feed;
-	return f->parts < f->split ? f->parts * s->loader->part : rows;
-}
-
-void yk_batch_dims(const struct yk_batch *s, int field, int64_t dims[YOKE_MAX_RANK + 1])
-{
-	dims[0] = s->rows / (s->loader->rows / s->loader->part);
-	memcpy(dims + 1, s->shape[field], sizeof s->shape[field]);
 }
 
 void yk_batch_settle(struct yk_batch *s)

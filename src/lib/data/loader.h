@@ -152,15 +152,9 @@ bool yk_loader_take(struct yoke_loader *, struct yk_batch *);
 void yk_loader_release(struct yoke_loader *);
 // Frees a slot that is out and no longer used.  Called under the lock.
 void yk_batch_settle(struct yk_batch *);
-// Address of micro-batch `part`, of those delivered, of a field.
-void *yk_batch_part(const struct yk_batch *, int field, int64_t part);
 // A micro-batch of a field of the current batch, in host memory, valid until the next call; NULL:
 // none.
 const void *yk_loader_current(const struct yoke_loader *, int field, int64_t part);
-// Number of samples, or rows, of a batch that this loader delivers.
-int64_t yk_batch_given(const struct yk_batch *, int64_t rows);
-// Shape of a field's micro-batch, with the row axis.
-void yk_batch_dims(const struct yk_batch *, int field, int64_t dims[YOKE_MAX_RANK + 1]);
 // A tensor uses the slot from now on, until unhold, which is the free_fn of yoke_wrap.
 void yk_batch_hold(struct yk_batch *);
 void yk_batch_unhold(void *slot);
@@ -175,6 +169,18 @@ bool yk_loader_failed(const struct yoke_loader *);
 int yk_loader_watch(struct yoke_loader *, size_t max);
 // Returns the number of recorded spans, which stay valid until the next call.
 size_t yk_loader_readings(struct yoke_loader *, const struct yk_reading **);
+
+// ---- slots.c ----
+
+// Allocates the slots and the queue, for l->feed and l->workers.
+int yk_slots_make(struct yoke_loader *);
+void yk_slots_free(struct yoke_loader *);
+// Address of micro-batch `part`, of those delivered, of a field.
+void *yk_batch_part(const struct yk_batch *, int field, int64_t part);
+// Number of samples, or rows, of a batch that this loader delivers.
+int64_t yk_batch_given(const struct yk_batch *, int64_t rows);
+// Shape of a field's micro-batch, with the row axis.
+void yk_batch_dims(const struct yk_batch *, int field, int64_t dims[YOKE_MAX_RANK + 1]);
 
 // ---- prefetch.c ----
 

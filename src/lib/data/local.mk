@@ -57,6 +57,7 @@ libyokecore_la_SOURCES += \
 	src/lib/data/prefetch.c \
 	src/lib/data/set.c \
 	src/lib/data/set.h \
+	src/lib/data/slots.c \
 	src/lib/data/source.c \
 	src/lib/data/source.h \
 	src/lib/data/stream.c \
