@@ -34,12 +34,12 @@ static void keep_cores(struct yk_cores *c, hwloc_topology_t topology)
 	while ((core = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_CORE, core))) {
 		bool kept = false;
 		unsigned cpu;
-		hwloc_bitmap_foreach_begin(cpu, core->cpuset) if (yk_processors_has(&c->set, cpu))
-		{
-			if (kept)
-				yk_processors_drop(&c->set, cpu);
-			kept = true;
-		}
+		hwloc_bitmap_foreach_begin(cpu, core->cpuset)
+			if (yk_processors_has(&c->set, cpu)) {
+				if (kept)
+					yk_processors_drop(&c->set, cpu);
+				kept = true;
+			}
 		hwloc_bitmap_foreach_end();
 	}
 	c->n = yk_processors_count(&c->set);
@@ -127,12 +127,13 @@ static void divide(struct yk_cores *c, hwloc_topology_t topology)
 		d->set = yk_processors_like(&c->set);
 		d->near = yk_processors_like(&c->set);
 		unsigned cpu;
-		hwloc_bitmap_foreach_begin(cpu, node->cpuset) if (cpu < 64 * d->near.words)
-			yk_processors_add(&d->near, cpu);
-		if (d->set.bits && yk_processors_has(&left, cpu)) {
-			yk_processors_add(&d->set, cpu);
-			yk_processors_drop(&left, cpu);
-		}
+		hwloc_bitmap_foreach_begin(cpu, node->cpuset)
+			if (cpu < 64 * d->near.words)
+				yk_processors_add(&d->near, cpu);
+			if (d->set.bits && yk_processors_has(&left, cpu)) {
+				yk_processors_add(&d->set, cpu);
+				yk_processors_drop(&left, cpu);
+			}
 		hwloc_bitmap_foreach_end();
 		if (yk_processors_count(&d->set))
 			c->domains++;
