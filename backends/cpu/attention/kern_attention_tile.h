@@ -134,28 +134,36 @@ static inline int cut_strips(const struct tile *x, int64_t j, int64_t n, struct 
 
 // ---- products ----
 
-// c (mr, nv vectors) = or += a (mr, k) b (k, nv vectors); a's element (i,p) is a[i * ai + p * ap]
+// c (mr, nv vectors) = or += a (mr, k) b (k, nv vectors); a's element (i,p) is a[i * ai + p * ap].
+// Sums stay in registers only if all loops over them are unrolled.
 static inline __attribute__((always_inline)) void
 block(const int mr, const int nv, int64_t k, const float *a, int64_t ai, int64_t ap,
       const float *b, int64_t ldb, float *c, int64_t ldc, bool add)
 {
-	vf sum[ROWS][BV];
+	vf sum[ROWS * BV];
+#pragma GCC unroll 16
 	for (int i = 0; i < mr; i++)
+#pragma GCC unroll 2
 		for (int v = 0; v < nv; v++)
-			sum[i][v] = add ? vf_load(c + i * ldc + v * VF) : vf_splat(0);
+			sum[i * nv + v] = add ? vf_load(c + i * ldc + v * VF) : vf_splat(0);
 	for (int64_t p = 0; p < k; p++, a += ap, b += ldb) {
 		vf bv[BV];
+#pragma GCC unroll 2
 		for (int v = 0; v < nv; v++)
 			bv[v] = vf_load(b + v * VF);
+#pragma GCC unroll 16
 		for (int i = 0; i < mr; i++) {
 			const vf x = vf_splat(a[i * ai]);
+#pragma GCC unroll 2
 			for (int v = 0; v < nv; v++)
-				sum[i][v] = vf_fma(x, bv[v], sum[i][v]);
+				sum[i * nv + v] = vf_fma(x, bv[v], sum[i * nv + v]);
 		}
 	}
+#pragma GCC unroll 16
 	for (int i = 0; i < mr; i++)
+#pragma GCC unroll 2
 		for (int v = 0; v < nv; v++)
-			vf_store(c + i * ldc + v * VF, sum[i][v]);
+			vf_store(c + i * ldc + v * VF, sum[i * nv + v]);
 }
 
 static inline __attribute__((always_inline)) void
