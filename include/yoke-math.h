@@ -297,13 +297,15 @@ struct yoke_recurrent {
 	yoke_tensor *b_ih, *b_hh;  // NULL or YOKE_NONE: 0
 	int cell;                  // enum yoke_cell
 	int reverse;               // from the last step to the first
+	yoke_tensor *w_hr;         // LSTM: [P,H], the projection of the states; NULL or YOKE_NONE: none
 };
 // x [T,B,I] -> the states after each step [T,B,H]; *h and *c, unless NULL, get the last ones [B,H]; *c
 // is zeros but for LSTM.  Elman 1990; LSTM: Hochreiter and Schmidhuber 1997, with forget gates; GRU:
 // Cho et al. 2014, with the reset gate after the product.  h0, c0 [B,H]: YOKE_NONE for zeros.
 // lengths i64 [B], or YOKE_NONE: row b ends after lengths[b] steps; its later results are 0, *h and
 // *c are those of its last step, and in reverse it begins there.  f32 and f64; differentiable once.
-// ESHAPE, EDTYPE: operands do not fit.
+// With w_hr (Sak et al. 2014) the states are w_hr o tanh(c): they, h0 and *h have P elements, c0 and *c
+// still H, and w_hh is [4 H,P].  ESHAPE, EDTYPE: operands do not fit; EINVAL: w_hr without an LSTM.
 YOKE_API yoke_tensor *yoke_recurrent(yoke_tensor *x, const struct yoke_recurrent *, yoke_tensor *h0, yoke_tensor *c0,
 				     yoke_tensor *lengths, yoke_tensor **h, yoke_tensor **c);
 

@@ -429,17 +429,22 @@ FN(istft, yoke_istft(x[0], x[1], 4, 0, NULL))
 // Results and last states of a layer: x, w_ih, w_hh, b_ih, b_hh, h0, c0
 static yoke_tensor *recurrent(yoke_tensor *const *x, int cell, int reverse, const int64_t *length)
 {
+	const bool projected = cell == YOKE_CELL_LSTM && yoke_dim(x[2], 0) != 4 * yoke_dim(x[2], 1);
 	const struct yoke_recurrent o = { .size = sizeof o, .w_ih = x[1], .w_hh = x[2], .b_ih = x[3], .b_hh = x[4], .cell = cell,
-		.reverse = reverse };
+		.reverse = reverse, .w_hr = projected ? x[7] : NULL };
 	const int64_t n = yoke_dim(x[0], 1);
 	yoke_tensor *h, *c, *lengths = length ? yoke_from(yoke_i64, 1, &n, length) : YOKE_NONE;
 	yoke_tensor *y = yoke_recurrent(x[0], &o, x[5], x[6], lengths, &h, &c);
-	y = yoke_reshape(y, 2, (int64_t[]){ yoke_dim(x[0], 0) * n, yoke_dim(x[2], 1) });
-	return yoke_concat(3, (yoke_tensor *[]){ y, h, c }, 0);
+	yoke_tensor *all[] = { y, h, c };
+	for (int i = 0; i < 3; i++)
+		all[i] = yoke_reshape(all[i], 1, (int64_t[]){ -1 });
+	return yoke_concat(3, all, 0);
 }
 FN(lstm, recurrent(x, YOKE_CELL_LSTM, 0, NULL))
 FN(lstm_lengths, recurrent(x, YOKE_CELL_LSTM, 0, (int64_t[]){ 2, 4 }))
 FN(lstm_reverse, recurrent(x, YOKE_CELL_LSTM, 1, (int64_t[]){ 2, 4 }))
+FN(lstm_projected, recurrent(x, YOKE_CELL_LSTM, 0, (int64_t[]){ 4, 2 }))
+FN(lstm_projected_reverse, recurrent(x, YOKE_CELL_LSTM, 1, (int64_t[]){ 1, 4 }))
 FN(gru, recurrent(x, YOKE_CELL_GRU, 0, (int64_t[]){ 4, 1 }))
 FN(gru_reverse, recurrent(x, YOKE_CELL_GRU, 1, (int64_t[]){ 3, 4 }))
 FN(rnn, recurrent(x, YOKE_CELL_TANH, 0, NULL))
@@ -455,6 +460,7 @@ static yoke_tensor *f_ctc(yoke_tensor *const *x)
 }
 
 #define LAYER(gates) { M3(4, 2, 3), M2(gates * 2, 3), M2(gates * 2, 2), M1(gates * 2), M1(gates * 2), M2(2, 2), M2(2, 2) }
+#define PROJECTED { M3(4, 2, 3), M2(12, 3), M2(12, 2), M1(12), M1(12), M2(2, 2), M2(2, 3), M2(2, 3) }
 #define N1 { 1, { 1 }, 0.3, 0.9 }
 #define M1(a) { 1, { a }, -2, 2 }
 #define P1(a) { 1, { a }, 0.3, 2 }
@@ -468,6 +474,8 @@ static yoke_tensor *f_ctc(yoke_tensor *const *x)
 static const struct row once[] = {
 	{ "lstm", 7, LAYER(4), f_lstm, 0 }, { "lstm, lengths", 7, LAYER(4), f_lstm_lengths, 0 },
 	{ "lstm, reverse", 7, LAYER(4), f_lstm_reverse, 0 }, { "gru", 7, LAYER(3), f_gru, 0 },
+	{ "lstm, projected", 8, PROJECTED, f_lstm_projected, 0 },
+	{ "lstm, projected, reverse", 8, PROJECTED, f_lstm_projected_reverse, 0 },
 	{ "gru, reverse", 7, LAYER(3), f_gru_reverse, 0 }, { "rnn", 7, LAYER(1), f_rnn, 0 },
 	{ "rnn, reverse", 7, LAYER(1), f_rnn_reverse, 0 }, { "ctc", 1, { M3(5, 2, 4) }, f_ctc, 0 },
 };

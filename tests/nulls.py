@@ -191,7 +191,7 @@ OPTIONAL = {
     "loader_host": "dims", "loader_errors": "fn arg", "group_run": "devices arg", "fit": "end",
     "loss_cross_entropy": "how how.weight:NONE how.pos_weight:NONE how.pos_weight:OTHER",
     "stft": "window:NONE stft_options", "istft": "window:NONE stft_options",
-    "recurrent": "h0:NONE c0:NONE lengths:NONE h c recurrent.b_ih:NONE recurrent.b_hh:NONE",
+    "recurrent": "h0:NONE c0:NONE lengths:NONE h c recurrent.b_ih:NONE recurrent.b_hh:NONE recurrent.w_hr:NONE",
     "loss_bce_logits": "how how.weight:NONE how.pos_weight:NONE",
     "loss_mse": "how how.weight:NONE how.pos_weight:NONE how.pos_weight:OTHER", "module_new": "state",
     "module_free": "module", "module_each": "arg", "module_parameters": "names", "module_load": "module_load",

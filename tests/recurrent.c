@@ -8,7 +8,7 @@
 #include "yoke-math.h"
 #include "yoke-nn.h"
 
-enum { T = 5, B = 3, I = 4, U = 6 };
+enum { T = 5, B = 3, I = 4, U = 6, P = 2 };
 static const int64_t length[B] = { 5, 2, 4 };
 
 static double sigmoid(double x)
@@ -130,6 +130,84 @@ static void test_cell(int cell, const char *name)
 	yoke_module_free(net);
 }
 
+// h [B,P], c [B,U]: a step of the LSTM with weights w_ih, w_hh, b_ih, b_hh, w_hr for row b
+static void projected_step(const double *const w[5], const double *x, double *h, double *c)
+{
+	double g[4 * U], o[U];
+	for (int k = 0; k < 4 * U; k++) {
+		g[k] = w[2][k] + w[3][k];
+		for (int i = 0; i < I; i++)
+			g[k] += x[i] * w[0][k * I + i];
+		for (int p = 0; p < P; p++)
+			g[k] += h[p] * w[1][k * P + p];
+	}
+	for (int u = 0; u < U; u++) {
+		c[u] = sigmoid(g[U + u]) * c[u] + sigmoid(g[u]) * tanh(g[2 * U + u]);
+		o[u] = sigmoid(g[3 * U + u]) * tanh(c[u]);
+	}
+	for (int p = 0; p < P; p++) {
+		h[p] = 0;
+		for (int u = 0; u < U; u++)
+			h[p] += w[4][p * U + u] * o[u];
+	}
+}
+
+// Both directions of one layer; the last row has no step at all
+static void test_projected(const int64_t *lengths)
+{
+	const struct yoke_nn_recurrent_options o = { .size = sizeof o,
+						     .in = I,
+						     .units = U,
+						     .proj = P,
+						     .cell = YOKE_CELL_LSTM,
+						     .bidirectional = 1 };
+	static double w[10][4 * U * U], x[T * B * I], h[2 * B * P], c[2 * B * U], y[T * B * 2 * P],
+		got[T * B * 2 * P];
+	const int64_t hd[3] = { 2, B, P }, cd[3] = { 2, B, U };
+	const char *name = lengths ? "lengths" : "all steps";
+	yoke_module *net = yoke_nn_recurrent(&o);
+	yoke_module_cast(net, yoke_f64);
+	for (int i = 0; i < 10; i++)
+		yoke_read(yoke_module_own(net, i), w[i],
+			  (size_t)yoke_count(yoke_module_own(net, i)) * sizeof **w);
+	for (int i = 0; i < T * B * I; i++)
+		x[i] = rnd_real(-1, 1);
+	for (int i = 0; i < 2 * B * P; i++)
+		h[i] = rnd_real(-1, 1);
+	for (int i = 0; i < 2 * B * U; i++)
+		c[i] = rnd_real(-1, 1);
+	yoke_scope *s = yoke_scope_begin("test");
+	yoke_tensor *in[4] = { yoke_from(yoke_f64, 3, (int64_t[]){ T, B, I }, x),
+			       lengths ? yoke_from(yoke_i64, 1, hd + 1, lengths) : YOKE_NONE,
+			       yoke_from(yoke_f64, 3, hd, h), yoke_from(yoke_f64, 3, cd, c) };
+	yoke_tensor *out[3];
+	ok(!yoke_forward(net, 4, in, 3, out), "projected, %s: forward%s", name, yoke_error());
+	memset(y, 0, sizeof y);
+	for (int d = 0; d < 2; d++)
+		for (int b = 0; b < B; b++) {
+			const int64_t n = lengths ? lengths[b] : T;
+			for (int64_t k = 0; k < n; k++) {
+				const int64_t t = d ? n - 1 - k : k;
+				const double *const all[5] = { w[5 * d], w[5 * d + 1], w[5 * d + 2],
+							       w[5 * d + 3], w[5 * d + 4] };
+				double *state = h + (d * B + b) * P;
+				projected_step(all, x + (t * B + b) * I, state,
+					       c + (d * B + b) * U);
+				memcpy(y + (t * B + b) * 2 * P + d * P, state, P * sizeof *state);
+			}
+		}
+	memset(got, 0xff, sizeof got);
+	yoke_read(out[0], got, sizeof got);
+	near(got, y, T * B * 2 * P, 1e-12, 1, "projected: results of both directions");
+	yoke_read(out[1], got, sizeof h);
+	near(got, h, 2 * B * P, 1e-12, 1,
+	     "projected: the last states, those given in a row without steps");
+	yoke_read(out[2], got, sizeof c);
+	near(got, c, 2 * B * U, 1e-12, 1, "projected: the last cells");
+	yoke_scope_end(s);
+	yoke_module_free(net);
+}
+
 // log of the sum over all alignments of `steps` classes that collapse to the labels
 static double all_alignments(const double *x, int64_t classes, int64_t steps, const int64_t *labels,
 			     int64_t n, int64_t blank)
@@ -199,13 +277,16 @@ static void test_ctc(void)
 				 (t < 4 || got[(t * N + 1) * C + c] == 0);
 	ok(zeros, "the gradient is 0 after a sequence's steps, and where the loss was infinite");
 	for (int i = 0; i < N; i++)
-		x[steps[i] - 1][i][i % 2 ? 0 : targets[i][S - 1]] = NAN; // of the blank, or of the last label
+		x[steps[i] - 1][i][i % 2 ? 0 : targets[i][S - 1]] =
+			NAN; // of the blank, or of the last label
 	v = yoke_from(yoke_f64, 3, (int64_t[]){ STEPS, N, C }, x);
 	for (int narrow = 0; narrow < 2; narrow++) {
-		loss = yoke_loss_ctc(narrow ? yoke_cast(v, yoke_f32) : v, to, st, la, 0, YOKE_LOSS_NONE, 1);
+		loss = yoke_loss_ctc(narrow ? yoke_cast(v, yoke_f32) : v, to, st, la, 0,
+				     YOKE_LOSS_NONE, 1);
 		yoke_read(yoke_cast(loss, yoke_f64), got, sizeof want);
-		ok(isnan(got[0]) && isnan(got[1]) && isnan(got[3]), "%s: probabilities of NaN give a loss of NaN: %g %g %g",
-		   narrow ? "f32" : "f64", got[0], got[1], got[3]);
+		ok(isnan(got[0]) && isnan(got[1]) && isnan(got[3]),
+		   "%s: probabilities of NaN give a loss of NaN: %g %g %g", narrow ? "f32" : "f64",
+		   got[0], got[1], got[3]);
 	}
 	yoke_scope_end(s);
 }
@@ -238,6 +319,27 @@ static void test_errors(void)
 	fails(yoke_recurrent(yoke_cast(x, yoke_f64), &o, YOKE_NONE, YOKE_NONE, YOKE_NONE, NULL,
 			     NULL),
 	      YOKE_EDTYPE, "weights of another dtype");
+	o.w_hr = zeros(2, 2, 3, 0);
+	fails(yoke_recurrent(x, &o, YOKE_NONE, YOKE_NONE, YOKE_NONE, NULL, NULL), YOKE_ESHAPE,
+	      "a projection to other states");
+	o.w_hh = zeros(2, 12, 2, 0);
+	fails(yoke_recurrent(x, &o, zeros(2, 5, 3, 0), YOKE_NONE, YOKE_NONE, NULL, NULL),
+	      YOKE_ESHAPE, "a state as large as before its projection");
+	o.cell = YOKE_CELL_TANH;
+	o.w_ih = zeros(2, 3, 4, 0);
+	o.w_hh = zeros(2, 3, 2, 0);
+	fails(yoke_recurrent(x, &o, YOKE_NONE, YOKE_NONE, YOKE_NONE, NULL, NULL), YOKE_EINVAL,
+	      "a projection of a cell without one");
+	const struct yoke_nn_recurrent_options wide = {
+		.size = sizeof wide, .in = 4, .units = 3, .proj = 3, .cell = YOKE_CELL_LSTM
+	};
+	ok(!yoke_nn_recurrent(&wide) && yoke_error_code() == YOKE_EINVAL,
+	   "a projection to no fewer units: %s", yoke_error());
+	yoke_error_clear();
+	o = (struct yoke_recurrent){ .size = sizeof o,
+				     .w_ih = zeros(2, 12, 4, 0),
+				     .w_hh = zeros(2, 12, 3, 0),
+				     .cell = YOKE_CELL_LSTM };
 	o.b_ih = zeros(1, 3, 0, 0);
 	fails(yoke_recurrent(x, &o, YOKE_NONE, YOKE_NONE, YOKE_NONE, NULL, NULL), YOKE_ESHAPE,
 	      "a bias of another size");
@@ -268,6 +370,8 @@ int main(void)
 	test_cell(YOKE_CELL_RELU, "relu");
 	test_cell(YOKE_CELL_LSTM, "lstm");
 	test_cell(YOKE_CELL_GRU, "gru");
+	test_projected(NULL);
+	test_projected((int64_t[]){ 5, 2, 0 });
 	test_ctc();
 	test_errors();
 	return done();

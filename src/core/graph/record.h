@@ -18,10 +18,10 @@ struct yk_rec {
 	struct yoke_context *ctx; // NULL: the context could not be entered
 	struct yk_graph *g;
 	int n; // operands
-	yk_id in[8];
+	yk_id in[9];
 };
 
-// n at most 8.  Literals and scalars take the dtype of the first operand that has one, else f32;
+// n at most 9.  Literals and scalars take the dtype of the first operand that has one, else f32;
 // bool counts only if no operand has another dtype (select's condition).
 // YOKE_NONE is an error, except for operand i with bit i of `optional`, which becomes YK_NIL.
 // Errors name `call`, the public function without yoke_; yk_rec_begin, _op and _with take it from

@@ -14,6 +14,7 @@
 enum { CELLS = YOKE_CELL_GRU + 1 };
 enum { X, W, B, H0, C0, LENGTHS, INPUTS }; // operands
 enum { Y, H, C, GATES, MORE, RESULTS };    // results
+enum { OPERANDS = 9 };                     // of yoke_recurrent
 
 static int64_t gates_of(int64_t cell)
 {
@@ -136,11 +137,44 @@ YK_OP(RECURRENT_BACKWARD) = { .name = "recurrent_backward",
 			      .nout = 4,
 			      .shape = shape_backward };
 
+// Is operand i absent, or of this dtype and shape [rows,columns]?  Else an error beside operand `of`.
+static bool want_matrix(struct yk_rec *r, int i, int of, int64_t rows, int64_t columns,
+			const char *what)
+{
+	char a[160], b[160];
+	const struct yk_value *w = &r->g->value[r->in[of]], *v;
+	if (r->in[i] == YK_NIL)
+		return true;
+	v = &r->g->value[r->in[i]];
+	if (v->rank == 2 && v->dims[0] == rows && v->dims[1] == columns && v->dtype == w->dtype)
+		return true;
+	yk_rec_fail(r, v->dtype == w->dtype ? YOKE_ESHAPE : YOKE_EDTYPE, "takes %s, got %s and %s",
+		    what, yk_describe(w, a), yk_describe(v, b));
+	return false;
+}
+
+// Do the projection, and the states beside it, have the shapes of a layer with weights w_hh [4 H,P]?
+static bool want_projection(struct yk_rec *r, int cell)
+{
+	const struct yk_value *x = &r->g->value[r->in[0]], *u = &r->g->value[r->in[2]];
+	if (cell != YOKE_CELL_LSTM) {
+		yk_rec_fail(r, YOKE_EINVAL,
+			    "takes a projection w_hr with the cell LSTM alone, got cell %d", cell);
+		return false;
+	}
+	return want_matrix(r, 8, 2, u->dims[1], u->dims[0] / 4,
+			   "weights [4 H,P] and a projection [P,H]") &&
+	       want_matrix(r, 5, 2, x->dims[1], u->dims[1],
+			   "weights [4 H,P] and a state h0 [B,P]") &&
+	       want_matrix(r, 6, 2, x->dims[1], u->dims[0] / 4,
+			   "weights [4 H,P] and a state c0 [B,H]");
+}
+
 // Do inputs and weights have the shapes of a layer?  Else an error.
 static bool want_layer(struct yk_rec *r, int cell)
 {
 	char a[160], b[160];
-	for (int i = 0; i < 8; i++)
+	for (int i = 0; i < OPERANDS; i++)
 		if (r->in[i] == YK_BAD)
 			return false;
 	if (cell < 0 || cell >= CELLS) {
@@ -163,7 +197,8 @@ static bool want_layer(struct yk_rec *r, int cell)
 			    yk_describe(x, a), yk_describe(w, b));
 		return false;
 	}
-	if (u->rank != 2 || u->dims[0] != w->dims[0] || u->dims[0] != gates_of(cell) * u->dims[1]) {
+	if (u->rank != 2 || u->dims[0] != w->dims[0] || u->dims[0] % gates_of(cell) ||
+	    (r->in[8] == YK_NIL && u->dims[0] != gates_of(cell) * u->dims[1])) {
 		yk_rec_fail(r, YOKE_ESHAPE,
 			    "takes weights [G H,I] and [G H,H] with G = %lld, got %s and %s",
 			    (long long)gates_of(cell), yk_describe(w, a), yk_describe(u, b));
@@ -178,7 +213,36 @@ static bool want_layer(struct yk_rec *r, int cell)
 			return false;
 		}
 	}
-	return true;
+	return r->in[8] == YK_NIL || want_projection(r, cell);
+}
+
+// p [T,B,G H] with q [B,G H] added to the first step of each row
+static yk_id add_to_first(struct yk_graph *g, yk_id p, yk_id q, yk_id lengths, bool reverse)
+{
+	const struct yk_value v = g->value[p];
+	const int64_t steps = v.dims[0], rows = v.dims[1];
+	const yk_id step = yk_reshape(g, yk_counting(g, steps), 3, (int64_t[]){ steps, 1, 1 });
+	yk_id first = yk_lit(g, yoke_i64, reverse ? (double)(steps - 1) : 0);
+	if (reverse && lengths != YK_NIL)
+		first = yk_bin(g, YK_MIN, first,
+			       yk_bin_lit(g, YK_SUB,
+					  yk_reshape(g, lengths, 3, (int64_t[]){ 1, rows, 1 }), 1));
+	q = yk_reshape(g, q, 3, (int64_t[]){ 1, rows, v.dims[2] });
+	return yk_bin(
+		g, YK_ADD, p,
+		yk_tri(g, YK_SELECT, yk_bin(g, YK_EQ, step, first), q, yk_lit(g, v.dtype, 0)));
+}
+
+// The last states [B,P] of projected ones, which are 0 in rows without a step
+static yk_id last_projected(struct yk_graph *g, yk_id h, yk_id h0, yk_id lengths, int64_t steps)
+{
+	if (h0 == YK_NIL || (steps && lengths == YK_NIL))
+		return h;
+	if (!steps)
+		return yk_broadcast(g, h0, 2, g->value[h].dims); // a view
+	const yk_id any = yk_bin_lit(
+		g, YK_GT, yk_reshape(g, lengths, 2, (int64_t[]){ g->value[h].dims[0], 1 }), 0);
+	return yk_tri(g, YK_SELECT, any, h, h0);
 }
 
 yoke_tensor *yoke_recurrent(yoke_tensor *x, const struct yoke_recurrent *l, yoke_tensor *h0,
@@ -192,10 +256,10 @@ yoke_tensor *yoke_recurrent(yoke_tensor *x, const struct yoke_recurrent *l, yoke
 	if (yk_sized_take(&o, sizeof o, l, "recurrent", "yoke_recurrent") < 0)
 		return NULL;
 	yoke_tensor *const operands[] = {
-		x,  o.w_ih, o.w_hh, o.b_ih ? o.b_ih : YOKE_NONE, o.b_hh ? o.b_hh : YOKE_NONE,
-		h0, c0,     lengths
+		x,  o.w_ih, o.w_hh,  o.b_ih ? o.b_ih : YOKE_NONE, o.b_hh ? o.b_hh : YOKE_NONE,
+		h0, c0,     lengths, o.w_hr ? o.w_hr : YOKE_NONE
 	};
-	struct yk_rec r = yk_rec_begin_with(YK_RECURRENT, 0xf8u, 8, operands);
+	struct yk_rec r = yk_rec_begin_with(YK_RECURRENT, 0x1f8u, OPERANDS, operands);
 	struct yk_graph *g = r.g;
 	if (!want_layer(&r, o.cell))
 		return yk_rec_end(&r, YK_BAD);
@@ -209,14 +273,26 @@ yoke_tensor *yoke_recurrent(yoke_tensor *x, const struct yoke_recurrent *l, yoke
 	if (r.in[4] != YK_NIL && !gru)
 		p = yk_bin(g, YK_ADD, p, r.in[4]);
 	p = yk_reshape(g, p, 3, (int64_t[]){ v.dims[0], v.dims[1], w.dims[0] });
+	// With a projection R the op computes the states u before it: w_hh h = (w_hh R) u, except for the first h.
+	const yk_id project = r.in[8], h_first = r.in[5];
+	if (project != YK_NIL && h_first != YK_NIL)
+		p = add_to_first(g, p, yk_matmul(g, h_first, r.in[2], YOKE_TB), r.in[7], o.reverse);
 	const yk_id in[INPUTS] = { p,
-				   r.in[2],
+				   project == YK_NIL ? r.in[2] : yk_matmul(g, r.in[2], project, 0),
 				   gru ? r.in[4] : YK_NIL,
-				   r.in[5],
+				   project == YK_NIL ? h_first : YK_NIL,
 				   o.cell == YOKE_CELL_LSTM ? r.in[6] : YK_NIL,
 				   r.in[7] };
 	const yk_id out =
 		yk_record(g, YK_RECURRENT, INPUTS, in, 2,
 			  (union yoke_attr[]){ { .i = o.cell }, { .i = o.reverse != 0 } });
-	return yk_rec_end_with(&r, out, 2, (struct yk_rec_result[]){ { h, out + H }, { c, out + C } });
+	if (out == YK_BAD)
+		return yk_rec_end(&r, out);
+	yk_id y = out, last = out + H;
+	if (project != YK_NIL) {
+		y = yk_matmul(g, y, project, YOKE_TB);
+		last = last_projected(g, yk_matmul(g, last, project, YOKE_TB), h_first, r.in[7],
+				      v.dims[0]);
+	}
+	return yk_rec_end_with(&r, y, 2, (struct yk_rec_result[]){ { h, last }, { c, out + C } });
 }

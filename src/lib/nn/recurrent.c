@@ -47,7 +47,8 @@ static int forward(yoke_module *m, void *state, int n, yoke_tensor *const *in, i
 		   yoke_tensor **out)
 {
 	const struct yoke_nn_recurrent_options *o = state;
-	const int directions = o->bidirectional ? 2 : 1, own = o->no_bias ? 2 : 4;
+	const int directions = o->bidirectional ? 2 : 1, weights = o->no_bias ? 2 : 4,
+		  own = weights + (o->proj > 0);
 	yoke_tensor *const lengths = n > 1 ? in[1] : YOKE_NONE,
 			   *const h0 = n > 2 ? in[2] : YOKE_NONE,
 			   *const c0 = n > 3 ? in[3] : YOKE_NONE;
@@ -77,7 +78,8 @@ static int forward(yoke_module *m, void *state, int n, yoke_tensor *const *in, i
 				.b_ih = o->no_bias ? YOKE_NONE : yoke_module_own(m, own * at + 2),
 				.b_hh = o->no_bias ? YOKE_NONE : yoke_module_own(m, own * at + 3),
 				.cell = o->cell,
-				.reverse = d
+				.reverse = d,
+				.w_hr = o->proj ? yoke_module_own(m, own * at + weights) : YOKE_NONE
 			};
 			y[d] = yoke_recurrent(x, &one, state_of(h0, at), state_of(c0, at), lengths,
 					      &h[at], &c[at]);
@@ -100,16 +102,26 @@ static const struct yoke_module_class class = {
 static bool parameters(yoke_module *m, const struct yoke_nn_recurrent_options *o, int64_t layer,
 		       bool reverse)
 {
-	static const char *const names[] = { "weight_ih", "weight_hh", "bias_ih", "bias_hh" };
-	const int64_t size = gates_of(o->cell) * o->units,
-		      in = !layer ? o->in : o->units * (o->bidirectional ? 2 : 1);
-	for (int i = 0; i < (o->no_bias ? 2 : 4); i++) {
+	const int64_t size = gates_of(o->cell) * o->units, state = o->proj ? o->proj : o->units,
+		      in = !layer ? o->in : state * (o->bidirectional ? 2 : 1);
+	const struct {
+		const char *name;
+		bool is;
+		int rank;
+		int64_t dims[2];
+	} p[] = {
+		{ "weight_ih", true, 2, { size, in } },
+		{ "weight_hh", true, 2, { size, state } },
+		{ "bias_ih", !o->no_bias, 1, { size } },
+		{ "bias_hh", !o->no_bias, 1, { size } },
+		{ "weight_hr", o->proj, 2, { o->proj, o->units } },
+	};
+	for (size_t i = 0; i < sizeof p / sizeof *p; i++) {
 		char name[48];
-		const int64_t dims[2] = { size, i ? o->units : in };
-		snprintf(name, sizeof name, "%s_l%d%s", names[i], (int)layer,
+		snprintf(name, sizeof name, "%s_l%d%s", p[i].name, (int)layer,
 			 reverse ? "_reverse" : "");
-		if (!yk_module_parameter(m, false, name, i < 2 ? 2 : 1, dims, YOKE_FIRST_UNIFORM,
-					 1 / sqrt((double)o->units)))
+		if (p[i].is && !yk_module_parameter(m, false, name, p[i].rank, p[i].dims,
+						    YOKE_FIRST_UNIFORM, 1 / sqrt((double)o->units)))
 			return false;
 	}
 	return true;
@@ -131,6 +143,13 @@ yoke_module *yoke_nn_recurrent(const struct yoke_nn_recurrent_options *given)
 			"nn_recurrent: %lld layers of 1 to %d, cell %d of yoke_cell, dropout %g in "
 			"[0, 1)",
 			(long long)o.layers, LAYERS, o.cell, o.dropout);
+		return NULL;
+	}
+	if (o.proj < 0 || o.proj >= o.units || (o.proj && o.cell != YOKE_CELL_LSTM)) {
+		yk_fail(YOKE_EINVAL,
+			"nn_recurrent: proj %lld: a projection is of an LSTM, to fewer than its "
+			"%lld units",
+			(long long)o.proj, (long long)o.units);
 		return NULL;
 	}
 	yoke_module *m = yk_layer_new(&class, &o, sizeof o);
