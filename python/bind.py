@@ -98,6 +98,7 @@ DEFAULTS_OF = {
     ("optim_set", "settings"): None, ("setting_set", "value"): None, ("clamp", "lo"): "None", ("clamp", "hi"): "None",
     ("nn_group_norm", "eps"): "1e-5", ("recv", "behind"): "None", ("statistic_add", "weight"): "None",
     ("optim_lr", "t"): None, ("dropout", "p"): None, ("resolvent", "b"): None, ("mod", "b"): None,
+    ("masked_select", "mask"): None, ("masked_fill", "mask"): None, ("masked_scatter", "mask"): None,
     ("paged_attention", "window"): "0", ("paged_attention", "cap"): "0.0", ("attention_keys", "mask"): "None", ("telemetry", "id"): "None",
     ("pinv", "rcond"): "-1.0", ("lstsq", "rcond"): "-1.0", ("lstsq", "full_rank"): "False", ("svd", "full"): "False", ("qr", "complete"): "False",
 }

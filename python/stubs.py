@@ -54,17 +54,17 @@ def tensor_class() -> str:
     return re.sub(r"(-> |: |\[|\| )(int|float|bool)\b(?!\()", r"\1builtins.\2", "\n".join(lines)).replace("builtins.builtins.", "builtins.")
 
 
-def listed(name: str) -> list[str]:
-    """A list of names in _functions.py."""
-    for node in functions().body:
+def listed(name: str, file: str = "_functions.py") -> list[str]:
+    """A list of names in a file of the package."""
+    for node in parsed(file).body:
         if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == name:
             texts = [c.value for c in ast.walk(node.value) if isinstance(c, ast.Constant)]
             return texts if isinstance(node.value, ast.List) else "".join(texts).split()
-    raise SystemExit(f"stubs.py: _functions.py has no list {name}")
+    raise SystemExit(f"stubs.py: {file} has no list {name}")
 
 
-def functions() -> ast.Module:
-    return ast.parse((pathlib.Path(__file__).resolve().parent / "yoke" / "_functions.py").read_text())
+def parsed(file: str) -> ast.Module:
+    return ast.parse((pathlib.Path(__file__).resolve().parent / "yoke" / file).read_text())
 
 
 def methods(stub: str) -> str:
@@ -76,7 +76,7 @@ def methods(stub: str) -> str:
             out.append(f"    def {name}(self{m.group(2)}")
             if not m.group(2).rstrip().endswith("..."):
                 out.append("        ...")
-    defined = {n.name: n for n in functions().body if isinstance(n, ast.FunctionDef)}
+    defined = {n.name: n for n in parsed("_functions.py").body if isinstance(n, ast.FunctionDef)}
     for name in listed("METHODS"):
         f = defined[name]
         f.args.args[0] = ast.arg("self")
@@ -113,8 +113,8 @@ def main() -> None:
     head, _, rest = stub.partition("\n\n")
     given = "\n".join(x for x in (head + "\n\n" + rest).split("\n"))
     names = re.findall(r"^(?:def|class) ([a-zA-Z]\w*)", given, re.M) + re.findall(r"^([A-Z]\w*)\b.*: int", given, re.M)
-    hidden = set(listed("__all__"))  # which _functions.py has, and others the package itself
-    for node in ast.walk(ast.parse((pathlib.Path(__file__).resolve().parent / "yoke" / "__init__.py").read_text())):
+    hidden = {*listed("__all__"), *listed("__all__", "_fft.py")}  # which these have, and others the package itself
+    for node in ast.walk(parsed("__init__.py")):
         if isinstance(node, ast.ImportFrom):
             hidden |= {a.asname for a in node.names if a.asname}
     public = ", ".join(f'"{n}"' for n in sorted(set(names) | {"Tensor"}) if n not in hidden)

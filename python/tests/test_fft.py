@@ -61,3 +61,10 @@ def test_frames(center, rng):
         near(yoke.istft(z, 32, 8, window=window, length=300), x)
     near(yoke.fftfreq(7, 0.5), np.fft.fftfreq(7, 0.5).astype("f4"), "f4")
     near(yoke.rfftfreq(8), np.fft.rfftfreq(8).astype("f4"), "f4")
+
+
+def test_a_short_window_of_ones(rng):
+    """win_length without a window: frames of so many ones, centred."""
+    x = yoke.tensor(rng.standard_normal((2, 40)))
+    want = yoke.stft(x, 8, 3, window=np.r_[0, np.ones(6), 0])
+    np.testing.assert_allclose(yoke.stft(x, 8, 3, win_length=6).numpy(), want.numpy(), atol=1e-13)

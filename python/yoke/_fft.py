@@ -133,7 +133,7 @@ def rfftfreq(n: int, d: float = 1.0) -> Tensor:
 
 def _window(window: Any, win_length: int | None, like: Tensor) -> Any:
     if window is None:
-        return None if win_length is None else _core.full((win_length,), 1.0, like.dtype)
+        return None if win_length is None else _core.full(like.dtype, (win_length,), 1.0)
     return _core.cast(window if isinstance(window, Tensor) else tensor(window), like.dtype)
 
 
