@@ -258,3 +258,29 @@ def test_tied_weights_train_as_pytorchs(rng):
             ours.step(g)
             assert abs(got.item() - loss.item()) < 1e-5
     close(net.head.weight.numpy(), embed.weight)
+
+
+@pytest.mark.parametrize("axes", [1, 2, 3])
+@pytest.mark.parametrize("batch", [True, False], ids=["batch", "no batch"])
+def test_max_unpool(axes, batch, rng):
+    """Indices, the inverse in its default size and in a given one, and the gradient through both, in float64."""
+    pool, unpool = getattr(torch.nn, f"MaxPool{axes}d")(2, return_indices=True), getattr(torch.nn, f"MaxUnpool{axes}d")(2)
+    mine, back = getattr(nn, f"MaxPool{axes}d")(2, return_indices=True), getattr(nn, f"MaxUnpool{axes}d")(2)
+    for dims, given in (((2, 3, 8, 6, 4), False), ((2, 3, 9, 8, 7), True)):
+        shape = dims[0 if batch else 1:2 + axes]
+        x = rng.normal(size=shape)
+        t, v = torch.tensor(x, requires_grad=True), yoke.tensor(x)
+        y, i = pool(t)
+        z, k = mine(v)
+        assert np.array_equal(k.numpy(), i.numpy()) and np.array_equal(z.numpy(), y.detach().numpy())
+        size = shape[-axes:] if given else None
+        want = unpool(y, i, output_size=size)
+        got = back(z, k, output_size=size)
+        assert np.array_equal(got.numpy(), want.detach().numpy())
+        g = torch.autograd.grad((want ** 3).sum(), t, retain_graph=True)[0]
+        np.testing.assert_allclose(yoke.grad((got * got * got).sum(), [v])[0].numpy(), g.numpy(), rtol=1e-13)
+    assert np.array_equal(back(z, k, output_size=shape).numpy(), got.numpy())
+    for bad in (lambda: back(z, k, output_size=[99] * axes), lambda: back(z, k[..., :1]), lambda: getattr(nn, f"MaxUnpool{axes}d")((2,) * 4),
+                lambda: nn.Sequential(mine)):
+        with pytest.raises(ValueError):
+            bad()

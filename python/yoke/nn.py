@@ -32,10 +32,11 @@ __all__ = [
     "AdaptiveMaxPool1d", "AdaptiveMaxPool2d", "AdaptiveMaxPool3d", "AdaptiveMeanPool", "Attention", "AvgPool1d",
     "AvgPool2d", "AvgPool3d", "BatchNorm", "BatchNorm1d", "BatchNorm2d", "Block", "Buffer", "Conv1d", "Conv2d",
     "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "ConvTransposed1d", "ConvTransposed2d",
-    "ConvTransposed3d", "Dropout", "Embedding", "EmbeddingBag", "Flatten", "Fold", "GELU", "GRU", "GroupNorm", "Identity",
-    "LSTM", "LayerNorm", "Linear", "LoRA", "MLP", "MaxPool", "MaxPool1d", "MaxPool2d", "MaxPool3d", "MeanPool", "Module",
-    "ModuleDict", "ModuleList", "Parameter", "RMSNorm", "RNN", "ReLU", "Residual", "Resize", "Sequential", "SiLU",
-    "Sigmoid", "Tanh", "Unfold", "Upsample",
+    "ConvTransposed3d", "Dropout", "Embedding", "EmbeddingBag", "Flatten", "Fold", "GELU", "GRU", "GRUCell", "GroupNorm",
+    "Identity", "LSTM", "LSTMCell", "LayerNorm", "Linear", "LoRA", "MLP", "MaxPool", "MaxPool1d", "MaxPool2d", "MaxPool3d",
+    "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d", "MeanPool", "Module", "ModuleDict", "ModuleList", "PackedSequence", "Parameter",
+    "RMSNorm", "RNN", "RNNCell", "ReLU", "Residual", "Resize", "Sequential", "SiLU", "Sigmoid", "Tanh", "Unfold", "Upsample",
+    "pack_padded_sequence", "pack_sequence", "pad_packed_sequence", "pad_sequence", "unpack_sequence", "unpad_sequence",
 ]
 
 
@@ -452,103 +453,6 @@ class Identity(Module):
         return x
 
 
-class _Recurrent(Module):
-    """Recurrent layers, with PyTorch's arguments, names and layouts of parameters.  forward(x, state, lengths=): x is [T,B,I],
-    or [B,T,I] with batch_first, or [T,I]; lengths [B] are the steps that each row has, instead of a packed sequence.  Gives y
-    and the last state [layers,B,H], twice as many in both directions."""
-
-    _cell, _gates = 0, 1
-
-    def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True, batch_first: bool = False,
-                 dropout: float = 0.0, bidirectional: bool = False) -> None:
-        self.input_size, self.hidden_size, self.num_layers, self.bias = input_size, hidden_size, num_layers, bias
-        self.batch_first, self.dropout, self.bidirectional = batch_first, dropout, bidirectional
-        size, bound = self._gates * hidden_size, hidden_size ** -0.5
-        for layer, end in self._layers():
-            width = input_size if layer == 0 else hidden_size * (2 if bidirectional else 1)
-            for name, shape in (("weight_ih", (size, width)), ("weight_hh", (size, hidden_size)), ("bias_ih", (size,)),
-                                ("bias_hh", (size,)))[:4 if bias else 2]:
-                setattr(self, f"{name}_l{layer}{end}", Parameter(shape=shape, uniform=bound))
-
-    def _layers(self) -> list[tuple[int, str]]:
-        return [(k, end) for k in range(self.num_layers) for end in ("", "_reverse")[:1 + self.bidirectional]]
-
-    def _states(self, state: Any) -> tuple[Any, Any]:
-        return state, None
-
-    def _last(self, h: Tensor, c: Tensor) -> Any:
-        return h
-
-    def forward(self, x: Any, state: Any = None, lengths: Any = None) -> tuple[Tensor, Any]:
-        """y and the last state."""
-        flat = x.ndim == 2
-        first, second = self._states(state)
-        if flat:
-            x = x.reshape(x.shape[0], 1, x.shape[1])
-            first, second = (None if s is None else s.reshape(s.shape[0], 1, s.shape[1]) for s in (first, second))
-        elif self.batch_first:
-            x = _core.permute(x, (1, 0, 2))
-        if lengths is not None:
-            lengths = tensor(lengths, "i64")
-        h: list[Tensor] = []
-        c: list[Tensor] = []
-        sides: list[Tensor] = []
-        for layer, end in self._layers():
-            if not end and layer:
-                x = sides[0] if len(sides) == 1 else _core.concat(sides, 2)
-                if self.dropout and self.training:
-                    x = _core.dropout(x, self.dropout)
-            if not end:
-                sides = []
-            w = {name[0] + name[-3:]: getattr(self, f"{name}_l{layer}{end}")
-                 for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")[:4 if self.bias else 2]}
-            at = len(h)
-            one = [None if s is None else s[at] for s in (first, second)]
-            y, last, cell = _core.recurrent(x, cell=self._cell, reverse=bool(end), h0=one[0], c0=one[1], lengths=lengths, **w)
-            sides.append(y)
-            h.append(last.reshape(1, *last.shape))
-            c.append(cell.reshape(1, *cell.shape))
-        y = sides[0] if len(sides) == 1 else _core.concat(sides, 2)
-        states = [s.reshape(s.shape[0], s.shape[2]) if flat else s for s in (_core.concat(h, 0), _core.concat(c, 0))]
-        if flat:
-            y = y.reshape(y.shape[0], y.shape[2])
-        elif self.batch_first:
-            y = _core.permute(y, (1, 0, 2))
-        return y, self._last(*states)
-
-    def extra_repr(self) -> str:
-        return f"{self.input_size}, {self.hidden_size}" + (f", num_layers={self.num_layers}" if self.num_layers > 1 else "") + \
-            (", bidirectional=True" if self.bidirectional else "")
-
-
-class RNN(_Recurrent):
-    __doc__ = _Recurrent.__doc__
-
-    def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1, nonlinearity: str = "tanh", bias: bool = True,
-                 batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False) -> None:
-        if nonlinearity not in ("tanh", "relu"):
-            raise ValueError(f"RNN: nonlinearity is 'tanh' or 'relu', not {nonlinearity!r}")
-        self.nonlinearity = nonlinearity
-        self._cell = int(nonlinearity == "relu")
-        super().__init__(input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional)
-
-
-class LSTM(_Recurrent):
-    __doc__ = (_Recurrent.__doc__ or "") + "  The state is a pair (h, c)."
-    _cell, _gates = 2, 4
-
-    def _states(self, state: Any) -> tuple[Any, Any]:
-        return (None, None) if state is None else (state[0], state[1])
-
-    def _last(self, h: Tensor, c: Tensor) -> Any:
-        return h, c
-
-
-class GRU(_Recurrent):
-    __doc__ = _Recurrent.__doc__
-    _cell, _gates = 3, 3
-
-
 class _Layer(Module):
     """A layer of the C library.  The arguments that it was made with are kept for printing and pickles."""
 
@@ -740,14 +644,22 @@ class ConvTransposed3d(_ConvTransposed):
 
 class MaxPool(_Layer):
     """The maximum of each window over the spatial axes.  MaxPool1d, MaxPool2d and MaxPool3d fix the number of these axes,
-    so they also take operands without a batch axis."""
+    so they also take operands without a batch axis.  With return_indices it gives a pair: the maxima, and their row-major
+    indices in the spatial axes, i64, which MaxUnpool takes."""
 
     axes = 0
 
-    def __init__(self, kernel_size: Shape, stride: Shape = 0, padding: Shape = 0, dilation: Shape = 1, *,
-                 ceil_mode: bool = False) -> None:
-        self._is(_core.nn_max_pool(window=kernel_size, stride=stride or 0, lo=padding, hi=padding, dilation=dilation, axes=self.axes,
-                                   ceil_mode=ceil_mode))
+    def __init__(self, kernel_size: Shape, stride: Shape | None = None, padding: Shape = 0, dilation: Shape = 1,
+                 return_indices: bool = False, ceil_mode: bool = False) -> None:
+        self._how: dict[str, Any] = dict(window=kernel_size, stride=stride or 0, lo=padding, hi=padding, dilation=dilation, axes=self.axes,
+                                         ceil_mode=ceil_mode)
+        self.return_indices = return_indices
+        self._is(_core.nn_max_pool(**self._how))
+
+    def __call__(self, x: Any) -> Any:
+        return _core.max_pool_indices(x, **self._how) if self.return_indices else super().__call__(x)
+
+    forward = __call__
 
 
 class MeanPool(_Layer):
@@ -798,6 +710,56 @@ class AvgPool2d(AvgPool1d):
 class AvgPool3d(AvgPool1d):
     """The mean of each window of three axes."""
 
+    axes = 3
+
+
+class _MaxUnpool(Module):
+    """The inverse of a maximum pooling as far as there is one: forward(x, indices, output_size=None) gives zeros with the elements of
+    x [B,C,Q..] or [C,Q..] at the indices that the pool returned.  output_size: the size before pooling, by default (Q - 1) stride
+    - 2 padding + kernel_size; it is within a stride of that, and may have all axes or the spatial ones alone.  Of several
+    elements at one index the mean remains.  ValueError: shapes do not fit; an index outside is an error when it is evaluated."""
+
+    axes = 0
+
+    def __init__(self, kernel_size: Shape, stride: Shape | None = None, padding: Shape = 0) -> None:
+        each = [(v,) * self.axes if isinstance(v, int) else tuple(v) for v in (kernel_size, stride or kernel_size, padding)]
+        if any(len(v) != self.axes for v in each):
+            raise ValueError(f"{type(self).__name__}: kernel_size, stride and padding have {self.axes} numbers each, got "
+                             f"{kernel_size}, {stride} and {padding}")
+        self.kernel_size, self.stride, self.padding = each
+
+    def forward(self, x: Any, indices: Any, output_size: Sequence[int] | None = None) -> Tensor:
+        call = type(self).__name__
+        if x.ndim not in (self.axes + 1, self.axes + 2) or tuple(x.shape) != tuple(indices.shape):
+            raise ValueError(f"{call}: takes x with {self.axes} axes after the channels, and indices of its shape, got "
+                             f"{list(x.shape)} and {list(indices.shape)}")
+        to = [(q - 1) * s - 2 * p + k for q, k, s, p in zip(x.shape[-self.axes:], self.kernel_size, self.stride, self.padding)]
+        if output_size is not None:
+            given = list(output_size)[-self.axes:]
+            if len(output_size) not in (self.axes, x.ndim) or any(abs(g - t) >= s for g, t, s in zip(given, to, self.stride)):
+                raise ValueError(f"{call}: output_size {list(output_size)} is not within a stride, {list(self.stride)}, of {to}")
+            to = given
+        if x.ndim == self.axes + 1:
+            y = _core.max_unpool(x.reshape(1, *x.shape), indices.reshape(1, *x.shape), to)
+            return y.reshape(*y.shape[1:])
+        return _core.max_unpool(x, indices, to)
+
+    def extra_repr(self) -> str:
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class MaxUnpool1d(_MaxUnpool):
+    __doc__ = _MaxUnpool.__doc__
+    axes = 1
+
+
+class MaxUnpool2d(_MaxUnpool):
+    __doc__ = _MaxUnpool.__doc__
+    axes = 2
+
+
+class MaxUnpool3d(_MaxUnpool):
+    __doc__ = _MaxUnpool.__doc__
     axes = 3
 
 
@@ -977,6 +939,8 @@ class Sequential(_Layer):
         for i, m in enumerate(modules):
             if not isinstance(m, Module):
                 raise TypeError(f"Sequential: takes modules, and operand {i} is a {type(m).__name__}")
+            if isinstance(m, MaxPool) and m.return_indices:
+                raise ValueError(f"Sequential: operand {i}, {type(m).__name__} with return_indices, gives two results")
         self._is(_core.nn_sequential([m._module() for m in modules]))
         for i, m in enumerate(modules):
             object.__setattr__(m, "_name", str(i))
@@ -1048,3 +1012,8 @@ class LoRA(_Layer):
     def __init__(self, linear: Linear, rank: int = 8, alpha: float = 16.0) -> None:
         self._is(_core.nn_lora(linear._module(), rank, alpha))
         object.__setattr__(self, "inner", linear)
+
+
+from ._recurrent import GRU, GRUCell, LSTM, LSTMCell, RNN, RNNCell  # which need Module
+from ._sequences import (PackedSequence, pack_padded_sequence, pack_sequence, pad_packed_sequence, pad_sequence, unpack_sequence,
+                         unpad_sequence)
