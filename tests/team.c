@@ -229,6 +229,61 @@ static void many_callers(void)
 	ok(all, "%d callers at a time, every item once", CALLERS);
 }
 
+#ifdef YK_POSIX_ONLY
+static void apart(void)
+{
+	skip("workers leave the caller's processor", "the affinity cannot be set");
+}
+#else
+struct meeting {
+	atomic_int arrived;
+	pthread_t caller;
+	int cpu;        // the caller's
+	bool elsewhere; // the worker may not run there
+};
+
+// Each item waits for the other, so that one of them runs on a worker.
+static void meet(void *arg, int64_t item)
+{
+	struct meeting *m = arg;
+	cpu_set_t set;
+
+	(void)item;
+	if (!pthread_equal(m->caller, pthread_self()))
+		m->elsewhere = sched_getaffinity(0, sizeof set, &set) == 0 && !CPU_ISSET(m->cpu, &set);
+	atomic_fetch_add(&m->arrived, 1);
+	while (atomic_load(&m->arrived) < 2)
+		sched_yield();
+}
+
+static void apart(void)
+{
+	enum { TRIES = 100000 }; // workers do not follow each move of the caller at once
+	cpu_set_t set, one;
+	bool all = true;
+
+	if (yk_team_size() == 1 || sched_getaffinity(0, sizeof set, &set) < 0) {
+		skip("workers leave the caller's processor", "one thread, or the affinity is not known");
+		return;
+	}
+	for (int cpu = 0, n = 0; cpu < CPU_SETSIZE && n < 4; cpu++) {
+		struct meeting m = { .caller = pthread_self(), .cpu = cpu };
+		CPU_ZERO(&one);
+		CPU_SET(cpu, &one);
+		if (!CPU_ISSET(cpu, &set) || sched_setaffinity(0, sizeof one, &one) < 0)
+			continue;
+		n++;
+		for (int i = 0; i < TRIES && !m.elsewhere; i++) {
+			atomic_store(&m.arrived, 0);
+			yk_team_run(2, meet, &m);
+		}
+		all &= m.elsewhere;
+	}
+	sched_setaffinity(0, sizeof set, &set);
+	ok(all, "workers leave the caller's processor");
+}
+#endif
+
 static void use_scratch(void *arg, int64_t piece)
 {
 	struct job *job = arg;
@@ -389,6 +444,7 @@ int main(void)
 	diag("%d threads, bound by %s", yk_team_size(), yk_team_bound());
 	pieces_once();
 	after_sleep();
+	apart();
 	in_place();
 	many_callers();
 	scratch();

@@ -40,10 +40,19 @@ struct node {
 
 struct team {
 	pthread_mutex_t lock; // held by the caller while its job runs
-	bool started;         // guarded by lock
 	int size, nodes;
 	struct node *node;
 	struct yk_domain *domain; // of each node
+
+	// guarded by lock
+	bool started;
+	int workers;
+	struct worker {
+		pthread_t thread;
+		int node;
+	} * worker;
+	size_t avoided;   // the processor that workers leave to the caller
+	uint64_t settled; // ns: when they may be moved again
 
 	_Alignas(64) atomic_uint word;
 	atomic_int sleepers;
@@ -128,7 +137,8 @@ static void count(void)
 		int from = all * i / n, to = all * (i + 1) / n;
 		t[i] = (struct team){ .size = cores.n * (i + 1) / n - cores.n * i / n,
 				      .node = &node[i * nodes],
-				      .domain = &domain[i * nodes] };
+				      .domain = &domain[i * nodes],
+				      .avoided = SIZE_MAX };
 		pthread_mutex_init(&t[i].lock, NULL);
 		if (t[i].size < 1)
 			t[i].size = 1;
@@ -282,14 +292,15 @@ static void *work(void *arg)
 }
 
 // Starts the workers, except one on the caller's node. Each may run on any of its node's cores (one
-// processor per core). Workers are not pinned to single cores, because a worker would have to wait
-// when the caller, whose affinity belongs to the application, runs on its core.
+// processor per core) but the caller's.
 static void start(struct team *t)
 {
 	sigset_t all, old;
 	pthread_attr_t attr;
 
-	if (pthread_attr_init(&attr))
+	t->started = true;
+	t->worker = calloc((size_t)t->size, sizeof *t->worker);
+	if (!t->worker || pthread_attr_init(&attr))
 		return;
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	sigfillset(&all);
@@ -309,9 +320,55 @@ static void start(struct team *t)
 		yk_processors_bind(thread, &t->domain[k].set);
 		snprintf(name, sizeof name, "yoke/%d", i);
 		yk_thread_named(thread, name);
+		t->worker[t->workers++] = (struct worker){ thread, k };
 	}
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	pthread_attr_destroy(&attr);
+}
+
+// The processors of a node without the one to avoid, if these are enough for its workers.
+static struct yk_processors room_on(const struct team *t, int node)
+{
+	const struct yk_processors *all = &t->domain[node].set;
+	struct yk_processors set = yk_processors_like(all);
+	int workers = 0;
+
+	for (int i = 0; i < t->workers; i++)
+		workers += t->worker[i].node == node;
+	for (size_t i = 0; i < set.words; i++)
+		set.bits[i] = all->bits[i];
+	if (yk_processors_has(&set, t->avoided) && yk_processors_count(&set) > workers)
+		yk_processors_drop(&set, t->avoided);
+	return set;
+}
+
+// Keeps the workers off the caller's processor. A system that packs threads onto few processors may
+// wake a worker there although others are idle, and the worker then waits for the caller, for many
+// milliseconds. The caller's own affinity belongs to the application. Callers that alternate between
+// processors spend about 2 % of the time here.
+static void keep_apart(struct team *t)
+{
+	enum { SHARE = 50, MAX_NS = 10000000 };
+	const size_t cpu = yk_processor(), was = t->avoided;
+
+	if (cpu == was)
+		return;
+	const uint64_t begin = now();
+	if (begin < t->settled)
+		return;
+	t->avoided = cpu;
+	for (int k = 0; k < t->nodes; k++) {
+		const struct yk_processors *all = &t->domain[k].set;
+		if (!yk_processors_has(all, cpu) && !yk_processors_has(all, was))
+			continue;
+		const struct yk_processors set = room_on(t, k);
+		for (int i = 0; i < t->workers; i++)
+			if (t->worker[i].node == k)
+				yk_processors_bind(t->worker[i].thread, &set);
+		free(set.bits);
+	}
+	const uint64_t end = now(), rest = SHARE * (end - begin);
+	t->settled = end + (rest < MAX_NS ? rest : MAX_NS);
 }
 
 // ---- entry points ----
@@ -368,7 +425,7 @@ void yk_team_run(int64_t n, void (*fn)(void *arg, int64_t item), void *arg)
 	}
 	if (!t->started)
 		start(t);
-	t->started = true;
+	keep_apart(t);
 	run_together(t, n, fn, arg);
 	pthread_mutex_unlock(&t->lock);
 }
