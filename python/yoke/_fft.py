@@ -36,24 +36,30 @@ def _norm(call: str, norm: str | None) -> int:
     return names.index(norm)
 
 
+def _size(call: str, n: int | None) -> int:
+    if n is not None and n < 1:
+        raise ValueError(f"{call}: n is {n}; a transform has one element at least")
+    return n or 0
+
+
 def fft(x: Any, n: int | None = None, axis: int = -1, norm: str | None = None, *, dim: int | None = None) -> Tensor:
     """The discrete Fourier transform of pairs along an axis."""
-    return _core.fft(_pairs(x), n or 0, axis if dim is None else dim, _norm("fft", norm))
+    return _core.fft(_pairs(x), _size("fft", n), axis if dim is None else dim, _norm("fft", norm))
 
 
 def ifft(x: Any, n: int | None = None, axis: int = -1, norm: str | None = None, *, dim: int | None = None) -> Tensor:
     """The inverse of fft."""
-    return _core.ifft(_pairs(x), n or 0, axis if dim is None else dim, _norm("ifft", norm))
+    return _core.ifft(_pairs(x), _size("ifft", n), axis if dim is None else dim, _norm("ifft", norm))
 
 
 def rfft(x: Any, n: int | None = None, axis: int = -1, norm: str | None = None, *, dim: int | None = None) -> Tensor:
     """The first half of the spectrum of real numbers, as pairs."""
-    return _core.rfft(_reals(x), n or 0, axis if dim is None else dim, _norm("rfft", norm))
+    return _core.rfft(_reals(x), _size("rfft", n), axis if dim is None else dim, _norm("rfft", norm))
 
 
 def irfft(x: Any, n: int | None = None, axis: int = -1, norm: str | None = None, *, dim: int | None = None) -> Tensor:
     """The inverse of rfft, of n real numbers."""
-    return _core.irfft(_pairs(x), n or 0, axis if dim is None else dim, _norm("irfft", norm))
+    return _core.irfft(_pairs(x), _size("irfft", n), axis if dim is None else dim, _norm("irfft", norm))
 
 
 def _along(call: str, rank: int, s: Sizes, axes: Axes) -> list[tuple[int, int]]:

@@ -251,7 +251,10 @@ def quantile(x: Any, q: Any, axis: int | None = None, *, method: str = "linear",
     x, axis, method = _averaged(_of(x), None), _one("quantile", axis, dim), interpolation or method
     if method not in _QUANTILE_MODES:
         raise ValueError(f"quantile: method {method!r} is none of {', '.join(_QUANTILE_MODES)}")
-    if not isinstance(q, (int, float)):
+    if isinstance(q, (int, float)):
+        if not 0 <= q <= 1:
+            raise ValueError(f"quantile: q is {q}, for x {list(x.shape)}; it is a fraction, 0 to 1")
+    else:
         q = _core.cast(q, x.dtype) if isinstance(q, Tensor) else tensor(q, "f64")
     flat = _core.reshape(x, (-1,)) if axis is None else x
     at = 0 if axis is None else _axis_of(x, axis, "quantile")
@@ -559,6 +562,8 @@ def chunk(x: Any, chunks: int, axis: int = 0, *, dim: int | None = None) -> list
     """At most so many parts along an axis, all but the last one of equal length, as in PyTorch."""
     x = _of(x)
     at = _axis_of(x, _one("chunk", axis, dim, 0), "chunk")
+    if chunks < 1:
+        raise ValueError(f"chunk: {chunks} parts of a tensor {list(x.shape)}; one at least")
     size = -(-x.shape[at] // chunks)
     return split(x, list(range(size, x.shape[at], size)) if size else [0] * (chunks - 1), at)
 
@@ -652,7 +657,10 @@ def masked_select(x: Any, mask: Any) -> Tensor:
 
     x, m = _of(x), _truth(_of(mask))
     if m.shape != x.shape:
-        m = _core.broadcast_to(m, numpy.broadcast_shapes(x.shape, m.shape))
+        try:
+            m = _core.broadcast_to(m, numpy.broadcast_shapes(x.shape, m.shape))
+        except ValueError:
+            raise ValueError(f"masked_select: x {list(x.shape)} and mask {list(m.shape)} do not broadcast") from None
     return _core.masked_select(x, m, _count(m))[0]
 
 
@@ -664,9 +672,19 @@ def masked_scatter(x: Any, mask: Any, source: Any) -> Tensor:
 
 def index_put(x: Any, indices: Sequence[Any], values: Any, accumulate: bool = False) -> Tensor:
     """x with values at the indices of its first axes, one array for each, which broadcast; the last of several values at an
-    index wins, or all are added.  Indices below 0 count from the end."""
+    index wins, or all are added.  Indices below 0 count from the end.  A mask of bool means the indices of its true elements,
+    and is read for that."""
     x = _of(x)
-    at = [_as_index(i) for i in indices]
+    at: list[Any] = []
+    for i in map(_as_index, indices):
+        if isinstance(i, Tensor) and i.dtype.name == "bool":
+            if i.shape != x.shape[len(at):len(at) + i.ndim]:
+                raise IndexError(f"index_put: a mask {list(i.shape)} for axes {len(at)} .. of x {list(x.shape)}")
+            at += nonzero(i)
+        else:
+            at.append(i)
+    if len(at) > x.ndim:
+        raise IndexError(f"index_put: {len(at)} indices for x {list(x.shape)}, which has {x.ndim} axes")
     at = [_core.select(i < 0, i + n, i) if isinstance(i, Tensor) else tensor(i % n if -n <= i < n else i) for i, n in zip(at, x.shape)]
     return _core.index_put(x, at, values if not isinstance(values, Tensor) or values.dtype is x.dtype else _core.cast(values, x.dtype), accumulate)
 
@@ -1030,6 +1048,8 @@ def histc(x: Any, bins: int = 100, min: float = 0, max: float = 0, *, weight: An
         min, max = float(_core.reduce_min(x).item()), float(_core.reduce_max(x).item())
     if min == max:
         min, max = min - 1, max + 1
+    if bins < 1 or not min < max:
+        raise ValueError(f"histc: {bins} bins from {min} to {max}, for x {list(x.shape)}: one bin at least, and min below max")
     if weight is None:
         return _core.cast(_core.histogram(x, bins, min, max), x.dtype)
     return _core.histogram_weighted(x, _of(weight), bins, min, max)
@@ -1175,6 +1195,8 @@ def meshgrid(*x: Any, indexing: str = "xy") -> list[Tensor]:
 def one_hot(ids: Any, num_classes: int = -1, *, dtype: Any = "i64") -> Tensor:
     """ids [..] -> [..,num_classes]: 1 at the id, else 0.  -1: as many classes as the largest id needs, which is read."""
     ids = _of(ids)
+    if ids.dtype.is_floating_point:
+        raise TypeError(f"one_hot: ids are integers, got {ids.dtype.name} {list(ids.shape)}")
     n = num_classes if num_classes >= 0 else int(_core.reduce_max(ids).item()) + 1 if ids.size else 0
     return _core.one_hot(ids if ids.dtype.name in ("i32", "i64") else _core.cast(ids, "i64"), n, dtype)
 
@@ -1417,6 +1439,7 @@ def resolvent_log_det(a: Any, b: Any = None, c: Any = None, z: Any = 1j, *, imag
 
 _MODES = {"nearest": 0, "nearest-exact": 1, "linear": 2, "bilinear": 2, "trilinear": 2, "bicubic": 3}
 _PADDINGS = {"zeros": 0, "border": 1, "reflection": 2}
+_AXES_OF = {"linear": 1, "bilinear": 2, "bicubic": 2, "trilinear": 3}
 _BAGS = {"sum": 0, "mean": 1, "max": 2}
 
 
@@ -1446,6 +1469,8 @@ def interpolate(x: Any, size: int | Sequence[int] | None = None, scale_factor: f
             factors = ()
     if len(to) != axes or (factors and len(factors) != axes):
         raise ValueError(f"interpolate: {len(to)} sizes for x of shape {tuple(x.shape)}, which has {axes} axes after the channels")
+    if axes != _AXES_OF.get(mode, axes):
+        raise ValueError(f"interpolate: mode {mode} is for {_AXES_OF[mode]} axes after the channels, and x is {list(x.shape)}")
     if mode == "area":
         return _core.adaptive_mean_pool(x, to)
     return _core.interpolate(x, to, mode=_choice("interpolate", "mode", mode, _MODES), align_corners=bool(align_corners),
