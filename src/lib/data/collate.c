@@ -45,7 +45,7 @@ void yk_reader_fini(struct yk_reader *r)
 static unsigned char *row_at(const struct yoke_loader *l, const struct yk_batch *s, size_t offset, int f, int64_t row,
 			     size_t bytes)
 {
-	return s->memory + offset + (size_t)(row / l->part) * l->stride[f] + (size_t)(row % l->part) * bytes;
+	return s->memory + offset + (size_t)(row / l->layout.part) * l->layout.stride[f] + (size_t)(row % l->layout.part) * bytes;
 }
 
 // Sets sample k of a call to read the sample at a position into a row of the slot.
@@ -56,7 +56,7 @@ static void aim(const struct yoke_loader *l, struct yk_reader *r, const struct y
 	const int64_t number = yk_cursor_sample(&l->feed, place);
 	void **to = r->to + k * d->fields;
 	for (int f = 0; f < d->fields; f++)
-		to[f] = row_at(l, s, (d->field[f].varies ? l->raw : l->offset)[f], f, row, d->field[f].bytes);
+		to[f] = row_at(l, s, (d->field[f].varies ? l->layout.raw : l->layout.offset)[f], f, row, d->field[f].bytes);
 	r->place[k] = *place;
 	r->list[k] = &r->sample[k];
 	r->sample[k] = (struct yoke_item){ .size = sizeof **r->list, .number = number, .epoch = place->epoch, .to = to,
@@ -74,7 +74,7 @@ static void note_failure(struct yoke_loader *l, struct yk_batch *s, int64_t row,
 					  .ends = ends };
 		snprintf(f->why, sizeof f->why, "%s", x->why);
 	} else {
-		l->broken = YOKE_ENOMEM;
+		l->error.worker = YOKE_ENOMEM;
 	}
 	pthread_mutex_unlock(&l->lock);
 }
@@ -229,12 +229,12 @@ void yk_batch_finish(struct yoke_loader *l, struct yk_batch *s)
 		for (int k = 0; k < x->rank; k++)
 			n *= (size_t)s->shape[f][k];
 		for (int64_t row = x->varies ? 0 : s->samples; row < s->rows; row++) {
-			unsigned char *to = row_at(l, s, l->offset[f], f, row, n * size);
+			unsigned char *to = row_at(l, s, l->layout.offset[f], f, row, n * size);
 			const int64_t *dims = x->varies && row < s->samples ? s->dims[row * l->set->fields + f] : NULL;
 			if (!dims || !same_dims(dims, s->shape[f], x->rank))
 				fill(x->dtype, x->pad, to, n);
-			if (dims && l->raw[f] != l->offset[f])
-				spread(row_at(l, s, l->raw[f], f, row, x->bytes), dims, to, s->shape[f], x->rank, size);
+			if (dims && l->layout.raw[f] != l->layout.offset[f])
+				spread(row_at(l, s, l->layout.raw[f], f, row, x->bytes), dims, to, s->shape[f], x->rank, size);
 		}
 	}
 }

@@ -33,7 +33,7 @@ static void loader_drop(struct yoke_loader *l)
 	if (left)
 		return;
 	yk_slots_free(l);
-	free(l->reading);
+	free(l->trace.span);
 	free(l->worker);
 	yk_reader_fini(&l->reader);
 	yoke_dataset_free(l->set);
@@ -51,26 +51,26 @@ static void loader_drop(struct yoke_loader *l)
 static int64_t max_ahead(const struct yoke_loader *l)
 {
 	const int64_t ahead = l->workers ? l->feed.prefetch : 0;
-	return ahead + (l->asking || (ahead && l->aheads));
+	return ahead + (l->asking || (ahead && l->upload.aheads));
 }
 
 // Begins a batch if a slot is free and the queue is not full.
 static bool begin_batch(struct yoke_loader *l)
 {
 	struct yk_batch *s = NULL;
-	if (l->head - l->tail >= max_ahead(l) || l->head - l->tail >= l->slots)
+	if (l->queue.head - l->queue.tail >= max_ahead(l) || l->queue.head - l->queue.tail >= l->slots)
 		return false;
 	for (int i = 0; i < l->slots && !s; i++)
 		if (l->slot[i].free)
 			s = &l->slot[i];
-	const int64_t samples = s ? yk_cursor_batch(&l->feed, &l->cursor) : 0;
+	const int64_t samples = s ? yk_cursor_batch(&l->feed, &l->queue.cursor) : 0;
 	if (!samples)
 		return false;
 	s->free = false;
 	s->queued = true;
-	s->begin = l->cursor;
-	s->end = l->cursor = yk_cursor_on(&l->feed, &s->begin, samples);
-	s->samples = s->left = samples < l->rows ? samples : l->rows;
+	s->begin = l->queue.cursor;
+	s->end = l->queue.cursor = yk_cursor_on(&l->feed, &s->begin, samples);
+	s->samples = s->left = samples < l->layout.rows ? samples : l->layout.rows;
 	s->rows = l->feed.last == YK_LAST_PAD ? l->feed.batch : s->samples;
 	s->next = 0;
 	s->failures = 0;
@@ -80,7 +80,7 @@ static bool begin_batch(struct yoke_loader *l)
 		for (int f = 0; f < l->set->fields; f++)
 			memcpy(s->shape[f], l->set->field[f].dims, sizeof *s->shape);
 	}
-	l->queue[l->head++ % l->slots] = (int)(s - l->slot);
+	l->queue.slot[l->queue.head++ % l->slots] = (int)(s - l->slot);
 	return true;
 }
 
@@ -88,11 +88,10 @@ static bool begin_batch(struct yoke_loader *l)
 static struct yk_batch *open_slot(struct yoke_loader *l)
 {
 	for (;;) {
-		for (int64_t i = l->tail; i < l->head; i++) {
-			struct yk_batch *s = &l->slot[l->queue[i % l->slots]];
+		struct yk_batch *s;
+		for (int64_t k = 0; (s = yk_queued(l, k)); k++)
 			if (s->next < s->samples)
 				return s;
-		}
 		if (!begin_batch(l))
 			return NULL;
 	}
@@ -100,8 +99,8 @@ static struct yk_batch *open_slot(struct yoke_loader *l)
 
 static void note_reading(struct yoke_loader *l, const struct yk_worker *w, uint64_t begin, uint64_t end)
 {
-	if (l->readings < l->max_readings)
-		l->reading[l->readings++] = (struct yk_reading){ begin, end - begin, w ? (int)(w - l->worker) : -1 };
+	if (l->trace.n < l->trace.max)
+		l->trace.span[l->trace.n++] = (struct yk_reading){ begin, end - begin, w ? (int)(w - l->worker) : -1 };
 }
 
 // Takes rows, reads them without the lock, and marks them as done.
@@ -148,7 +147,7 @@ static void *work(void *arg)
 	struct yk_batch *s;
 	const int e = yk_reader_init(&reader, l->set);
 	pthread_mutex_lock(&l->lock);
-	l->broken = e < 0 ? e : l->broken;
+	l->error.worker = e < 0 ? e : l->error.worker;
 	while (!l->quit && e == 0) {
 		if (l->paused || !(s = open_slot(l)))
 			pthread_cond_wait(&l->work, &l->lock);
@@ -181,9 +180,9 @@ static bool wait_done(struct yoke_loader *l, bool quitting)
 		}
 	}
 	if (oldest && now - first >= max) {
-		if (!quitting && !l->failed) {
-			l->failed = YOKE_EIO;
-			snprintf(l->why, sizeof l->why, "%s: sample %lld: has been read for longer than data.timeout = "
+		if (!quitting && !l->error.code) {
+			l->error.code = YOKE_EIO;
+			snprintf(l->error.why, sizeof l->error.why, "%s: sample %lld: has been read for longer than data.timeout = "
 				 "%lld seconds", l->set->name, (long long)yk_cursor_sample(&l->feed, &oldest->place),
 				 (long long)max);
 		}
@@ -206,13 +205,12 @@ static bool drop_queue(struct yoke_loader *l)
 		;
 	if (l->flight > 0)
 		return false;
-	for (; l->tail < l->head; l->tail++) {
-		struct yk_batch *s = &l->slot[l->queue[l->tail % l->slots]];
+	for (struct yk_batch *s; (s = yk_queued(l, 0)); l->queue.tail++) {
 		s->queued = false;
 		yk_batch_settle(s);
 	}
-	l->tail = l->head = 0;
-	l->sent = 0;
+	l->queue.tail = l->queue.head = 0;
+	l->upload.sent = 0;
 	l->paused = false;
 	return true;
 }
@@ -221,10 +219,11 @@ static bool drop_queue(struct yoke_loader *l)
 // read in progress may wait for a pipe that delivers the next sample only later.
 static bool is_next(const struct yoke_loader *l, const struct yk_cursor *c)
 {
-	struct yk_cursor next = l->tail < l->head ? l->slot[l->queue[l->tail % l->slots]].begin : l->cursor, to = *c;
+	const struct yk_batch *s = yk_queued(l, 0);
+	struct yk_cursor next = s ? s->begin : l->queue.cursor, to = *c;
 	yk_cursor_batch(&l->feed, &next);
 	yk_cursor_batch(&l->feed, &to);
-	return !l->failed && next.epoch == to.epoch && next.base == to.base && next.at == to.at;
+	return !l->error.code && next.epoch == to.epoch && next.base == to.base && next.at == to.at;
 }
 
 // ---- construction ----
@@ -289,15 +288,15 @@ yoke_loader *yk_loader_new_at(yoke_dataset *set, const char *settings, const str
 	l->refs = 1;
 	l->set = yk_dataset_ref(set);
 	l->feed = feed;
-	l->cursor = begin;
+	l->queue.cursor = begin;
 	set_position(l, &begin, at);
 	l->workers = (int)feed.workers;
 	if (feed.workers == YK_DATA_AUTO) {
 		const int half = yk_processors() / 2;
 		l->workers = half < 1 ? 1 : half > MAX_WORKERS ? MAX_WORKERS : half;
 	}
-	l->ctx = yk_current_or_null();
-	l->dry = l->ctx && l->ctx->mode.dry;
+	l->upload.ctx = yk_current_or_null();
+	l->dry = l->upload.ctx && l->upload.ctx->mode.dry;
 	l->worker = calloc((size_t)l->workers + 1, sizeof *l->worker);
 	int e = l->worker ? yk_slots_make(l) : yk_fail(YOKE_ENOMEM, "loader_new: no memory");
 	if (e == 0)
@@ -404,8 +403,8 @@ static int by_row(const void *a, const void *b)
 
 static void end_by(struct yoke_loader *l, const struct yk_item_failure *f, const char *rule)
 {
-	l->failed = f->code;
-	snprintf(l->why, sizeof l->why, "%s: sample %lld: %s%s", l->set->name, (long long)f->number, f->why, rule);
+	l->error.code = f->code;
+	snprintf(l->error.why, sizeof l->error.why, "%s: sample %lld: %s%s", l->set->name, (long long)f->number, f->why, rule);
 }
 
 // Reports a skipped sample.  Called without the lock, since the callback is the application's.
@@ -414,8 +413,8 @@ static void report_skipped(struct yoke_loader *l, const struct yk_item_failure *
 	if (l->stats.failed++ < LOGGED)
 		yk_warn("data", "%s: sample %lld is skipped: %s%s", l->set->name, (long long)f->number, f->why,
 			l->stats.failed == LOGGED ? "; further ones are not logged" : "");
-	if (l->heard)
-		l->heard(l->heard_arg, &(struct yoke_data_error){
+	if (l->error.report)
+		l->error.report(l->error.report_arg, &(struct yoke_data_error){
 			.size = sizeof(struct yoke_data_error), .name = l->set->name, .number = f->number,
 			.epoch = f->epoch, .code = f->code, .why = f->why });
 }
@@ -426,7 +425,7 @@ static void count_failures(struct yoke_loader *l, struct yk_batch *s, struct yok
 	char rule[80];
 	if (s->failures)
 		qsort(s->failure, s->failures, sizeof *s->failure, by_row);
-	for (size_t i = 0; i < s->failures && !l->failed; i++) {
+	for (size_t i = 0; i < s->failures && !l->error.code; i++) {
 		const struct yk_item_failure *f = &s->failure[i];
 		if (f->epoch != p->epoch) {
 			p->epoch = f->epoch;
@@ -449,7 +448,7 @@ static void begin_wanted(struct yoke_loader *l, bool *end)
 {
 	l->asking = true;
 	pthread_cond_broadcast(&l->work);
-	while (open_slot(l), l->head == l->tail) {
+	while (open_slot(l), l->queue.head == l->queue.tail) {
 		int free = 0;
 		for (int i = 0; i < l->slots; i++)
 			free += l->slot[i].free;
@@ -459,7 +458,7 @@ static void begin_wanted(struct yoke_loader *l, bool *end)
 		yk_loader_reclaim(l, true); // all slots wait for copies to complete
 		pthread_mutex_lock(&l->lock);
 	}
-	*end = l->head == l->tail;
+	*end = l->queue.head == l->queue.tail;
 }
 
 static struct yk_batch *wait_slot(struct yoke_loader *l, bool *end)
@@ -467,29 +466,29 @@ static struct yk_batch *wait_slot(struct yoke_loader *l, bool *end)
 	struct yk_batch *s;
 	begin_wanted(l, end);
 	if (l->workers == 0)
-		while (!l->failed && (s = open_slot(l)))
+		while (!l->error.code && (s = open_slot(l)))
 			read_some(l, &l->reader, s, NULL);
-	s = *end ? NULL : &l->slot[l->queue[l->tail % l->slots]];
-	while (s && s->left > 0 && !l->failed && !l->broken && wait_done(l, false))
+	s = yk_queued(l, 0);
+	while (s && s->left > 0 && !l->error.code && !l->error.worker && wait_done(l, false))
 		;
 	l->asking = false;
-	if (l->broken && !l->failed) {
-		l->failed = l->broken;
-		snprintf(l->why, sizeof l->why, "loader: %s: no memory in a worker thread", l->set->name);
+	if (l->error.worker && !l->error.code) {
+		l->error.code = l->error.worker;
+		snprintf(l->error.why, sizeof l->error.why, "loader: %s: no memory in a worker thread", l->set->name);
 	}
-	return l->failed ? NULL : s;
+	return l->error.code ? NULL : s;
 }
 
 static bool failed(const struct yoke_loader *l)
 {
-	if (l->failed)
-		yk_fail(l->failed, "%s", l->why);
-	return l->failed != 0;
+	if (l->error.code)
+		yk_fail(l->error.code, "%s", l->error.why);
+	return l->error.code != 0;
 }
 
 bool yk_loader_failed(const struct yoke_loader *l)
 {
-	return l->failed != 0;
+	return l->error.code != 0;
 }
 
 struct yk_batch *yk_loader_wait(struct yoke_loader *l, bool *end)
@@ -499,7 +498,7 @@ struct yk_batch *yk_loader_wait(struct yoke_loader *l, bool *end)
 	yk_loader_release(l);
 	yk_loader_reclaim(l, false);
 	pthread_mutex_lock(&l->lock);
-	struct yk_batch *s = l->failed ? NULL : wait_slot(l, end);
+	struct yk_batch *s = l->error.code ? NULL : wait_slot(l, end);
 	pthread_mutex_unlock(&l->lock);
 	l->stats.waited += yk_seconds() - began;
 	*end &= !failed(l);
@@ -518,9 +517,9 @@ bool yk_loader_take(struct yoke_loader *l, struct yk_batch *s)
 	next.index = yk_cursor_index(&l->feed, &s->end);
 	l->position = next;
 	pthread_mutex_lock(&l->lock);
-	l->tail++;
-	l->taken_ahead = l->sent > 0;
-	l->sent -= l->taken_ahead;
+	l->queue.tail++;
+	l->upload.taken = l->upload.sent > 0;
+	l->upload.sent -= l->upload.taken;
 	s->queued = false;
 	s->current = true;
 	l->current = s;
@@ -571,9 +570,9 @@ int yoke_loader_seek(yoke_loader *l, const struct yoke_position *at)
 	pthread_mutex_lock(&l->lock);
 	const bool there = is_next(l, &c), moved = there || drop_queue(l);
 	if (moved && !there) {
-		l->cursor = c;
+		l->queue.cursor = c;
 		l->bad.from = l->bad.to = 0;
-		l->failed = 0;
+		l->error.code = 0;
 	}
 	if (moved)
 		set_position(l, &c, &p);
@@ -587,18 +586,18 @@ int yoke_loader_errors(yoke_loader *l, void (*fn)(void *arg, const struct yoke_d
 	const int err = yk_given(l, "loader");
 	if (err)
 		return err;
-	l->heard = fn;
-	l->heard_arg = arg;
+	l->error.report = fn;
+	l->error.report_arg = arg;
 	return 0;
 }
 
 int yk_loader_watch(struct yoke_loader *l, size_t max)
 {
 	pthread_mutex_lock(&l->lock);
-	l->reading = calloc(max + 1, sizeof *l->reading);
-	l->max_readings = l->reading ? max : 0;
+	l->trace.span = calloc(max + 1, sizeof *l->trace.span);
+	l->trace.max = l->trace.span ? max : 0;
 	pthread_mutex_unlock(&l->lock);
-	return l->reading ? 0 : yk_fail(YOKE_ENOMEM, "loader: no memory for a trace");
+	return l->trace.span ? 0 : yk_fail(YOKE_ENOMEM, "loader: no memory for a trace");
 }
 
 size_t yk_loader_readings(struct yoke_loader *l, const struct yk_reading **to)
@@ -606,8 +605,8 @@ size_t yk_loader_readings(struct yoke_loader *l, const struct yk_reading **to)
 	if (!l)
 		return 0;
 	pthread_mutex_lock(&l->lock);
-	const size_t n = l->readings;
-	*to = l->reading;
+	const size_t n = l->trace.n;
+	*to = l->trace.span;
 	pthread_mutex_unlock(&l->lock);
 	return n;
 }
@@ -621,10 +620,10 @@ int yoke_loader_stats(const yoke_loader *loader, struct yoke_loader_stats *to)
 	pthread_mutex_lock(&l->lock);
 	struct yoke_loader_stats s = l->stats;
 	s.workers = l->workers;
-	s.bytes = l->bytes * (uint64_t)l->slots;
-	s.sent = l->sent;
-	for (int64_t i = l->tail; i < l->head; i++)
-		s.ready += l->slot[l->queue[i % l->slots]].left == 0;
+	s.bytes = l->layout.bytes * (uint64_t)l->slots;
+	s.sent = l->upload.sent;
+	for (int64_t k = 0; k < l->queue.head - l->queue.tail; k++)
+		s.ready += yk_queued(l, k)->left == 0;
 	pthread_mutex_unlock(&l->lock);
 	return yk_sized_give(to, sizeof s, &s, "loader_stats", "yoke_loader_stats");
 }

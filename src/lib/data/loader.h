@@ -71,59 +71,86 @@ struct yk_reader {
 	struct yk_cursor *place;
 };
 
+// Where the fields of a batch lie in the memory of a slot, and which rows of a batch are read; set once.
+struct yk_slot_layout {
+	size_t *offset, *raw; // [fields]: offset of the batch; of samples before padding, for fields
+			      // that vary (equal: not padded)
+	size_t *stride;       // [fields]: bytes from a micro-batch to the next
+	int64_t part;         // max rows of a micro-batch
+	int64_t before, rows; // rows of a batch to skip at the beginning, and rows to read, whole
+			      // micro-batches
+	int64_t given, apart; // of the micro-batches that are read: the first to deliver, and the
+			      // distance to the next
+	size_t bytes;         // bytes of a slot
+};
+
+struct yk_batch_queue {
+	int *slot;               // ring of as many slot numbers, head - tail of them in use
+	int64_t head, tail;
+	struct yk_cursor cursor; // of the next batch to begin
+};
+
+// Copies to a device; for the caller's thread, except `aheads`, which workers read.
+struct yk_batch_uploads {
+	struct yoke_context *ctx; // that slots are allocated for; NULL: none yet
+	bool heap;                // pinned memory ran out: slots come from the heap from now on
+	struct yk_sent *ahead;    // ring of `aheads`, prefetch + 1; batch k of the queue is at
+				  // tail + k
+	int aheads;
+	bool taken;               // the batch that was taken last is in `ahead`
+	int64_t sent;             // batches of the queue that are on the device or being copied
+};
+
+struct yk_loader_error {
+	int worker; // YOKE_E*: a thread could not continue
+	int code;   // the YOKE_E* that ended the loader; for the caller's thread
+	char why[600];
+	void (*report)(void *arg, const struct yoke_data_error *); // of samples that are skipped
+	void *report_arg;
+};
+
 struct yoke_loader {
 	pthread_mutex_t lock;
 	pthread_cond_t work, done; // signal the workers, and the caller
 	int refs;                  // the handle, threads, slots that tensors use
 	yoke_dataset *set;
 	struct yk_feed feed;
+	bool dry;                  // a dry run: batches allocate memory, but nothing is read
 	bool quit, paused, asking; // asking: the caller waits for a batch
-	int64_t flight;   // groups of rows that are being read
+	int64_t flight;            // groups of rows that are being read
 	int workers;
 	struct yk_worker *worker;
-	struct yk_reader reader; // the caller's
-	size_t *offset, *raw;    // [fields], in a slot: offset of the batch; of samples before
-				 // padding, for fields that vary (equal: not padded)
-	size_t *stride;          // [fields]: bytes from a micro-batch to the next
-	int64_t part;            // max rows of a micro-batch
-	int64_t before, rows;    // rows of a batch to skip at the beginning, and rows to read,
-				 // whole micro-batches
-	int64_t given, apart;    // of the micro-batches that are read: the first to deliver, and
-				 // the distance to the next
-	size_t bytes;            // bytes of a slot
+	struct yk_reader reader;   // the caller's
+	struct yk_slot_layout layout;
 	int slots;
 	struct yk_batch *slot;
-	int *queue;              // ring of `slots` slot numbers, head - tail of them in use
-	int64_t head, tail;
-	struct yk_cursor cursor; // of the next batch to begin
+	struct yk_batch *current;  // delivered, valid until the next call
+	struct yk_batch_queue queue;
 	struct yoke_position position;
 	struct {
 		int64_t epoch, from, to;
 	} bad; // a run of samples that fail, remembered so that it is searched only once
-	struct yk_batch *current; // delivered, valid until the next call
-	struct yoke_context *ctx; // that slots are allocated for; NULL: none yet
-	bool dry;                // a dry run: batches allocate memory, but nothing is read
-	bool heap;               // pinned memory ran out: slots come from the heap from now on
-	struct yk_sent *ahead;   // ring of `aheads`, prefetch + 1; batch k of the queue is at tail
-				 // + k
-	int aheads;
-	bool taken_ahead;               // the batch that was taken last is in `ahead`
-	int64_t sent;            // batches of the queue that are on the device or being copied
-	struct yk_reading *reading; // time spans for a trace
-	size_t readings, max_readings; // capacity of `reading`
-	int broken;              // YOKE_E*: a thread could not continue
-	int failed;              // the YOKE_E* that ended the loader; for the caller's thread
-	char why[600];
-	void (*heard)(void *arg, const struct yoke_data_error *);
-	void *heard_arg;
+	struct yk_batch_uploads upload;
+	struct {
+		struct yk_reading *span;
+		size_t n, max;
+	} trace;
+	struct yk_loader_error error;
 	struct yoke_loader_stats stats;
 };
 
 // Row of the batch that row k of the rows to read stands for.
 static inline int64_t yk_row_of(const struct yoke_loader *l, int64_t k)
 {
-	const int64_t stride = l->rows < l->feed.batch ? l->feed.stride : 1;
-	return l->before + k / l->part * stride * l->part + k % l->part;
+	const int64_t stride = l->layout.rows < l->feed.batch ? l->feed.stride : 1;
+	return l->layout.before + k / l->layout.part * stride * l->layout.part + k % l->layout.part;
+}
+
+// Batch k of the queue, the oldest first; NULL: it has fewer.
+static inline struct yk_batch *yk_queued(const struct yoke_loader *l, int64_t k)
+{
+	const struct yk_batch_queue *q = &l->queue;
+	return q->tail + k < q->head ? &l->slot[q->slot[(q->tail + k) % l->slots]] : NULL;
 }
 
 // Number of tensors of a batch: those of the fields' micro-batches.
@@ -184,7 +211,7 @@ void yk_batch_dims(const struct yk_batch *, int field, int64_t dims[YOKE_MAX_RAN
 
 // ---- prefetch.c ----
 
-// Allocates memory of a new slot, of the kind that suits l->ctx.
+// Allocates memory of a new slot, of the kind that suits l->upload.ctx.
 int yk_batch_memory(struct yoke_loader *, struct yk_batch *);
 void yk_batch_memory_free(struct yk_batch *);
 // Batches are delivered in this context from now on.

@@ -32,7 +32,7 @@ static struct yk_batch *next(struct yoke_loader *l, int n, const void *list, str
 		e = yk_loader_send(l);
 	if (e == 0 && s && !yk_loader_take(l, s))
 		s = NULL;
-	*rows = e < 0 ? e : s ? yk_batch_given(s, s->samples) : end ? 0 : l->failed;
+	*rows = e < 0 ? e : s ? yk_batch_given(s, s->samples) : end ? 0 : l->error.code;
 	return e < 0 ? NULL : s;
 }
 

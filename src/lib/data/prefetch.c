@@ -20,35 +20,35 @@ static _Alignas(64) unsigned char nothing[64]; // placeholder memory of slots th
 
 static int pool_memory(struct yoke_loader *l, struct yk_batch *s)
 {
-	struct yk_device *d = l->ctx->device;
-	const bool host = d == l->ctx->cpu;
+	struct yk_device *d = l->upload.ctx->device;
+	const bool host = d == l->upload.ctx->cpu;
 	struct yk_error_aside *aside = host ? NULL : yk_error_aside();
-	const int e = yk_pool_alloc(host ? d->pool : d->pinned, l->bytes, NULL, &s->block);
+	const int e = yk_pool_alloc(host ? d->pool : d->pinned, l->layout.bytes, NULL, &s->block);
 	if (!host)
 		yk_error_back(aside);
 	if (e == 0)
 		s->memory = l->dry ? nothing : s->block->host;
 	else if (!host)
 		yk_warn("data", "%s: %s has no pinned memory for %llu bytes; batches use pageable memory, from which copies "
-			"are slower", l->set->name, d->id, (unsigned long long)l->bytes);
+			"are slower", l->set->name, d->id, (unsigned long long)l->layout.bytes);
 	return e;
 }
 
 int yk_batch_memory(struct yoke_loader *l, struct yk_batch *s)
 {
 	void *memory;
-	s->of = l->ctx;
-	if (l->dry && l->ctx->device != l->ctx->cpu) {
+	s->of = l->upload.ctx;
+	if (l->dry && l->upload.ctx->device != l->upload.ctx->cpu) {
 		s->memory = nothing;
 		return 0;
 	}
-	if (l->ctx && !l->heap) {
+	if (l->upload.ctx && !l->upload.heap) {
 		const int e = pool_memory(l, s);
-		if (e == 0 || l->ctx->device == l->ctx->cpu)
+		if (e == 0 || l->upload.ctx->device == l->upload.ctx->cpu)
 			return e;
-		l->heap = true;
+		l->upload.heap = true;
 	}
-	if (posix_memalign(&memory, 64, l->bytes))
+	if (posix_memalign(&memory, 64, l->layout.bytes))
 		return yk_fail(YOKE_ENOMEM, "loader: %s: no memory for %d batches of %lld samples", l->set->name, l->slots,
 			       (long long)l->feed.batch);
 	s->memory = memory;
@@ -72,7 +72,7 @@ static int move_slots(struct yoke_loader *l)
 	pthread_mutex_lock(&l->lock);
 	for (int i = 0; i < l->slots && e == 0; i++) {
 		struct yk_batch *s = &l->slot[i], new = { .loader = l };
-		if (!s->free || s->of == l->ctx)
+		if (!s->free || s->of == l->upload.ctx)
 			continue;
 		e = yk_batch_memory(l, &new);
 		if (e < 0)
@@ -109,18 +109,18 @@ void yk_loader_recall(struct yoke_loader *l)
 		if (l->slot[i].copied)
 			yk_event_sync(l->slot[i].copied);
 	yk_loader_reclaim(l, false);
-	l->sent = 0;
+	l->upload.sent = 0;
 }
 
 // ---- batches on the device ----
 
 static void free_tensors(struct yoke_loader *l)
 {
-	for (int i = 0; i < l->aheads; i++)
-		for (int k = 0; k < yk_loader_tensors(l) && l->ahead[i].tensor; k++) {
-			if (yk_is_alive(l->ahead[i].tensor[k])) // its context may have been freed
-				yoke_free(l->ahead[i].tensor[k]);
-			l->ahead[i].tensor[k] = NULL;
+	for (int i = 0; i < l->upload.aheads; i++)
+		for (int k = 0; k < yk_loader_tensors(l) && l->upload.ahead[i].tensor; k++) {
+			if (yk_is_alive(l->upload.ahead[i].tensor[k])) // its context may have been freed
+				yoke_free(l->upload.ahead[i].tensor[k]);
+			l->upload.ahead[i].tensor[k] = NULL;
 		}
 }
 
@@ -128,12 +128,12 @@ void yk_loader_send_fini(struct yoke_loader *l)
 {
 	yk_loader_recall(l);
 	free_tensors(l);
-	for (int i = 0; i < l->aheads; i++)
-		free(l->ahead[i].tensor);
-	free(l->ahead);
-	l->ahead = NULL;
+	for (int i = 0; i < l->upload.aheads; i++)
+		free(l->upload.ahead[i].tensor);
+	free(l->upload.ahead);
+	l->upload.ahead = NULL;
 	pthread_mutex_lock(&l->lock);
-	l->aheads = 0;
+	l->upload.aheads = 0;
 	pthread_mutex_unlock(&l->lock);
 }
 
@@ -150,9 +150,9 @@ static int make_ring(struct yoke_loader *l)
 		free(ring);
 		return yk_fail(YOKE_ENOMEM, "loader: %s: no memory", l->set->name);
 	}
-	l->ahead = ring;
+	l->upload.ahead = ring;
 	pthread_mutex_lock(&l->lock); // workers read `aheads`
-	l->aheads = n;
+	l->upload.aheads = n;
 	pthread_cond_broadcast(&l->work);
 	pthread_mutex_unlock(&l->lock);
 	return 0;
@@ -161,13 +161,13 @@ static int make_ring(struct yoke_loader *l)
 int yk_loader_bind(struct yoke_loader *l, struct yoke_context *ctx)
 {
 	int e = 0;
-	if (l->ctx != ctx) {
+	if (l->upload.ctx != ctx) {
 		yk_loader_recall(l);
 		free_tensors(l);
-		l->ctx = ctx;
-		l->heap = false;
+		l->upload.ctx = ctx;
+		l->upload.heap = false;
 	}
-	if (ctx->device != ctx->cpu && !l->ahead)
+	if (ctx->device != ctx->cpu && !l->upload.ahead)
 		e = make_ring(l);
 	return e == 0 ? move_slots(l) : e;
 }
@@ -177,12 +177,12 @@ int yk_loader_bind(struct yoke_loader *l, struct yoke_context *ctx)
 static yoke_tensor *device_tensor(const struct yoke_loader *l, const struct yk_batch *s, int f)
 {
 	const struct yk_field *x = &l->set->field[f];
-	int64_t dims[YOKE_MAX_RANK + 1] = { l->part };
+	int64_t dims[YOKE_MAX_RANK + 1] = { l->layout.part };
 	if (s)
 		yk_batch_dims(s, f, dims);
 	else
 		memcpy(dims + 1, x->dims, sizeof x->dims);
-	return yk_ahead_new(l->ctx, x->dtype, x->rank + 1, dims);
+	return yk_ahead_new(l->upload.ctx, x->dtype, x->rank + 1, dims);
 }
 
 // Do all batches of the field have the full shape?
@@ -226,28 +226,28 @@ int yk_loader_send(struct yoke_loader *l)
 {
 	const double began = yk_seconds();
 	int e = 0;
-	for (int i = 0; i < l->aheads && e == 0; i++) {
-		struct yk_sent *a = &l->ahead[(l->tail + i) % l->aheads];
+	for (int i = 0; i < l->upload.aheads && e == 0; i++) {
+		struct yk_sent *a = &l->upload.ahead[(l->queue.tail + i) % l->upload.aheads];
 		pthread_mutex_lock(&l->lock);
-		struct yk_batch *s = l->tail + i < l->head ? &l->slot[l->queue[(l->tail + i) % l->slots]] : NULL;
+		struct yk_batch *s = yk_queued(l, i);
 		if (s && s->left > 0)
 			s = NULL;
 		pthread_mutex_unlock(&l->lock);
 		struct yk_error_aside *aside = i ? yk_error_aside() : NULL;
-		if (s && i == l->sent) {
+		if (s && i == l->upload.sent) {
 			e = send(l, a, s);
-			l->sent += e == 0;
-		} else if (i >= l->sent) {
+			l->upload.sent += e == 0;
+		} else if (i >= l->upload.sent) {
 			e = make_tensors(l, a, NULL);
 		}
 		if (i)
 			yk_error_back(aside);
 	}
 	l->stats.sending += yk_seconds() - began;
-	return l->sent ? 0 : e;
+	return l->upload.sent ? 0 : e;
 }
 
 yoke_tensor **yk_loader_sent(struct yoke_loader *l)
 {
-	return l->taken_ahead ? l->ahead[(l->tail + l->aheads - 1) % l->aheads].tensor : NULL;
+	return l->upload.taken ? l->upload.ahead[(l->queue.tail + l->upload.aheads - 1) % l->upload.aheads].tensor : NULL;
 }

@@ -29,28 +29,29 @@ static int lay_out(struct yoke_loader *l)
 {
 	size_t at = 0, bytes;
 	const struct yk_feed *x = &l->feed;
+	struct yk_slot_layout *y = &l->layout;
 	const bool all = x->on_error != YK_ERROR_STOP;
-	l->part = x->batch / x->split;
-	l->before = all ? 0 : x->part * l->part;
-	l->rows = all ? x->batch : x->parts * l->part;
-	l->given = all ? x->part : 0;
-	l->apart = all ? x->stride : 1;
+	y->part = x->batch / x->split;
+	y->before = all ? 0 : x->part * y->part;
+	y->rows = all ? x->batch : x->parts * y->part;
+	y->given = all ? x->part : 0;
+	y->apart = all ? x->stride : 1;
 	for (int raw = 0; raw < 2; raw++)
 		for (int f = 0; f < l->set->fields; f++) {
 			const struct yk_field *field = &l->set->field[f];
 			if (raw && field->varies && in_place(l, field))
-				l->raw[f] = l->offset[f];
+				y->raw[f] = y->offset[f];
 			if (raw && (!field->varies || in_place(l, field)))
 				continue;
-			(raw ? l->raw : l->offset)[f] = at;
-			if (__builtin_mul_overflow((size_t)l->part, field->bytes, &bytes) || bytes > SIZE_MAX / 2)
+			(raw ? y->raw : y->offset)[f] = at;
+			if (__builtin_mul_overflow((size_t)y->part, field->bytes, &bytes) || bytes > SIZE_MAX / 2)
 				return no_memory(l);
-			l->stride[f] = (bytes + 63) & ~(size_t)63;
-			if (__builtin_mul_overflow((size_t)(l->rows / l->part), l->stride[f], &bytes) ||
+			y->stride[f] = (bytes + 63) & ~(size_t)63;
+			if (__builtin_mul_overflow((size_t)(y->rows / y->part), y->stride[f], &bytes) ||
 			    __builtin_add_overflow(at, bytes, &at) || at > SIZE_MAX / 2)
 				return no_memory(l);
 		}
-	l->bytes = at;
+	y->bytes = at;
 	return 0;
 }
 
@@ -63,14 +64,14 @@ int yk_slots_make(struct yoke_loader *l)
 		varies |= l->set->field[f].varies;
 	l->slots = (l->workers ? (int)l->feed.prefetch : 0) + 2 + (int)l->feed.held;
 	l->slot = calloc((size_t)l->slots, sizeof *l->slot);
-	l->queue = calloc((size_t)l->slots, sizeof *l->queue);
-	l->offset = calloc(fields, sizeof *l->offset);
-	l->raw = calloc(fields, sizeof *l->raw);
-	l->stride = calloc(fields, sizeof *l->stride);
-	if (!l->slot || !l->queue || !l->offset || !l->raw || !l->stride)
+	l->queue.slot = calloc((size_t)l->slots, sizeof *l->queue.slot);
+	l->layout.offset = calloc(fields, sizeof *l->layout.offset);
+	l->layout.raw = calloc(fields, sizeof *l->layout.raw);
+	l->layout.stride = calloc(fields, sizeof *l->layout.stride);
+	if (!l->slot || !l->queue.slot || !l->layout.offset || !l->layout.raw || !l->layout.stride)
 		return no_memory(l);
 	int e = lay_out(l);
-	if (e == 0 && __builtin_mul_overflow((size_t)l->rows, fields, &cells))
+	if (e == 0 && __builtin_mul_overflow((size_t)l->layout.rows, fields, &cells))
 		e = no_memory(l);
 	for (int i = 0; e == 0 && i < l->slots; i++) {
 		struct yk_batch *s = &l->slot[i];
@@ -92,27 +93,28 @@ void yk_slots_free(struct yoke_loader *l)
 		free(l->slot[i].failure);
 	}
 	free(l->slot);
-	free(l->queue);
-	free(l->offset);
-	free(l->raw);
-	free(l->stride);
+	free(l->queue.slot);
+	free(l->layout.offset);
+	free(l->layout.raw);
+	free(l->layout.stride);
 }
 
 // ---- what is where ----
 
 void *yk_batch_part(const struct yk_batch *s, int field, int64_t part)
 {
-	return s->memory + (s->loader->dry ? 0 : s->loader->offset[field] + (size_t)(s->loader->given + part * s->loader->apart) * s->loader->stride[field]);
+	const struct yk_slot_layout *l = &s->loader->layout;
+	return s->memory + (s->loader->dry ? 0 : l->offset[field] + (size_t)(l->given + part * l->apart) * l->stride[field]);
 }
 
 int64_t yk_batch_given(const struct yk_batch *s, int64_t rows)
 {
 	const struct yk_feed *f = &s->loader->feed;
-	return f->parts < f->split ? f->parts * s->loader->part : rows;
+	return f->parts < f->split ? f->parts * s->loader->layout.part : rows;
 }
 
 void yk_batch_dims(const struct yk_batch *s, int field, int64_t dims[YOKE_MAX_RANK + 1])
 {
-	dims[0] = s->rows / (s->loader->rows / s->loader->part);
+	dims[0] = s->rows / (s->loader->layout.rows / s->loader->layout.part);
 	memcpy(dims + 1, s->shape[field], sizeof s->shape[field]);
 }
