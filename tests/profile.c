@@ -198,8 +198,8 @@ static double sum_of(const struct yk_report *r, uint64_t *steps)
 static size_t on_queues(const struct yk_profile *p)
 {
 	size_t n = 0;
-	for (size_t i = 0; i < p->traced; i++)
-		n += p->trace[i].stream != YK_HOST_ACTIVITY;
+	for (size_t i = 0; i < p->trace.events; i++)
+		n += p->trace.event[i].stream != YK_HOST_ACTIVITY;
 	return n;
 }
 
@@ -233,7 +233,7 @@ static void check_trace(struct yk_profile *p, const char *backend)
 		sum += 1e-6 * dur;
 		n++;
 	}
-	ok(e == 0 && n == pieces && !p->dropped && n > 0,
+	ok(e == 0 && n == pieces && !p->trace.dropped && n > 0,
 	   "%s: a trace of %zu intervals %s", backend, n, yoke_error());
 	ok(!bad, "%s: each has name, lane and nodes, and none overlaps (%zu)", backend,
 	   bad);
@@ -306,7 +306,7 @@ static void test_sums(const char *backend, bool details, bool timed)
 		yk_profile_top(p, 3, last_line, line);
 		ok(strstr(line, "s  ") != NULL, "the longest rows");
 	} else if (!details) {
-		ok(!p->rows.n && !p->traced, "no rows without details");
+		ok(!p->rows.n && !p->trace.events, "no rows without details");
 	}
 	yk_report_print(&r, last_line, line);
 	ok(!timed == !strstr(line, "Amdahl"), "the report ends: %.60s", line);
@@ -401,8 +401,8 @@ static void test_bounds(void)
 	size_t rows = p->rows.n;
 	for (int i = 0; i < 40 && e == 0; i++)
 		e = model_step(&m, 0);
-	ok(e == 0 && p->traced + p->counts == 7 && p->dropped > 0, "7 intervals, %llu dropped %s",
-	   (unsigned long long)p->dropped, yoke_error());
+	ok(e == 0 && p->trace.events + p->trace.counts == 7 && p->trace.dropped > 0, "7 intervals, %llu dropped %s",
+	   (unsigned long long)p->trace.dropped, yoke_error());
 	ok(p->rows.n == rows, "40 new plans of equal steps give %zu rows", p->rows.n);
 	yk_profile_free(p);
 	model_free(&m);

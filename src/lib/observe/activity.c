@@ -95,24 +95,24 @@ static void no_memory(struct yk_profile *p)
 
 static bool has_room(struct yk_profile *p)
 {
-	return p->traced + p->ranges + p->counts < p->max;
+	return p->trace.events + p->trace.ranges + p->trace.counts < p->trace.max;
 }
 
 static void trace(struct yk_profile *p, const struct yk_traced *x)
 {
-	if (!has_room(p) || yk_grow(&p->trace, &p->trace_cap, p->traced + 1, sizeof *p->trace) < 0)
-		p->dropped++;
+	if (!has_room(p) || yk_grow(&p->trace.event, &p->trace.event_cap, p->trace.events + 1, sizeof *p->trace.event) < 0)
+		p->trace.dropped++;
 	else
-		p->trace[p->traced++] = *x;
+		p->trace.event[p->trace.events++] = *x;
 }
 
 static struct yk_range_sum *sum_of(struct yk_profile *p, uint32_t range)
 {
-	if (yk_grow(&p->by_range, &p->by_range_cap, range + (size_t)1, sizeof *p->by_range) < 0)
+	if (yk_grow(&p->path.sum, &p->path.sum_cap, range + (size_t)1, sizeof *p->path.sum) < 0)
 		return NULL;
-	for (; p->by_ranges <= range; p->by_ranges++)
-		p->by_range[p->by_ranges] = (struct yk_range_sum){ 0 };
-	return &p->by_range[range];
+	for (; p->path.sums <= range; p->path.sums++)
+		p->path.sum[p->path.sums] = (struct yk_range_sum){ 0 };
+	return &p->path.sum[range];
 }
 
 // Adds an activity of a lane whose time is known.
@@ -155,9 +155,9 @@ static bool times(const struct yk_profile *p, struct yk_pending *x)
 {
 	const struct yoke_backend *ops = p->ctx->device->ops;
 	uint64_t at, ns;
-	if (!p->timed[lane_of(x->activity.stream)] || !p->anchor || !x->to || yk_event_wait(x->to) ||
+	if (!p->timed[lane_of(x->activity.stream)] || !p->clock.anchor || !x->to || yk_event_wait(x->to) ||
 	    ops->event_elapsed(x->from->handle, x->to->handle, &ns) ||
-	    ops->event_elapsed(p->anchor->handle, x->from->handle, &at))
+	    ops->event_elapsed(p->clock.anchor->handle, x->from->handle, &at))
 		return false;
 	if (x->kind == YK_BUSY_PLAN && ns > x->ns) { // at the end of the gap
 		at += ns - x->ns;
@@ -231,16 +231,16 @@ static struct yk_event *anchor(const struct yk_profile *p, struct yk_queue *q, u
 void yk_activity_close(struct yk_profile *p)
 {
 	uint64_t at, error, ns;
-	p->drift = 1;
-	p->clock_error = p->anchor ? p->anchor_error : 0;
-	struct yk_event *last = p->anchor ? anchor(p, p->ctx->queues.steps, &at, &error) : NULL;
+	p->clock.drift = 1;
+	p->clock.error = p->clock.anchor ? p->clock.anchor_error : 0;
+	struct yk_event *last = p->clock.anchor ? anchor(p, p->ctx->queues.steps, &at, &error) : NULL;
 	bool had = yoke_error_code() != 0;
-	if (last && !p->ctx->device->ops->event_elapsed(p->anchor->handle, last->handle, &ns) && ns) {
-		p->clock_error = p->anchor_error > error ? p->anchor_error : error;
+	if (last && !p->ctx->device->ops->event_elapsed(p->clock.anchor->handle, last->handle, &ns) && ns) {
+		p->clock.error = p->clock.anchor_error > error ? p->clock.anchor_error : error;
 		// a clock drift smaller than the measurement error is ignored
-		const double off = (double)(at - p->anchored) - (double)ns;
-		if (fabs(off) > (double)(p->anchor_error + error))
-			p->drift = (double)(at - p->anchored) / (double)ns;
+		const double off = (double)(at - p->clock.anchored) - (double)ns;
+		if (fabs(off) > (double)(p->clock.anchor_error + error))
+			p->clock.drift = (double)(at - p->clock.anchored) / (double)ns;
 	}
 	if (!had)
 		yoke_error_clear();
@@ -250,8 +250,8 @@ void yk_activity_close(struct yk_profile *p)
 static void begin_events(struct yk_profile *p, struct yk_queue *q, int stream)
 {
 	struct yk_between *b = &p->between[stream];
-	if (!p->anchor)
-		p->anchor = anchor(p, p->ctx->queues.steps, &p->anchored, &p->anchor_error);
+	if (!p->clock.anchor)
+		p->clock.anchor = anchor(p, p->ctx->queues.steps, &p->clock.anchored, &p->clock.anchor_error);
 	// Between the steps of a launch there is one event, unless work was enqueued that no
 	// observer saw.
 	if (b->last && (!b->follows || b->last->serial != q->marks)) {
@@ -297,7 +297,7 @@ static void end_events(struct yk_profile *p, struct yk_queue *q, int kind, uint3
 static void brought(struct yk_profile *p, const struct yk_storage *s, const struct yk_plan *plan,
 		    const struct yk_ref *ref, uint32_t number)
 {
-	p->brought[p->brings++ % (sizeof p->brought / sizeof *p->brought)] = (struct yk_brought){
+	p->upload.unread[p->upload.n++ % (sizeof p->upload.unread / sizeof *p->upload.unread)] = (struct yk_brought){
 		.storage = s, .plan = plan ? plan->serial : 0, .ref = ref ? *ref : (struct yk_ref){ 0 }, .number = number
 	};
 }
@@ -316,8 +316,8 @@ static bool reads(const struct yk_profile *p, const struct yk_plan *plan, const 
 // number + 1 of the upload that the step is the first to read; 0: none.
 static uint32_t upload_of(struct yk_profile *p, const struct yk_plan *plan, const struct yk_step *s)
 {
-	for (size_t k = 0; k < sizeof p->brought / sizeof *p->brought; k++) {
-		struct yk_brought *b = &p->brought[k];
+	for (size_t k = 0; k < sizeof p->upload.unread / sizeof *p->upload.unread; k++) {
+		struct yk_brought *b = &p->upload.unread[k];
 		if (!b->storage && !b->plan)
 			continue;
 		for (uint32_t i = s->op.nout; i < s->views; i++)
@@ -360,10 +360,10 @@ static void begin(struct yk_observer *o, struct yk_queue *q)
 static void count(struct yk_profile *p, struct yk_traced_count c)
 {
 	c.at = now(p);
-	if (!has_room(p) || yk_grow(&p->counted, &p->count_cap, p->counts + 1, sizeof *p->counted) < 0)
-		p->dropped++;
+	if (!has_room(p) || yk_grow(&p->trace.count, &p->trace.count_cap, p->trace.counts + 1, sizeof *p->trace.count) < 0)
+		p->trace.dropped++;
 	else
-		p->counted[p->counts++] = c;
+		p->trace.count[p->trace.counts++] = c;
 }
 
 // Records the pool's bytes and the latest telemetry of the device, if they changed.
@@ -373,14 +373,14 @@ static void count_all(struct yk_profile *p)
 	struct yoke_sample d;
 	uint64_t ns;
 	yk_pool_stats(p->ctx->device->pool, &s);
-	if (!p->counts || p->allocated != s.allocated_bytes.current || p->reserved != s.reserved_bytes.current)
+	if (!p->trace.counts || p->sample.allocated != s.allocated_bytes.current || p->sample.reserved != s.reserved_bytes.current)
 		count(p, (struct yk_traced_count){ .allocated = s.allocated_bytes.current,
 						   .reserved = s.reserved_bytes.current });
-	p->allocated = s.allocated_bytes.current;
-	p->reserved = s.reserved_bytes.current;
-	if (!yk_telemetry_last(p->ctx->device, &d, &ns) || ns <= p->sampled)
+	p->sample.allocated = s.allocated_bytes.current;
+	p->sample.reserved = s.reserved_bytes.current;
+	if (!yk_telemetry_last(p->ctx->device, &d, &ns) || ns <= p->sample.at)
 		return;
-	p->sampled = ns;
+	p->sample.at = ns;
 	count(p, (struct yk_traced_count){ .util = d.known & YOKE_SAMPLE_UTIL ? (float)d.util : NAN,
 					   .power_w = d.known & YOKE_SAMPLE_POWER ? (float)d.power_w : NAN, .sampled = true });
 }
@@ -484,21 +484,21 @@ static void range_ends(struct yk_profile *p, struct yk_open_range r)
 		s->calls++;
 		s->host_ns += ns;
 	}
-	if (!has_room(p) || yk_grow(&p->range, &p->range_cap, p->ranges + 1, sizeof *p->range) < 0)
-		p->dropped++;
+	if (!has_room(p) || yk_grow(&p->trace.range, &p->trace.range_cap, p->trace.ranges + 1, sizeof *p->trace.range) < 0)
+		p->trace.dropped++;
 	else
-		p->range[p->ranges++] = (struct yk_traced_range){ r.begin, ns, r.path, thread_of(p) };
+		p->trace.range[p->trace.ranges++] = (struct yk_traced_range){ r.begin, ns, r.path, thread_of(p) };
 }
 
 static void on_range(struct yk_observer *o, uint32_t path, bool begins)
 {
 	struct yk_profile *p = (struct yk_profile *)o;
-	if (begins && yk_grow(&p->open, &p->open_cap, p->opens + 1, sizeof *p->open) == 0)
-		p->open[p->opens++] = (struct yk_open_range){ path, now(p) };
+	if (begins && yk_grow(&p->path.open, &p->path.open_cap, p->path.opens + 1, sizeof *p->path.open) == 0)
+		p->path.open[p->path.opens++] = (struct yk_open_range){ path, now(p) };
 	else if (begins)
 		no_memory(p);
-	else if (p->opens && p->open[p->opens - 1].path == path)
-		range_ends(p, p->open[--p->opens]);
+	else if (p->path.opens && p->path.open[p->path.opens - 1].path == path)
+		range_ends(p, p->path.open[--p->path.opens]);
 }
 
 void yk_activity_ranges_begin(struct yk_profile *p)
@@ -506,18 +506,18 @@ void yk_activity_ranges_begin(struct yk_profile *p)
 	size_t n = 0;
 	for (const struct yk_range_open *r = p->ctx->observe.range; r; r = r->outer)
 		n++;
-	p->opens = 0;
-	if (yk_grow(&p->open, &p->open_cap, n + 1, sizeof *p->open) < 0)
+	p->path.opens = 0;
+	if (yk_grow(&p->path.open, &p->path.open_cap, n + 1, sizeof *p->path.open) < 0)
 		return;
-	p->opens = n;
+	p->path.opens = n;
 	for (const struct yk_range_open *r = p->ctx->observe.range; r; r = r->outer)
-		p->open[--n] = (struct yk_open_range){ r->path, now(p) };
+		p->path.open[--n] = (struct yk_open_range){ r->path, now(p) };
 }
 
 void yk_activity_ranges_end(struct yk_profile *p)
 {
-	while (p->opens)
-		range_ends(p, p->open[--p->opens]);
+	while (p->path.opens)
+		range_ends(p, p->path.open[--p->path.opens]);
 }
 
 void yk_activity_init(struct yk_profile *p)

@@ -130,14 +130,14 @@ static int by_begin(const void *a, const void *b)
 // time is the host's.
 static void count_idle(struct yk_profile *p, uint64_t wall)
 {
-	const struct yk_traced **order = malloc((p->traced + 1) * sizeof *order);
+	const struct yk_traced **order = malloc((p->trace.events + 1) * sizeof *order);
 	uint64_t end = 0, busy = 0;
 	size_t n = 0;
 	if (!order)
 		return;
-	for (size_t i = 0; i < p->traced; i++)
-		if (p->trace[i].stream != YK_HOST_ACTIVITY)
-			order[n++] = &p->trace[i];
+	for (size_t i = 0; i < p->trace.events; i++)
+		if (p->trace.event[i].stream != YK_HOST_ACTIVITY)
+			order[n++] = &p->trace.event[i];
 	if (n)
 		qsort(order, n, sizeof *order, by_begin);
 	for (size_t i = 0; i < n; i++) {
@@ -147,7 +147,7 @@ static void count_idle(struct yk_profile *p, uint64_t wall)
 	}
 	free(order);
 	struct yk_counts *c = &p->ctx->counts;
-	if (p->dropped) // work that is not in the trace may have been in progress
+	if (p->trace.dropped) // work that is not in the trace may have been in progress
 		return;
 	c->idle_ns += wall > busy ? wall - busy : 0;
 	c->idle_known = true;
@@ -168,10 +168,10 @@ static int hand_over(yoke_profile *p, bool partial)
 	if (p->folder) {
 		snprintf(path, sizeof path, "%s/cycle%lld.json", p->folder, (long long)p->cycle);
 		e = yk_profile_trace_max(core, path, yk_profile_max_bytes(p), 0, NULL);
-		if (e == 0 && core->dropped)
+		if (e == 0 && core->trace.dropped)
 			yk_warn("profile", "%s: %llu events are omitted, because the file would "
 				"exceed %llu bytes",
-				path, (unsigned long long)core->dropped, (unsigned long long)yk_profile_max_bytes(p));
+				path, (unsigned long long)core->trace.dropped, (unsigned long long)yk_profile_max_bytes(p));
 	}
 	if (e == 0 && p->options.cycle)
 		e = p->options.cycle(p, p->cycle, partial, p->options.arg);

@@ -40,8 +40,8 @@ static void free_events(struct yk_profile *p)
 		yk_event_unref(p->between[k].last);
 		p->between[k].last = NULL;
 	}
-	yk_event_unref(p->anchor);
-	p->anchor = NULL;
+	yk_event_unref(p->clock.anchor);
+	p->clock.anchor = NULL;
 }
 
 void yk_profile_watch(struct yk_profile *p, bool on)
@@ -67,21 +67,21 @@ void yk_profile_start(struct yk_profile *p)
 	yk_activity_resolve(p);
 	free_events(p);
 	memset(p->sum, 0, sizeof p->sum);
-	memset(p->brought, 0, sizeof p->brought);
+	memset(p->upload.unread, 0, sizeof p->upload.unread);
 	yk_rows_clear(&p->rows);
 	yk_peak_clear(&p->peak);
-	p->traced = p->ranges = p->counts = p->by_ranges = 0;
-	p->dropped = p->shifted = p->clock_error = 0;
+	p->trace.events = p->trace.ranges = p->trace.counts = p->path.sums = 0;
+	p->trace.dropped = p->clock.shifted = p->clock.error = 0;
 	p->number = 0;
-	p->drift = 1;
+	p->clock.drift = 1;
 	yoke_stats(&p->before);
-	free(p->fell);
-	p->nfell = yk_fallback_kinds(p->ctx);
-	p->fell = calloc(p->nfell + 1, sizeof *p->fell);
-	if (p->fell)
-		yk_fallback_counts(p->ctx, p->fell);
+	free(p->fallback);
+	p->fallbacks = yk_fallback_kinds(p->ctx);
+	p->fallback = calloc(p->fallbacks + 1, sizeof *p->fallback);
+	if (p->fallback)
+		yk_fallback_counts(p->ctx, p->fallback);
 	else
-		p->nfell = 0; // earlier fallbacks are then counted too
+		p->fallbacks = 0; // earlier fallbacks are then counted too
 	p->started = yk_nanoseconds();
 	yk_activity_ranges_begin(p);
 }
@@ -94,7 +94,7 @@ uint64_t yk_profile_trace_bytes(void)
 void yk_profile_bound(struct yk_profile *p, uint64_t max_bytes)
 {
 	enum { MIN_SIZE = 200 }; // approximate bytes of an event's text
-	p->max = (size_t)(max_bytes / MIN_SIZE);
+	p->trace.max = (size_t)(max_bytes / MIN_SIZE);
 }
 
 struct yk_profile *yk_profile_with(bool details, unsigned flags)
@@ -112,7 +112,7 @@ struct yk_profile *yk_profile_with(bool details, unsigned flags)
 	p->ctx = yk_context_ref(ctx);
 	p->details = details;
 	p->rows.flags = flags;
-	p->ranks = 1;
+	p->trace.ranks = 1;
 	p->before.size = sizeof p->before;
 	yk_profile_bound(p, yk_profile_trace_bytes());
 	yk_activity_init(p);
@@ -141,14 +141,14 @@ void yk_profile_free(struct yk_profile *p)
 	free_events(p);
 	yk_rows_fini(&p->rows);
 	yk_peak_fini(&p->peak);
-	free(p->by_range);
-	free(p->open);
-	free(p->range);
-	free(p->counted);
-	free(p->trace);
-	free(p->reading);
+	free(p->path.sum);
+	free(p->path.open);
+	free(p->trace.range);
+	free(p->trace.count);
+	free(p->trace.event);
+	free(p->trace.reading);
 	free(p->pending);
-	free(p->fell);
+	free(p->fallback);
 	yk_context_unref(p->ctx);
 	free(p);
 }
@@ -166,16 +166,16 @@ void yk_profile_settle(struct yk_profile *p)
 	uint64_t end[YK_STREAMS] = { 0 };
 	yk_activity_resolve(p);
 	yk_activity_close(p);
-	if (p->traced)
-		qsort(p->trace, p->traced, sizeof *p->trace, by_number);
-	for (size_t i = 0; i < p->traced; i++) {
-		struct yk_traced *x = &p->trace[i];
+	if (p->trace.events)
+		qsort(p->trace.event, p->trace.events, sizeof *p->trace.event, by_number);
+	for (size_t i = 0; i < p->trace.events; i++) {
+		struct yk_traced *x = &p->trace.event[i];
 		if (x->stream == YK_HOST_ACTIVITY)
 			continue;
 		if (!x->mapped)
-			x->begin = p->anchored + (uint64_t)llround((double)x->begin * p->drift);
+			x->begin = p->clock.anchored + (uint64_t)llround((double)x->begin * p->clock.drift);
 		if (x->begin < x->host && x->apart)
-			p->shifted++;
+			p->clock.shifted++;
 		x->begin = x->begin > x->host || !x->apart ? x->begin : x->host;
 		x->begin = x->begin > end[x->stream] ? x->begin : end[x->stream];
 		x->mapped = true;
@@ -201,7 +201,7 @@ int yk_profile_trace(struct yk_profile *p, const char *path)
 int yk_profile_trace_ranks(struct yk_profile *p, const char *path, int others, char *const *other)
 {
 	yk_profile_settle(p);
-	return yk_profile_trace_max(p, path, yk_profile_trace_bytes() / (uint64_t)p->ranks, others, other);
+	return yk_profile_trace_max(p, path, yk_profile_trace_bytes() / (uint64_t)p->trace.ranks, others, other);
 }
 
 uint64_t yk_profile_began(const struct yk_profile *p)
@@ -213,9 +213,9 @@ uint64_t yk_profile_began(const struct yk_profile *p)
 
 void yk_profile_rank(struct yk_profile *p, int rank, int ranks, uint64_t later)
 {
-	p->rank = rank;
-	p->ranks = ranks;
-	p->later = later;
+	p->trace.rank = rank;
+	p->trace.ranks = ranks;
+	p->trace.later = later;
 }
 
 static int fallbacks_since(const struct yk_profile *p, struct yk_report *to)
@@ -223,7 +223,7 @@ static int fallbacks_since(const struct yk_profile *p, struct yk_report *to)
 	struct yoke_fallback *all = calloc(yk_fallback_kinds(p->ctx) + 1, sizeof *all);
 	if (!all)
 		return yk_fail(YOKE_ENOMEM, "profile: no memory");
-	to->nfallback = (int)yk_fallback_list(p->ctx, (const uint64_t(*)[2])p->fell, p->nfell,
+	to->nfallback = (int)yk_fallback_list(p->ctx, (const uint64_t(*)[2])p->fallback, p->fallbacks,
 					      all);
 	int max = sizeof to->fallback / sizeof *to->fallback;
 	for (int i = 0; i < to->nfallback && i < max; i++)
@@ -236,11 +236,11 @@ void yk_profile_reading(struct yk_profile *p, int worker, uint64_t begin, uint64
 {
 	if (begin < p->started)
 		return;
-	if (yk_grow(&p->reading, &p->reading_cap, p->readings + 1, sizeof *p->reading) < 0) {
-		p->dropped++;
+	if (yk_grow(&p->trace.reading, &p->trace.reading_cap, p->trace.readings + 1, sizeof *p->trace.reading) < 0) {
+		p->trace.dropped++;
 		return;
 	}
-	p->reading[p->readings++] = (struct yk_traced_reading){ begin - p->started, ns, worker };
+	p->trace.reading[p->trace.readings++] = (struct yk_traced_reading){ begin - p->started, ns, worker };
 }
 
 int yk_profile_report(struct yk_profile *p, struct yk_report *to)

@@ -326,9 +326,9 @@ int64_t yoke_profile_table(yoke_profile *p, int rows, const char *column, char *
 static uint64_t device_ns(const struct yk_profile *p, uint32_t range)
 {
 	uint64_t ns = 0;
-	for (uint32_t i = range; i < p->by_ranges; i++) // nested ranges have higher numbers
+	for (uint32_t i = range; i < p->path.sums; i++) // nested ranges have higher numbers
 		if (yk_path_common(&p->ctx->observe.ranges, i, range) == range)
-			ns += p->by_range[i].ns;
+			ns += p->path.sum[i].ns;
 	return ns;
 }
 
@@ -341,10 +341,10 @@ int yoke_profile_ranges(yoke_profile *prof, int max, struct yoke_profile_range *
 		return e;
 	const struct yk_profile *p = prof->core;
 	yk_activity_resolve(prof->core);
-	for (uint32_t i = 1; i < p->by_ranges && e == 0; i++) {
+	for (uint32_t i = 1; i < p->path.sums && e == 0; i++) {
 		const struct yoke_profile_range r = {
-			sizeof r, yk_path_name(&p->ctx->observe.ranges, i), p->by_range[i].calls,
-			1e-9 * (double)p->by_range[i].host_ns, 1e-9 * (double)device_ns(p, i)
+			sizeof r, yk_path_name(&p->ctx->observe.ranges, i), p->path.sum[i].calls,
+			1e-9 * (double)p->path.sum[i].host_ns, 1e-9 * (double)device_ns(p, i)
 		};
 		if (!r.calls && r.device == 0)
 			continue;
@@ -377,6 +377,6 @@ int yoke_profile_quality(yoke_profile *prof, struct yoke_profile_quality *to)
 	if (err)
 		return err;
 	const struct yk_profile *p = prof->core;
-	const struct yoke_profile_quality q = { sizeof q, 1e-9 * (double)p->clock_error, p->shifted, p->dropped };
+	const struct yoke_profile_quality q = { sizeof q, 1e-9 * (double)p->clock.error, p->clock.shifted, p->trace.dropped };
 	return yk_sized_give(to, sizeof q, &q, "profile_quality", "yoke_profile_quality");
 }

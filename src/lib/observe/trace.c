@@ -125,8 +125,8 @@ static void lanes(struct out *o, const struct yk_profile *p)
 	static const char *const what[YK_STREAMS] = { [YK_STREAM_DEVICE] = " compute", [YK_STREAM_UP] = " up",
 						    [YK_STREAM_DOWN] = " down" };
 	char name[32] = "yoke";
-	if (p->ranks > 1)
-		snprintf(name, sizeof name, "rank %d", p->rank);
+	if (p->trace.ranks > 1)
+		snprintf(name, sizeof name, "rank %d", p->trace.rank);
 	event(o, NULL, "{\"ph\":\"M\",\"pid\":%d,\"name\":\"process_name\",\"args\":{\"name\":\"%s\"}}", o->process, name);
 	for (int k = 0; k < YK_STREAMS; k++)
 		if (!k || p->ctx->stream[k].queue != p->ctx->queues.steps)
@@ -164,21 +164,21 @@ static void arrow(struct out *o, const char *name, uint64_t id, int from, uint64
 
 static const struct yk_traced *numbered(const struct yk_profile *p, uint32_t number)
 {
-	size_t a = 0, b = p->traced;
+	size_t a = 0, b = p->trace.events;
 	while (a < b) {
 		const size_t m = a + (b - a) / 2;
-		if (p->trace[m].number < number)
+		if (p->trace.event[m].number < number)
 			a = m + 1;
 		else
 			b = m;
 	}
-	return a < p->traced && p->trace[a].number == number ? &p->trace[a] : NULL;
+	return a < p->trace.events && p->trace.event[a].number == number ? &p->trace.event[a] : NULL;
 }
 
 static void queues(struct out *o, const struct yk_profile *p, char *const *row)
 {
-	for (size_t i = 0; i < p->traced; i++) {
-		const struct yk_traced *x = &p->trace[i];
+	for (size_t i = 0; i < p->trace.events; i++) {
+		const struct yk_traced *x = &p->trace.event[i];
 		if (x->stream == YK_HOST_ACTIVITY || !complete(o, x->stream, x->begin, x->ns, row[x->row] + 1))
 			continue; // the opening brace was written here
 		if (x->apart)
@@ -216,17 +216,17 @@ static int by_begin(const void *a, const void *b)
 
 static int threads(struct out *o, const struct yk_profile *p, char *const *row)
 {
-	struct host_event *all = malloc((p->traced + p->ranges + 1) * sizeof *all);
+	struct host_event *all = malloc((p->trace.events + p->trace.ranges + 1) * sizeof *all);
 	size_t n = 0;
 	if (!all)
 		return YOKE_ENOMEM;
-	for (size_t i = 0; i < p->traced; i++) {
-		const struct yk_traced *x = &p->trace[i];
+	for (size_t i = 0; i < p->trace.events; i++) {
+		const struct yk_traced *x = &p->trace.event[i];
 		if (x->apart || x->stream == YK_HOST_ACTIVITY)
 			all[n++] = (struct host_event){ x->host, x->host_ns, x->row, x->thread, false };
 	}
-	for (size_t i = 0; i < p->ranges; i++) {
-		const struct yk_traced_range *x = &p->range[i];
+	for (size_t i = 0; i < p->trace.ranges; i++) {
+		const struct yk_traced_range *x = &p->trace.range[i];
 		all[n++] = (struct host_event){ x->begin, x->ns, x->path, x->thread, true };
 	}
 	qsort(all, n, sizeof *all, by_begin);
@@ -248,24 +248,24 @@ static int threads(struct out *o, const struct yk_profile *p, char *const *row)
 static void readings(struct out *o, const struct yk_profile *p)
 {
 	int last = -2;
-	for (size_t i = 0; i < p->readings; i++)
-		last = p->reading[i].worker > last ? p->reading[i].worker : last;
+	for (size_t i = 0; i < p->trace.readings; i++)
+		last = p->trace.reading[i].worker > last ? p->trace.reading[i].worker : last;
 	for (int k = -1; k <= last; k++) {
 		char name[40] = "data, read by the loop";
 		if (k >= 0)
 			snprintf(name, sizeof name, "data worker %d", k);
 		lane_name(o, READING_LANE + 1 + k, name, "");
 	}
-	for (size_t i = 0; i < p->readings; i++) {
-		const struct yk_traced_reading *x = &p->reading[i];
+	for (size_t i = 0; i < p->trace.readings; i++) {
+		const struct yk_traced_reading *x = &p->trace.reading[i];
 		complete(o, READING_LANE + 1 + x->worker, x->begin, x->ns, "\"name\":\"read data\"}");
 	}
 }
 
 static void counters(struct out *o, const struct yk_profile *p)
 {
-	for (size_t i = 0; i < p->counts; i++) {
-		const struct yk_traced_count *c = &p->counted[i];
+	for (size_t i = 0; i < p->trace.counts; i++) {
+		const struct yk_traced_count *c = &p->trace.count[i];
 		const uint64_t at = c->at + o->later;
 		if (!c->sampled)
 			event(o, NULL, "{\"ph\":\"C\",\"pid\":%d,\"ts\":" US_FORMAT ",\"name\":\"pool\",\"args\":{\"allocated\":%"
@@ -284,8 +284,8 @@ static int events(struct out *o, struct yk_profile *p)
 {
 	char **row = calloc(p->rows.n + 1, sizeof *row);
 	int e = row ? 0 : YOKE_ENOMEM;
-	o->process = p->rank + 1;
-	o->later = p->later;
+	o->process = p->trace.rank + 1;
+	o->later = p->trace.later;
 	for (size_t i = 0; i < p->rows.n && e == 0; i++)
 		if (!(row[i] = row_text(&p->rows.row[i])))
 			e = YOKE_ENOMEM;
@@ -295,7 +295,7 @@ static int events(struct out *o, struct yk_profile *p)
 		e = threads(o, p, row);
 		queues(o, p, row);
 		readings(o, p);
-		p->dropped += o->left_out;
+		p->trace.dropped += o->left_out;
 	}
 	for (size_t i = 0; row && i < p->rows.n; i++)
 		free(row[i]);
@@ -314,7 +314,7 @@ static int write_all(struct out *o, struct yk_profile *p, int others, char *cons
 		put(o, other[i], strlen(other[i]));
 	}
 	int n = snprintf(tail, sizeof tail, "\n],\"dropped\":%" PRIu64 ",\"shifted\":%" PRIu64
-			 ",\"clock_error_us\":" US_FORMAT "}\n", p->dropped, p->shifted, US(p->clock_error));
+			 ",\"clock_error_us\":" US_FORMAT "}\n", p->trace.dropped, p->clock.shifted, US(p->clock.error));
 	put(o, tail, (size_t)n);
 	flush(o);
 	return e ? e : o->code;
@@ -339,13 +339,13 @@ int yk_profile_trace_max(struct yk_profile *p, const char *path, uint64_t max_by
 
 char *yk_profile_events(struct yk_profile *p)
 {
-	struct out o = { .kept = true, .max = yk_profile_trace_bytes() / (uint64_t)p->ranks, .first = true };
+	struct out o = { .kept = true, .max = yk_profile_trace_bytes() / (uint64_t)p->trace.ranks, .first = true };
 	yk_profile_settle(p);
 	int e = events(&o, p);
 	if (e == 0 && yk_grow(&o.text, &o.cap, o.n + 1, 1) < 0)
 		e = YOKE_ENOMEM;
 	if (e < 0) {
-		yk_fail(e, "profile: no memory for the trace of rank %d", p->rank);
+		yk_fail(e, "profile: no memory for the trace of rank %d", p->trace.rank);
 		free(o.text);
 		return NULL;
 	}
