@@ -228,7 +228,7 @@ static void block_shared(const struct yk_gemm *g, struct yk_blocking *c)
 	int64_t panels;
 
 	c->mb = even(g->m, 8 * MR, MR);
-	c->nb = even(g->n, 2 * L2_COLS, NR);
+	c->nb = even(g->n, 3 * L2_COLS, NR);
 	while (items(g, c) < MANY && c->mb > 4 * MR && worth_dividing(g, c))
 		halve(g, c, true);
 	while (items(g, c) < MANY / 2 && c->nb > L2_COLS / 2 && worth_dividing(g, c))

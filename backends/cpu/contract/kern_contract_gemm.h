@@ -229,7 +229,7 @@ static int64_t items_of_a(const struct job *job)
 {
 	const struct yk_gemm *g = job->g;
 
-	return !job->g->blocking.share_a     ? 0 :
+	return !job->g->blocking.share_a || (job->j0 && job->ks == g->k) ? 0 :
 	       by_rows(g->am, g->ak) ? ceil_div(job->g->blocking.kc, SHARE_ROWS) :
 				       ceil_div(g->m, GROUP_A);
 }
