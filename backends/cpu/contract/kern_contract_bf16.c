@@ -63,20 +63,32 @@ static void pack_b(P *to, const struct yk_gemm *g, const char *b, int64_t n, int
 	pack(to, NR, b, g->bn, n, g->bk, k, l, rows);
 }
 
-// c (rows, nv vectors) = or += a [depth][MR] b [depth][NR]
-FLAT void multiply_tile(const int rows, const int nv, int64_t depth, const P *a,
-			const P *b, T *c, int64_t ldc, bool add)
+enum { AHEAD = 4096 / (NR * sizeof(P)) }; // rows of packed b to prefetch ahead
+
+// c (rows, nv vectors) = or += a [depth][MR] b [depth][NR]; the rest is explained at tile_fn
+FLAT void multiply_tile(const int rows, const int nv, int64_t depth, const P *a, const P *b, T *c,
+			int64_t ldc, bool add, const bool far, const char *next, int64_t step)
 {
 	__m512 sum[MR * NV];
 
+#pragma GCC unroll 32
+	for (int i = 0; i < rows; i++)
+#pragma GCC unroll 32
+		for (int j = 0; j < nv; j++) // to L2: L1 would not keep c until the end of the loop
+			__builtin_prefetch(c + i * ldc + j * VL, 0, 2);
 #pragma GCC unroll 32
 	for (int i = 0; i < rows * nv; i++)
 		sum[i] = _mm512_setzero_ps();
 	for (int64_t l = 0; l < depth; l++, a += MR, b += NR) {
 		__m512i x[NV];
+		__builtin_prefetch(next, 0, 2);
+		next += step;
 #pragma GCC unroll 32
-		for (int j = 0; j < nv; j++)
+		for (int j = 0; j < nv; j++) {
 			x[j] = _mm512_loadu_si512(b + j * VL);
+			if (far)
+				__builtin_prefetch(b + AHEAD * NR + j * VL, 0, 2);
+		}
 #pragma GCC unroll 32
 		for (int i = 0; i < rows; i++) {
 			__m512i y = _mm512_set1_epi32((int)a[i]);

@@ -23,5 +23,5 @@
 void ISA(yk_gemm_f32_panels)(int64_t m, int64_t n, int64_t k, const float *a, const float *b,
 			     float *c, int64_t ldc, bool add)
 {
-	multiply_with(tiles_of_rows, a, b, c, ldc, m, n, k, add);
+	multiply_with(&tiles_of_rows, a, b, c, ldc, m, n, k, add, false);
 }

@@ -273,8 +273,8 @@ static void rows_in_place(const struct job *job, const char *a, T *c, int64_t ld
 	const T *b = (const T *)job->g->workspace + j * k;
 
 	for (int64_t q = 0; q < n; q += L2_COLS)
-		multiply_with(tiles_of_rows, (const T *)a, b + q * k, c + q, ldc, m,
-			      min(L2_COLS, n - q), k, false);
+		multiply_with(&tiles_of_rows, (const T *)a, b + q * k, c + q, ldc, m,
+			      min(L2_COLS, n - q), k, false, true);
 }
 #endif
 
@@ -380,8 +380,8 @@ static void copying_item(void *arg, int64_t item)
 			} else {
 				pack_b(b, g, from, cols, k, 0, k);
 			}
-			multiply_with(packed ? tiles : tiles_of_rows, a + i * k, b, c + i * ldc + j,
-				      ldc, m - i, cols, k, l > 0);
+			multiply_with(packed ? &packed_tiles : &tiles_of_rows, a + i * k, b,
+				      c + i * ldc + j, ldc, m - i, cols, k, l > 0, false);
 		}
 	}
 	if (!direct)

@@ -168,12 +168,6 @@ FLAT void multiply(const int rows, const int nv, int64_t k, const T *a, int64_t 
 {
 	vec sum[MR * NV];
 
-	if (!next) // to L2: L1 would not keep c until the end of the loop
-#pragma GCC unroll 32
-		for (int i = 0; i < rows; i++)
-#pragma GCC unroll 32
-			for (int j = 0; j < nv; j++)
-				__builtin_prefetch(c + i * ldc + j * VL, 0, 2);
 #pragma GCC unroll 32
 	for (int i = 0; i < rows * nv; i++)
 		sum[i] = (vec){ 0 };
@@ -203,10 +197,28 @@ FLAT void multiply(const int rows, const int nv, int64_t k, const T *a, int64_t 
 	}
 }
 
-FLAT void multiply_tile(const int rows, const int nv, int64_t k, const T *a, const T *b,
-			T *c, int64_t ldc, bool add)
+// The same for sums that are not in a near cache. They are prefetched to L2: L1 would not keep them until
+// the end of the loop.
+FLAT void multiply_far(const int rows, const int nv, int64_t k, const T *a, int64_t am, int64_t ak,
+		       const int dtype, const char *b, int64_t ldb, T *c, int64_t ldc, bool add,
+		       int64_t ahead, T *copy, const char *next, int64_t step)
 {
-	multiply(rows, nv, k, a, 1, MR, PLAIN, (const char *)b, NR, c, ldc, add, 0, NULL, NULL, 0);
+#pragma GCC unroll 32
+	for (int i = 0; i < rows; i++)
+#pragma GCC unroll 32
+		for (int j = 0; j < nv; j++)
+			__builtin_prefetch(c + i * ldc + j * VL, 0, 2);
+	multiply(rows, nv, k, a, am, ak, dtype, b, ldb, c, ldc, add, ahead, copy, next, step);
+}
+
+// Rows of packed b to prefetch ahead, into the next panel; 0 where that would need other loads.
+enum { AHEAD = LANES ? 0 : 4096 / (NR * sizeof(T)) };
+
+FLAT void multiply_tile(const int rows, const int nv, int64_t k, const T *a, const T *b, T *c,
+			int64_t ldc, bool add, const bool far, const char *next, int64_t step)
+{
+	multiply_far(rows, nv, k, a, 1, MR, PLAIN, (const char *)b, NR, c, ldc, add,
+		     far ? AHEAD : 0, NULL, next, step);
 }
 
 #include "kern_contract_tiles.h"
@@ -220,12 +232,11 @@ typedef void strip_fn(int64_t k, const T *a, int64_t am, int64_t ak, const char 
 		      int64_t ldb, T *c, int64_t ldc, bool add, int64_t ahead);
 
 #define STRIP(rows, name, nv, dtype) \
-	static void name##_##rows(int64_t k, const T *a, int64_t am, int64_t ak, \
-				  const char *b, int64_t ldb, T *c, int64_t ldc, \
-				  bool add, int64_t ahead) \
+	static void name##_##rows(int64_t k, const T *a, int64_t am, int64_t ak, const char *b, \
+				  int64_t ldb, T *c, int64_t ldc, bool add, int64_t ahead) \
 	{ \
-		multiply(rows, nv, k, a, am, ak, dtype, b, ldb, c, ldc, add, ahead, \
-			 NULL, NULL, 0); \
+		multiply_far(rows, nv, k, a, am, ak, dtype, b, ldb, c, ldc, add, ahead, NULL, \
+			     NULL, 0); \
 	}
 #define STRIPS(rows) STRIP(rows, wide, WIDE(rows), PLAIN) STRIP(rows, narrow, 1, PLAIN)
 EACH_ROWS(STRIPS)
