@@ -265,7 +265,7 @@ struct yoke_recorder_options {
 YOKE_API yoke_recorder *yoke_recorder_new(const struct yoke_recorder_options *);
 // Sets the program's progress for later lines: steps done, and seconds spent waiting for data.
 // From any thread.
-YOKE_API void yoke_recorder_tell(yoke_recorder *, int64_t step, double data_wait);
+YOKE_API void yoke_recorder_progress(yoke_recorder *, int64_t step, double data_wait);
 // Takes a last sample and stops.  NULL is fine.
 YOKE_API void yoke_recorder_free(yoke_recorder *);
 

@@ -46,15 +46,15 @@ static void rules(void)
 	};
 	int bad = 0, n = sizeof rows / sizeof *rows;
 	for (int i = 0; i < n; i++) {
-		const struct yk_device_choice_ask a = { rows[i].device, rows[i].trains, rows[i].samples, rows[i].batch, rows[i].channels,
+		const struct yk_device_choice_facts a = { rows[i].device, rows[i].trains, rows[i].samples, rows[i].batch, rows[i].channels,
 						rows[i].height, rows[i].width, rows[i].parameters, rows[i].epochs, rows[i].loader };
-		struct yk_device_choice_said s = yk_device_choice_rule(&a);
+		struct yk_device_choice_advice s = yk_device_choice_rule(&a);
 		int got = s.strongly ? STRONGLY : (int)s.which;
 		if (got != rows[i].want || (s.strongly && s.which != YK_WHICH_CPU))
 			bad++, diag("row %d: %d (%s), wanted %d", i, got, s.why, rows[i].want);
 	}
 	ok(!bad, "%d rules", n);
-	const struct yk_device_choice_ask small = { true, true, 501, 31, NAN, NAN, NAN, 1e6, 10, NAN };
+	const struct yk_device_choice_facts small = { true, true, 501, 31, NAN, NAN, NAN, 1e6, 10, NAN };
 	ok(yk_device_choice_rule(&small).hint != NULL, "a batch below 32 is reported");
 	static const struct {
 		double gb, tflop;

@@ -347,7 +347,7 @@ static struct yk_view *run_with(const char *telemetry, const char *of_rank_1)
 
 static int curves_of(struct yk_view *const *v, int n, const char *name, struct yk_plot_made *m)
 {
-	const struct yk_plot_ask ask = { .from = -INFINITY, .to = INFINITY, .points = 100, .smooth = 0.9 };
+	const struct yk_plot_options ask = { .from = -INFINITY, .to = INFINITY, .points = 100, .smooth = 0.9 };
 	struct yk_plot_kind kind;
 	return yk_plot_find(n, v, name, &kind) && yk_plot_make(n, v, &kind, &ask, m) == 0 ? m->plot.curves : -1;
 }

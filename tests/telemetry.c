@@ -332,7 +332,7 @@ static void test_sampler(void)
 	yoke_recorder *s = yoke_recorder_new(&o);
 	for (int i = 1; i <= 5; i++) {
 		struct stat st = { .st_size = 0 };
-		yoke_recorder_tell(s, i, .5 * i);
+		yoke_recorder_progress(s, i, .5 * i);
 		for (int k = 0; k < 600000 && i == 4 && st.st_size == 0; k++) { // until there is a sample before step 5
 			nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
 			stat(o.path, &st);

@@ -342,7 +342,7 @@ static char *series(const struct yk_plot_made *m)
 	return dump(json_pack("{s:o, s:o}", "name", text(m->plot.name), "curves", curves));
 }
 
-static char *draw(int n, struct yk_view *const *v, const struct yk_plot_kind *kind, const struct yk_plot_ask *ask, bool svg)
+static char *draw(int n, struct yk_view *const *v, const struct yk_plot_kind *kind, const struct yk_plot_options *ask, bool svg)
 {
 	struct yk_plot_made m;
 	char *to = NULL;
@@ -367,10 +367,10 @@ static char *draw(int n, struct yk_view *const *v, const struct yk_plot_kind *ki
 	return to;
 }
 
-char *yk_live_plot(struct yk_live *l, const struct yk_live_choice *c, const char *name, const struct yk_plot_ask *asked, bool svg)
+char *yk_live_plot(struct yk_live *l, const struct yk_live_choice *c, const char *name, const struct yk_plot_options *asked, bool svg)
 {
 	struct yk_live_plot *kept = &l->plot[0];
-	struct yk_plot_ask ask = *asked;
+	struct yk_plot_options ask = *asked;
 	struct yk_plot_kind kind;
 	struct yk_view *v[YK_LIVE_DRAWN];
 	char key[sizeof kept->key], runs[8 * YK_LIVE_DRAWN] = "";

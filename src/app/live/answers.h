@@ -72,6 +72,6 @@ char *yk_live_runs(struct yk_live *, const struct yk_live_choice *);    // run.j
 char *yk_live_kernels(struct yk_live *, const struct yk_live_choice *); // kernels.json
 char *yk_live_metrics(struct yk_live *, const struct yk_live_choice *); // Prometheus, all runs
 // A plot as SVG, or its numbers as JSON; NULL: no plot has that name.
-char *yk_live_plot(struct yk_live *, const struct yk_live_choice *, const char *name, const struct yk_plot_ask *, bool svg);
+char *yk_live_plot(struct yk_live *, const struct yk_live_choice *, const char *name, const struct yk_plot_options *, bool svg);
 
 #endif

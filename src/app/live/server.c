@@ -35,7 +35,7 @@ struct client {
 	bool used, asleep;
 	struct MHD_Connection *connection;
 	uint64_t next;  // number of the next event for this client
-	double said;    // time when something was last sent
+	double wrote;   // time when something was last sent
 	bool comment;   // a comment is being sent to keep the connection alive
 	char *text;     // the text being sent
 	size_t n, sent;
@@ -113,7 +113,7 @@ static bool say(struct client *c, char *text)
 	c->text = text;
 	c->n = strlen(text);
 	c->sent = 0;
-	c->said = yk_seconds();
+	c->wrote = yk_seconds();
 	return true;
 }
 
@@ -241,7 +241,7 @@ static enum MHD_Result made(struct server *s, struct MHD_Connection *c, const ch
 
 static enum MHD_Result plot(struct server *s, struct MHD_Connection *c, const char *name, bool svg)
 {
-	const struct yk_plot_ask ask = {
+	const struct yk_plot_options ask = {
 		.from = number(c, "from", -INFINITY), .to = number(c, "to", INFINITY),
 		.points = (size_t)fmax(2, fmin(4000, number(c, "points", 960))),
 		.smooth = fmax(0, fmin(0.999, number(c, "smooth", 0))), .log = number(c, "log", 0) == 1,
@@ -378,7 +378,7 @@ static void look(struct server *s)
 		publish(s, yk_live_news(&s->live, i));
 	double now = yk_seconds();
 	for (int i = 0; i < CONNECTIONS; i++)
-		if (s->client[i].used && (now - s->client[i].said > COMMENT_S || is_gone(&s->client[i])))
+		if (s->client[i].used && (now - s->client[i].wrote > COMMENT_S || is_gone(&s->client[i])))
 			s->client[i].comment = true;
 	bool any = false;
 	for (int i = 0; i < CONNECTIONS; i++)

@@ -208,7 +208,7 @@ static struct yk_curve *add_curve(struct yk_plot_made *to, int of, const struct 
 	return &to->curve[k];
 }
 
-int yk_plot_make(int n, struct yk_view *const *v, const struct yk_plot_kind *k, const struct yk_plot_ask *ask,
+int yk_plot_make(int n, struct yk_view *const *v, const struct yk_plot_kind *k, const struct yk_plot_options *ask,
 		 struct yk_plot_made *to)
 {
 	const struct yk_view_range range = { k->axis, ask->from, ask->to, ask->points < 2 ? 2 : ask->points,

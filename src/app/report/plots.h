@@ -31,7 +31,7 @@ bool yk_plot_find(int n, struct yk_view *const *, const char *name, struct yk_pl
 // Max number of values of a curve of this plot; *zeros: whether all of them are 0.
 uint64_t yk_plot_values(int n, struct yk_view *const *, const struct yk_plot_kind *, bool *zeros);
 
-struct yk_plot_ask {
+struct yk_plot_options {
 	double from, to; // range of x
 	size_t points;   // max number of points per curve
 	double smooth;   // 0 .. 0.999: weight of the previous value in the running mean over all rows
@@ -50,7 +50,7 @@ struct yk_plot_made {
 
 // Computes the curves. Curves of one run of several have the same color and differ in their
 // dashes, as do training and validation of a single run. ENOMEM.
-int yk_plot_make(int n, struct yk_view *const *, const struct yk_plot_kind *, const struct yk_plot_ask *,
+int yk_plot_make(int n, struct yk_view *const *, const struct yk_plot_kind *, const struct yk_plot_options *,
 		 struct yk_plot_made *);
 void yk_plot_drop(struct yk_plot_made *);
 

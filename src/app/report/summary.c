@@ -337,7 +337,7 @@ static json_t *plots(int n, struct yk_view *const *v)
 {
 	struct yk_plot_kind kind[YK_PLOT_MAX];
 	const int found = yk_plot_kinds(n, v, false, kind);
-	const struct yk_plot_ask ask = { .from = -INFINITY, .to = INFINITY,
+	const struct yk_plot_options ask = { .from = -INFINITY, .to = INFINITY,
 					 .points = POINTS / (size_t)n < MIN_POINTS ? MIN_POINTS : POINTS / (size_t)n };
 	json_t *list = json_array();
 	for (int i = 0; i < found; i++) {

@@ -28,7 +28,7 @@ struct submission {
 
 struct completions {
 	struct yk_call call; // the first member
-	struct yk_ask ask;
+	struct yk_completion_request request;
 	struct yk_reply reply;
 	struct submission *submission;
 	struct yk_mask *mask; // of each choice
@@ -58,7 +58,7 @@ static void send(struct completions *c, int choice, enum yk_chunk kind)
 static void send_ready(struct completions *c, int choice)
 {
 	const struct yk_choice *k = &c->reply.choice[choice];
-	if (c->ask.stream && (k->text.n || k->ready > k->taken))
+	if (c->request.stream && (k->text.n || k->ready > k->taken))
 		send(c, choice, YK_CHUNK_TEXT);
 }
 
@@ -67,11 +67,11 @@ static void finish(struct completions *c)
 	struct yk_exchange *x = c->call.x;
 	for (int i = 0; i < c->reply.choices; i++)
 		c->reply.usage.generated += c->reply.choice[i].tokens;
-	if (!c->ask.stream) {
+	if (!c->request.stream) {
 		yk_exchange_json(x, 200, yk_reply_whole(&c->reply));
 		return;
 	}
-	if (c->ask.usage)
+	if (c->request.usage)
 		send(c, 0, YK_CHUNK_USAGE);
 	yk_exchange_end(x, "[DONE]", 6);
 }
@@ -106,11 +106,11 @@ static bool add_token(struct completions *c, struct yk_choice *k, const struct y
 static void echo(struct completions *c, const struct submission *s, const struct yk_ids *prompt)
 {
 	static const struct yk_stops none;
-	const size_t n = c->ask.logprobs ? 1 : prompt->n;
-	for (int i = 0; i < c->ask.choices; i++) {
+	const size_t n = c->request.logprobs ? 1 : prompt->n;
+	for (int i = 0; i < c->request.choices; i++) {
 		struct yk_choice *k = &c->reply.choice[s->first + i];
 		for (size_t t = 0; t < n; t++) {
-			json_t *entry = c->ask.logprobs ? yk_reply_first_entry(c->call.serve, prompt->id[t]) : NULL;
+			json_t *entry = c->request.logprobs ? yk_reply_first_entry(c->call.serve, prompt->id[t]) : NULL;
 			if (!add_token(c, k, &none, prompt->id[t], entry))
 				return;
 		}
@@ -121,7 +121,7 @@ static void echo(struct completions *c, const struct submission *s, const struct
 static void take_prompt(struct completions *c, struct submission *s, const struct yoke_engine_event *v)
 {
 	static const struct yk_stops none;
-	for (int i = 0; i < c->ask.choices; i++) {
+	for (int i = 0; i < c->request.choices; i++) {
 		struct yk_choice *k = &c->reply.choice[s->first + i];
 		if (!add_token(c, k, &none, v->token, yk_reply_entry(c->call.serve, v)))
 			return;
@@ -136,7 +136,7 @@ static void take_token(struct completions *c, struct submission *s,
 	struct yk_serve *serve = c->call.serve;
 	struct yk_choice *k = &c->reply.choice[s->first + v->choice];
 	const double now = yk_seconds();
-	if (k->stopped || k->finish || c->ask.none)
+	if (k->stopped || k->finish || c->request.none)
 		return;
 	if (!c->begun)
 		yk_metrics_observe(&serve->metrics, YK_TTFT, now - yk_exchange_began(c->call.x));
@@ -144,7 +144,7 @@ static void take_token(struct completions *c, struct submission *s,
 	if (k->tokens)
 		yk_metrics_observe(&serve->metrics, YK_TOKEN, now - k->last);
 	k->last = now;
-	if (!add_token(c, k, &c->ask.stops, v->token, c->ask.logprobs ? yk_reply_entry(serve, v) : NULL))
+	if (!add_token(c, k, &c->request.stops, v->token, c->request.logprobs ? yk_reply_entry(serve, v) : NULL))
 		return;
 	send_ready(c, s->first + v->choice);
 	if (k->stopped && s->open == 1) // of several choices each is ended by the mask
@@ -168,12 +168,12 @@ static void take_end(struct completions *c, struct submission *s, const struct y
 			v->message ? v->message : yk_error_text(v->error));
 		fail(c);
 	} else if (!c->call.cancelled) {
-		if (yk_choice_end(k, &c->ask.stops,
-				  v->reason == YOKE_ENGINE_LENGTH || c->ask.none ? "length" : "stop") < 0) {
+		if (yk_choice_end(k, &c->request.stops,
+				  v->reason == YOKE_ENGINE_LENGTH || c->request.none ? "length" : "stop") < 0) {
 			fail(c);
 		} else {
 			send_ready(c, s->first + v->choice);
-			if (c->ask.stream)
+			if (c->request.stream)
 				send(c, s->first + v->choice, YK_CHUNK_LAST);
 			if (!c->open)
 				finish(c);
@@ -209,7 +209,7 @@ static int mask(void *arg, int choice, int64_t n, const int32_t *tokens, uint32_
 
 static int64_t submit(struct completions *c, struct submission *s, const struct yk_ids *prompt)
 {
-	const struct yk_ask *a = &c->ask;
+	const struct yk_completion_request *a = &c->request;
 	const struct yoke_engine_request r = {
 		.size = sizeof r,
 		.prompt = prompt->id,
@@ -251,13 +251,13 @@ static void refuse(struct yk_exchange *x, int64_t e)
 static void start(struct yk_call *call)
 {
 	struct completions *c = (struct completions *)call;
-	for (int i = 0; i < c->ask.prompts && !call->cancelled; i++) {
+	for (int i = 0; i < c->request.prompts && !call->cancelled; i++) {
 		struct submission *s = &c->submission[i];
-		const int64_t request = submit(c, s, &c->ask.prompt[i]);
+		const int64_t request = submit(c, s, &c->request.prompt[i]);
 		if (request > 0) {
 			s->request = request;
-			s->open = c->ask.choices;
-			c->open += c->ask.choices;
+			s->open = c->request.choices;
+			c->open += c->request.choices;
 		} else {
 			refuse(call->x, request);
 			call->cancelled = true;
@@ -265,21 +265,21 @@ static void start(struct yk_call *call)
 		}
 	}
 	call->done = !c->open;
-	if (c->ask.stream && !call->cancelled) {
+	if (c->request.stream && !call->cancelled) {
 		yk_exchange_stream(call->x);
-		for (int i = 0; i < c->reply.choices && c->ask.chat; i++)
+		for (int i = 0; i < c->reply.choices && c->request.chat; i++)
 			send(c, i, YK_CHUNK_FIRST);
 	}
-	for (int i = 0; i < c->ask.prompts && c->ask.echo && !call->cancelled; i++)
-		echo(c, &c->submission[i], &c->ask.prompt[i]);
-	for (int i = 0; i < c->reply.choices && c->ask.echo && !call->cancelled; i++)
+	for (int i = 0; i < c->request.prompts && c->request.echo && !call->cancelled; i++)
+		echo(c, &c->submission[i], &c->request.prompt[i]);
+	for (int i = 0; i < c->reply.choices && c->request.echo && !call->cancelled; i++)
 		send_ready(c, i);
 }
 
 static void cancel(struct yk_call *call)
 {
 	struct completions *c = (struct completions *)call;
-	for (int i = 0; i < c->ask.prompts; i++)
+	for (int i = 0; i < c->request.prompts; i++)
 		if (c->submission[i].open &&
 		    yoke_engine_cancel(call->serve->engine, c->submission[i].request) < 0)
 			yoke_error_clear(); // it has ended in the meantime
@@ -295,7 +295,7 @@ static void release(struct yk_call *call)
 	free(c->mask);
 	free(c->reply.choice);
 	free(c->submission);
-	yk_ask_fini(&c->ask);
+	yk_completion_request_fini(&c->request);
 	free(c);
 }
 
@@ -306,8 +306,8 @@ static int begin_masks(struct completions *c)
 	c->mask = calloc((size_t)c->reply.choices, sizeof *c->mask);
 	if (!c->mask)
 		return yk_fail(YOKE_ENOMEM, "no memory for a request");
-	for (int i = 0; i < c->reply.choices && c->ask.schema; i++) {
-		c->mask[i].state = yk_schema_begin(c->ask.schema);
+	for (int i = 0; i < c->reply.choices && c->request.schema; i++) {
+		c->mask[i].state = yk_schema_begin(c->request.schema);
 		if (!c->mask[i].state)
 			return yk_error_last();
 	}
@@ -326,24 +326,24 @@ static int name_reply(struct yk_reply *r, bool chat)
 
 void yk_call_completions(struct yk_serve *s, struct yk_exchange *x, bool chat)
 {
-	struct yk_ask ask;
-	if (!yk_ask_read(s, x, chat, &ask))
+	struct yk_completion_request request;
+	if (!yk_completion_request_read(s, x, chat, &request))
 		return;
 	struct completions *c = calloc(1, sizeof *c);
 	if (!c) {
-		yk_ask_fini(&ask);
+		yk_completion_request_fini(&request);
 		yk_exchange_error(x, 500, NULL, NULL, "no memory for a request");
 		return;
 	}
 	c->call = (struct yk_call){
-		.serve = s, .x = x, .kind = &completions_kind, .prompts = ask.prompts, .choices = ask.choices
+		.serve = s, .x = x, .kind = &completions_kind, .prompts = request.prompts, .choices = request.choices
 	};
-	c->ask = ask;
-	c->reply.ask = &c->ask;
+	c->request = request;
+	c->reply.request = &c->request;
 	c->reply.created = (int64_t)yk_unix_seconds();
-	c->reply.choices = ask.prompts * ask.choices;
+	c->reply.choices = request.prompts * request.choices;
 	c->reply.choice = choices_new(c->reply.choices);
-	c->submission = calloc((size_t)ask.prompts, sizeof *c->submission);
+	c->submission = calloc((size_t)request.prompts, sizeof *c->submission);
 	int e = c->reply.choice && c->submission ? name_reply(&c->reply, chat) :
 						   yk_fail(YOKE_ENOMEM, "no memory for a request");
 	if (e == 0)
@@ -353,8 +353,8 @@ void yk_call_completions(struct yk_serve *s, struct yk_exchange *x, bool chat)
 		release(&c->call);
 		return;
 	}
-	for (int i = 0; i < ask.prompts; i++)
-		c->submission[i] = (struct submission){ .of = c, .first = i * ask.choices };
+	for (int i = 0; i < request.prompts; i++)
+		c->submission[i] = (struct submission){ .of = c, .first = i * request.choices };
 	if (!yk_serve_arrive(s, &c->call))
 		release(&c->call);
 }

@@ -14,7 +14,7 @@ struct yk_ids {
 	size_t n;
 };
 
-struct yk_ask {
+struct yk_completion_request {
 	bool chat, stream, usage;
 	const struct yk_serve_model *model;
 	int choices;

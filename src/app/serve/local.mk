@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # The sub-command serve: language models with OpenAI's API over HTTP.  Linked into the command only.
 yoke_SOURCES += \
-	src/app/serve/ask.c \
-	src/app/serve/ask.h \
 	src/app/serve/batch.c \
 	src/app/serve/call.h \
 	src/app/serve/choice.c \
@@ -23,6 +21,8 @@ yoke_SOURCES += \
 	src/app/serve/prompt.h \
 	src/app/serve/reply.c \
 	src/app/serve/reply.h \
+	src/app/serve/request.c \
+	src/app/serve/request.h \
 	src/app/serve/routes.c \
 	src/app/serve/routes.h \
 	src/app/serve/run.c \

@@ -41,7 +41,7 @@ bool yk_prompt_each(struct yk_exchange *x, const json_t *m, const char *param, s
 
 // Appends a prompt, whose ids the request takes, also after an error.
 static bool add(struct yk_serve *s, struct yk_exchange *x, const char *param, struct yk_ids ids,
-		struct yk_ask *a)
+		struct yk_completion_request *a)
 {
 	struct yk_ids *all = realloc(a->prompt, ((size_t)a->prompts + 1) * sizeof *all);
 	if (!all) {
@@ -64,7 +64,7 @@ static bool add(struct yk_serve *s, struct yk_exchange *x, const char *param, st
 struct texts {
 	struct yk_serve *s;
 	struct yk_exchange *x;
-	struct yk_ask *a;
+	struct yk_completion_request *a;
 };
 
 static bool take_text(void *arg, const json_t *m)
@@ -81,7 +81,7 @@ static bool take_text(void *arg, const json_t *m)
 	return false;
 }
 
-bool yk_prompt_texts(struct yk_serve *s, struct yk_exchange *x, const json_t *o, struct yk_ask *a)
+bool yk_prompt_texts(struct yk_serve *s, struct yk_exchange *x, const json_t *o, struct yk_completion_request *a)
 {
 	struct texts t = { s, x, a };
 	const json_t *m = yk_field(o, "prompt");
@@ -181,7 +181,7 @@ static bool texts_of(struct yk_exchange *x, const json_t *o, char **messages, ch
 }
 
 bool yk_prompt_messages(struct yk_serve *s, struct yk_exchange *x, const json_t *o,
-			struct yk_ask *a)
+			struct yk_completion_request *a)
 {
 	char *messages = NULL, *variables = NULL;
 	struct yk_ids ids = { 0 };
@@ -206,7 +206,7 @@ bool yk_prompt_messages(struct yk_serve *s, struct yk_exchange *x, const json_t 
 	return good && add(s, x, "messages", ids, a);
 }
 
-bool yk_prompt_format(struct yk_serve *s, struct yk_exchange *x, const json_t *o, struct yk_ask *a)
+bool yk_prompt_format(struct yk_serve *s, struct yk_exchange *x, const json_t *o, struct yk_completion_request *a)
 {
 	const json_t *m = yk_field(o, "response_format");
 	if (!m || yk_schema_of_format(m, s->schemas, &a->schema) == 0)

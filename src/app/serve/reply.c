@@ -85,12 +85,12 @@ static json_t *lists_of(const json_t *entries, int alternatives, size_t *at)
 
 static json_t *logprobs_of(const struct yk_reply *r, struct yk_choice *c)
 {
-	if (!r->ask->logprobs)
+	if (!r->request->logprobs)
 		return json_null();
 	json_t *entries = yk_choice_entries(c);
-	if (r->ask->chat)
+	if (r->request->chat)
 		return json_pack("{s:o, s:n}", "content", entries, "refusal");
-	json_t *o = lists_of(entries, r->ask->logprobs, &c->offset);
+	json_t *o = lists_of(entries, r->request->logprobs, &c->offset);
 	json_decref(entries);
 	return o;
 }
@@ -114,8 +114,8 @@ static json_t *reply(const struct yk_reply *r, bool chunk, json_t *choices, json
 {
 	const char *chat = chunk ? "chat.completion.chunk" : "chat.completion";
 	return json_pack("{s:s, s:s, s:I, s:s, s:s, s:o, s:o*}", "id", r->id, "object",
-			 r->ask->chat ? chat : "text_completion", "created", (json_int_t)r->created,
-			 "model", r->ask->model->name, "system_fingerprint", "yoke-" VERSION,
+			 r->request->chat ? chat : "text_completion", "created", (json_int_t)r->created,
+			 "model", r->request->model->name, "system_fingerprint", "yoke-" VERSION,
 			 "choices", choices, "usage", usage);
 }
 
@@ -125,12 +125,12 @@ json_t *yk_reply_whole(const struct yk_reply *r)
 	for (int i = 0; i < r->choices; i++) {
 		struct yk_choice *c = &r->choice[i];
 		json_t *text = take_text(c), *logprobs = logprobs_of(r, c);
-		if (r->ask->chat)
+		if (r->request->chat)
 			text = json_pack("{s:s, s:o, s:n}", "role", "assistant", "content", text,
 					 "refusal");
 		json_array_append_new(choices,
 				      json_pack("{s:i, s:o, s:o, s:s?}", "index", i,
-						r->ask->chat ? "message" : "text", text, "logprobs",
+						r->request->chat ? "message" : "text", text, "logprobs",
 						logprobs, "finish_reason", c->finish));
 	}
 	return reply(r, false, choices, usage_of(&r->usage));
@@ -145,19 +145,19 @@ json_t *yk_reply_chunk(const struct yk_reply *r, int choice, enum yk_chunk kind)
 		struct yk_choice *c = &r->choice[choice];
 		json_t *text = kind == YK_CHUNK_TEXT ? take_text(c) : json_string("");
 		json_t *logprobs = kind == YK_CHUNK_TEXT ? logprobs_of(r, c) : json_null();
-		if (r->ask->chat && kind == YK_CHUNK_FIRST)
+		if (r->request->chat && kind == YK_CHUNK_FIRST)
 			text = json_pack("{s:s, s:o}", "role", "assistant", "content", text);
-		else if (r->ask->chat && kind == YK_CHUNK_TEXT)
+		else if (r->request->chat && kind == YK_CHUNK_TEXT)
 			text = json_pack("{s:o}", "content", text);
-		else if (r->ask->chat) {
+		else if (r->request->chat) {
 			json_decref(text);
 			text = json_object();
 		}
 		json_array_append_new(choices, json_pack("{s:i, s:o, s:o, s:s?}", "index", choice,
-							 r->ask->chat ? "delta" : "text", text,
+							 r->request->chat ? "delta" : "text", text,
 							 "logprobs", logprobs, "finish_reason",
 							 kind == YK_CHUNK_LAST ? c->finish : NULL));
-		usage = r->ask->usage ? json_null() : NULL;
+		usage = r->request->usage ? json_null() : NULL;
 	}
 	return reply(r, true, choices, usage);
 }

@@ -3,7 +3,7 @@
 #ifndef YK_SERVE_REPLY_H
 #define YK_SERVE_REPLY_H
 
-#include "serve/ask.h"
+#include "serve/request.h"
 #include "serve/choice.h"
 
 struct yk_usage {
@@ -11,7 +11,7 @@ struct yk_usage {
 };
 
 struct yk_reply {
-	const struct yk_ask *ask;
+	const struct yk_completion_request *request;
 	char id[48];
 	int64_t created; // seconds since 1970
 	int choices;

@@ -251,7 +251,7 @@ static const char *duration(double s, char to[32])
 	return to;
 }
 
-// Prints the progress on stderr: at intervals, or in place on a terminal. *said: time of the last
+// Prints the progress on stderr: at intervals, or in place on a terminal. *last_output: time of the last
 // output.
 static void show_progress(const struct todo *t, size_t i, double elapsed, int64_t left, double *last_output)
 {

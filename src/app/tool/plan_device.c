@@ -20,7 +20,7 @@ enum { ROUNDS = 5 };
 
 // ---- arguments ----
 
-static int rule_key(struct yk_device_choice_ask *a, const char *argument)
+static int rule_key(struct yk_device_choice_facts *a, const char *argument)
 {
 	const struct {
 		const char *name;
@@ -54,7 +54,7 @@ static int rule_key(struct yk_device_choice_ask *a, const char *argument)
 }
 
 // Derives the input of the rules from a configuration.
-static int rule_input(const struct yk_config *c, struct yk_device_choice_ask *a)
+static int rule_input(const struct yk_config *c, struct yk_device_choice_facts *a)
 {
 	struct yk_trainer *t = NULL;
 	int e = yk_trainer_plan(c, &t);
@@ -78,7 +78,7 @@ static json_t *number(double x)
 	return isfinite(x) ? json_real(x) : json_null();
 }
 
-static json_t *rule_json(const struct yk_device_choice_said *s)
+static json_t *rule_json(const struct yk_device_choice_advice *s)
 {
 	static const char *const word[] = { "cpu", "device", "measure" };
 	return json_pack("{s:s, s:b, s:s, s:s}", "which", word[s->which], "strongly", s->strongly, "why", s->why, "hint",
@@ -174,7 +174,7 @@ static void print(const json_t *o)
 		printf("both are equally fast at batches of about %.0f\n", json_number_value(x));
 }
 
-static int advise(const struct yk_config *c, struct yk_device_choice_ask *a, bool measures, bool json)
+static int advise(const struct yk_config *c, struct yk_device_choice_facts *a, bool measures, bool json)
 {
 	char id[YK_WHICH_DEVICES][48];
 	const char *list[YK_WHICH_DEVICES];
@@ -186,7 +186,7 @@ static int advise(const struct yk_config *c, struct yk_device_choice_ask *a, boo
 		list[i] = id[i];
 		a->device |= c && strncmp(id[i], "cpu:", 4);
 	}
-	const struct yk_device_choice_said choice = yk_device_choice_rule(a);
+	const struct yk_device_choice_advice choice = yk_device_choice_rule(a);
 	json_t *o = json_pack("{s:o, s:o}", "rule", rule_json(&choice), "tiers", c ? tiers(n, id) : json_array());
 	if (o && c && (measures || choice.which == YK_WHICH_MEASURE)) {
 		struct yk_device_choice_times t;
@@ -210,7 +210,7 @@ static int advise(const struct yk_config *c, struct yk_device_choice_ask *a, boo
 
 int yk_plan_device(int argc, char **argv)
 {
-	struct yk_device_choice_ask a = { .trains = true, .device = true, .samples = NAN, .batch = NAN, .channels = NAN, .height = NAN, .width = NAN,
+	struct yk_device_choice_facts a = { .trains = true, .device = true, .samples = NAN, .batch = NAN, .channels = NAN, .height = NAN, .width = NAN,
 				  .parameters = NAN, .epochs = NAN, .loader = NAN };
 	struct yk_config c;
 	bool json = false, measures = false, configured = false;

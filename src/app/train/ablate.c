@@ -126,7 +126,7 @@ static int measure(struct ablation *a, struct variant *v, int round)
 		}
 	const int64_t steps = yk_config_int(a->config, YK_KEY_steps), warm = steps > 2 * WARM ? WARM : steps > 1;
 	// a single group of all steps after the warm-up
-	const struct yk_trial_ask ask = { .warm = warm, .max = steps, .groups = YK_TRIAL_GROUPS };
+	const struct yk_trial_options ask = { .warm = warm, .max = steps, .groups = YK_TRIAL_GROUPS };
 	if (e == 0)
 		e = yk_trial_run(&c, &ask, &trial);
 	if (e == 0) {

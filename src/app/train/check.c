@@ -107,9 +107,9 @@ int yk_config_check_model(const struct yk_config *c)
 			    "vocab=%s: must be at least 3, because two ids are <pad> and <unk>",
 			    yk_config_str(c, YK_KEY_vocab));
 	if (e == 0 && !strcmp(yk_config_str(c, YK_KEY_tokenizer), "bpe") && yk_config_int(c, YK_KEY_vocab) > 0 &&
-	    yk_config_int(c, YK_KEY_vocab) < YK_BPE_LEAST)
+	    yk_config_int(c, YK_KEY_vocab) < YK_BPE_MIN)
 		e = yk_fail(YOKE_EINVAL, "vocab=%s: 256 ids are bytes and one is " YK_END_OF_TEXT "; %d or more are possible",
-			    yk_config_str(c, YK_KEY_vocab), YK_BPE_LEAST);
+			    yk_config_str(c, YK_KEY_vocab), YK_BPE_MIN);
 	if (e == 0)
 		e = yk_optim_check(c);
 	if (e == 0)

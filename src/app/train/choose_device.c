@@ -14,38 +14,38 @@
 
 // ---- rules ----
 
-struct yk_device_choice_said yk_device_choice_rule(const struct yk_device_choice_ask *a)
+struct yk_device_choice_advice yk_device_choice_rule(const struct yk_device_choice_facts *a)
 {
 	const bool image = a->channels > 0;
 	if (!a->device)
-		return (struct yk_device_choice_said){ YK_WHICH_CPU, true, "there is no other device", NULL };
+		return (struct yk_device_choice_advice){ YK_WHICH_CPU, true, "there is no other device", NULL };
 	if (!a->trains)
-		return (struct yk_device_choice_said){ YK_WHICH_CPU, false,
+		return (struct yk_device_choice_advice){ YK_WHICH_CPU, false,
 						       "the workload does not train", NULL };
 	if (a->samples < 200 || a->batch < 16)
-		return (struct yk_device_choice_said){
+		return (struct yk_device_choice_advice){
 			YK_WHICH_CPU, a->samples < 100 || a->batch < 8,
 			"fewer than 200 samples, or a batch of fewer than 16", NULL
 		};
 	if (image && a->channels < 20 && a->height < 128 && a->width < 128)
-		return (struct yk_device_choice_said){
+		return (struct yk_device_choice_advice){
 			YK_WHICH_CPU, false,
 			"images with fewer than 20 channels and smaller than 128 x 128", NULL
 		};
 	if (a->parameters < 1e4)
-		return (struct yk_device_choice_said){ YK_WHICH_CPU, false,
+		return (struct yk_device_choice_advice){ YK_WHICH_CPU, false,
 						       "fewer than 10,000 parameters", NULL };
 	if (a->loader >= 0.5)
-		return (struct yk_device_choice_said){
+		return (struct yk_device_choice_advice){
 			YK_WHICH_CPU, false, "loading data takes at least half of the time", NULL
 		};
 	if (a->samples > 500 && a->epochs >= 10 &&
 	    ((a->channels >= 100 && a->height >= 256 && a->width >= 256) || a->parameters >= 1e6))
-		return (struct yk_device_choice_said){
+		return (struct yk_device_choice_advice){
 			YK_WHICH_DEVICE, false, "a large model and a long training",
 			a->batch < 32 ? "a batch of at least 32 would use the device better" : NULL
 		};
-	return (struct yk_device_choice_said){ YK_WHICH_MEASURE, false, "no rule applies", NULL };
+	return (struct yk_device_choice_advice){ YK_WHICH_MEASURE, false, "no rule applies", NULL };
 }
 
 const struct yk_device_choice_tier *yk_device_choice_tier_of(double gb_s, double tflop_s)
@@ -93,8 +93,8 @@ enum { WARM = 2, GROUPS = 5, ENOUGH = 12, PATIENCE = 120 };
 
 static int time_on(const struct yk_config *c, struct yk_device_choice_device *d, int round, int64_t batch, double *seconds)
 {
-	static const struct yk_trial_ask quick = { .warm = WARM, .groups = GROUPS, .each = 0.05, .enough = 1 };
-	struct yk_trial_ask ask = quick;
+	static const struct yk_trial_options quick = { .warm = WARM, .groups = GROUPS, .each = 0.05, .enough = 1 };
+	struct yk_trial_options ask = quick;
 	struct yk_trial trial;
 	struct yk_config other;
 	char text[48];
@@ -204,7 +204,7 @@ int yk_device_choice_measure(const struct yk_config *c, int n, const char *const
 	return 0;
 }
 
-int yk_device_choice_settle(struct yk_config *c, char said[256])
+int yk_device_choice_settle(struct yk_config *c, char summary[256])
 {
 	char id[YK_WHICH_DEVICES][48], argument[80];
 	const char *list[YK_WHICH_DEVICES];
@@ -222,8 +222,8 @@ int yk_device_choice_settle(struct yk_config *c, char said[256])
 			       n > 0 ? t.device[0].why : "no device found");
 	snprintf(argument, sizeof argument, "backend=%.*s", (int)strcspn(id[t.best], ":"), id[t.best]);
 	if (isnan(t.ratio))
-		snprintf(said, 256, "%s, the only device", argument);
+		snprintf(summary, 256, "%s, the only device", argument);
 	else
-		yk_snprintf(said, 256, "%s, %.2f times as fast as the next best", argument, t.ratio);
+		yk_snprintf(summary, 256, "%s, %.2f times as fast as the next best", argument, t.ratio);
 	return yk_config_settle_text(c, YK_KEY_backend, strchr(argument, '=') + 1);
 }

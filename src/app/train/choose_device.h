@@ -8,20 +8,20 @@
 #include "train/trial.h"
 
 // Facts for the rules; NaN: unknown, in which case rules that depend on it do not apply.
-struct yk_device_choice_ask {
+struct yk_device_choice_facts {
 	bool device, trains; // a device other than the CPU exists; something is trained
 	double samples, batch, channels, height, width; // the last three describe images
 	double parameters, epochs;
 	double loader;       // fraction of the time spent waiting for data
 };
 enum yk_device_choice { YK_WHICH_CPU, YK_WHICH_DEVICE, YK_WHICH_MEASURE };
-struct yk_device_choice_said {
+struct yk_device_choice_advice {
 	enum yk_device_choice which;
 	bool strongly;
 	const char *why, *hint; // hint: NULL, or what would be faster
 };
 // The first rule that applies.
-struct yk_device_choice_said yk_device_choice_rule(const struct yk_device_choice_ask *);
+struct yk_device_choice_advice yk_device_choice_rule(const struct yk_device_choice_facts *);
 
 // Performance to expect of a device with this memory bandwidth (GB/s) and compute rate (TFLOP/s).
 // Informative only.
@@ -66,8 +66,8 @@ bool yk_device_choice_another(int done, int wanted, double last, double left);
 // backend.
 int yk_device_choice_devices(bool one_a_backend, char id[YK_WHICH_DEVICES][48]);
 
-// backend=fastest: measures, and stores the chosen device in the configuration; `said` receives a
+// backend=fastest: measures, and stores the chosen device in the configuration; `summary` receives a
 // summary.
-int yk_device_choice_settle(struct yk_config *, char said[256]);
+int yk_device_choice_settle(struct yk_config *, char summary[256]);
 
 #endif

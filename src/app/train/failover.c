@@ -145,10 +145,10 @@ int yk_run_rescue(struct yk_run *r, struct yk_config *c, int code)
 		yk_current()->device->id, t->replica.step);
 	yk_runlog_device(&r->log, yk_current()->device->id);
 	yk_run_record_device(r, what);
-	r->logged = r->told = t->replica.step;
+	r->logged = r->epoch_logged = t->replica.step;
 	r->validated = r->saved;
 	r->epochs = yk_run_epochs(t);
 	r->busy = r->files = 0; // in step with the new profile
-	yk_run_say_progress(r, c);
+	yk_run_print_progress(r, c);
 	return 0;
 }

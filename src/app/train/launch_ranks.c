@@ -55,7 +55,7 @@ struct words {
 };
 
 // The number of ranks that continue, and their layout.
-struct crew {
+struct division {
 	int64_t ranks, stages, tensor;
 };
 
@@ -77,7 +77,7 @@ static int words_make(struct words *w, int argc, char *const argv[])
 }
 
 // changed: stages or tensor differ from the arguments.
-static void words_set(struct words *w, const struct crew *to, int64_t parts, bool changed)
+static void words_set(struct words *w, const struct division *to, int64_t parts, bool changed)
 {
 	static const char *const counts[] = { "ranks", "micro_batches", "resume" }, *const layout[] = { "stages", "tensor", "split" };
 	size_t n = 0;
@@ -106,20 +106,20 @@ static void words_set(struct words *w, const struct crew *to, int64_t parts, boo
 }
 
 // The configured ranks.
-static struct crew crew_of(const struct yk_config *c)
+static struct division division_of(const struct yk_config *c)
 {
-	return (struct crew){ yk_config_int(c, YK_KEY_ranks), yk_config_int(c, YK_KEY_stages), yk_config_int(c, YK_KEY_tensor) };
+	return (struct division){ yk_config_int(c, YK_KEY_ranks), yk_config_int(c, YK_KEY_stages), yk_config_int(c, YK_KEY_tensor) };
 }
 
-static bool is_other(const struct crew *now, const struct yk_config *c)
+static bool is_other(const struct division *now, const struct yk_config *c)
 {
 	return now->stages != yk_config_int(c, YK_KEY_stages) || now->tensor != yk_config_int(c, YK_KEY_tensor);
 }
 
 // Whether `now` gives the same bits as the configured ranks.
-static bool keeps_bits(const struct yk_config *c, const struct crew *now, int64_t parts)
+static bool keeps_bits(const struct yk_config *c, const struct division *now, int64_t parts)
 {
-	const struct crew was = crew_of(c);
+	const struct division was = division_of(c);
 	const int64_t had = was.ranks / (was.stages * was.tensor), data = now->ranks / (now->stages * now->tensor);
 	// the first and last stage add their gradients of the tied matrix
 	const bool tied = yk_config_int(c, YK_KEY_tied) && was.stages > 1;
@@ -130,12 +130,12 @@ static bool keeps_bits(const struct yk_config *c, const struct crew *now, int64_
 // The largest layout of at most `left` ranks that gives the same bits, with no more stages and
 // tensor ranks than before; among equal numbers the one with most stages. If there is none, one
 // that gives nearly the same bits. ranks 0: too few.
-static struct crew go_on_with(const struct yk_config *c, int64_t left, int64_t parts)
+static struct division go_on_with(const struct yk_config *c, int64_t left, int64_t parts)
 {
-	const struct crew was = crew_of(c);
-	struct crew to = { 0 };
+	const struct division was = division_of(c);
+	struct division to = { 0 };
 	for (int near = 0; near < 2 && !to.ranks; near++)
-		for (struct crew try = was; try.stages > 0; try.stages--)
+		for (struct division try = was; try.stages > 0; try.stages--)
 			for (try.tensor = was.tensor; try.tensor > 0; try.tensor--)
 				for (int64_t unit = try.stages * try.tensor, data = left / unit; data > 0; data--) {
 					try.ranks = data * unit;
@@ -147,7 +147,7 @@ static struct crew go_on_with(const struct yk_config *c, int64_t left, int64_t p
 }
 
 // After `lost` ranks failed: whether others continue, which it logs, and their layout in *to.
-static bool others(const struct yk_config *c, int64_t lost, int64_t parts, int64_t again, struct crew *to)
+static bool others(const struct yk_config *c, int64_t lost, int64_t parts, int64_t again, struct division *to)
 {
 	const int64_t restarts = yk_config_int(c, YK_KEY_restarts);
 	char how[80] = "";
@@ -178,7 +178,7 @@ static int64_t parts_of(const struct yk_config *c)
 static int spawn_all(const struct yk_config *c, struct words *w, const sigset_t *set)
 {
 	const int64_t parts = parts_of(c);
-	struct crew now = crew_of(c);
+	struct division now = division_of(c);
 	for (int64_t again = 1;; again++) {
 		struct yk_launch launch = { .path = yk_program(), .grace = GRACE, .forward = set };
 		const int e = yk_spawn((int)now.ranks, w->word, &launch);
@@ -233,7 +233,7 @@ int yk_ranks_train(struct yk_config *c, int argc, char *const argv[])
 	if (e < 0)
 		return e;
 	const int64_t parts = parts_of(&all);
-	struct crew now = crew_of(&all);
+	struct division now = division_of(&all);
 	e = yk_train(c, &lost);
 	for (int64_t n = 1; e < 0 && others(&all, lost, parts, n, &now); n++) {
 		yoke_error_clear();

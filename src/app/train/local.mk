@@ -42,7 +42,7 @@ libyokecore_la_SOURCES += \
 	src/app/train/run.c \
 	src/app/train/run.h \
 	src/app/train/run_record.c \
-	src/app/train/run_say.c \
+	src/app/train/run_print.c \
 	src/app/train/runlog.c \
 	src/app/train/runlog.h \
 	src/app/train/snapshot.c \

@@ -112,7 +112,7 @@ static int tell_epoch(struct yk_run *r, bool end)
 {
 	int64_t done = yk_run_epochs(r->trainer), step = r->trainer->replica.step;
 	struct yk_memory memory;
-	if (!r->leads || done == r->epochs || (!end && step - r->told < r->log_every))
+	if (!r->leads || done == r->epochs || (!end && step - r->epoch_logged < r->log_every))
 		return 0;
 	int e = yk_memory_read(&memory);
 	if (e < 0)
@@ -120,7 +120,7 @@ static int tell_epoch(struct yk_run *r, bool end)
 	double now = yk_seconds(),
 	       seconds = (now - r->epoch_began) / (double)(done - r->epochs);
 	r->epochs = done;
-	r->told = step;
+	r->epoch_logged = step;
 	r->epoch_began = now;
 	yk_progress_memory(&r->progress, step, done, seconds, &memory);
 	return 0;
@@ -320,7 +320,7 @@ static int last_validation(struct yk_run *r)
 	const struct yk_trainer *t = r->trainer;
 	int e = asked_to_end(r) ? 0 : aside(r, validate);
 	if (e == 0 && t->replica.step == t->steps && r->leads && can_validate(r))
-		yk_progress_say(&r->progress, "%s: no validation after the last step",
+		yk_progress_print(&r->progress, "%s: no validation after the last step",
 				strsignal(asked_to_end(r)));
 	return e;
 }
@@ -356,7 +356,7 @@ static void on_tick(void *run)
 		yk_progress_tick(&r->progress, r->trainer->replica.step);
 }
 
-static int on_told(void *run, bool end)
+static int on_logged(void *run, bool end)
 {
 	return tell_epoch(run, end);
 }
@@ -407,7 +407,7 @@ int yk_run_steps(struct yk_run *r, int *signal)
 {
 	struct yk_trainer *t = r->trainer;
 	const struct yk_between between = {
-		.before = on_before, .over = on_over, .asked = on_asked, .log = on_log, .tick = on_tick, .told = on_told,
+		.before = on_before, .over = on_over, .asked = on_asked, .log = on_log, .tick = on_tick, .logged = on_logged,
 		.validate = on_validate, .save = on_save, .snapshot = on_snapshot, .after = on_after,
 		.log_every = r->log_every, .eval_every = r->eval_every, .save_every = r->save_every,
 		.snapshot_every = r->snapshot_every,

@@ -35,7 +35,7 @@ bool yk_progress_again(struct yk_progress *p, int code)
 {
 	if (code != YOKE_EIO && code != YOKE_ENOENT)
 		return false;
-	yk_progress_say(p, "%s; retrying once", yoke_error());
+	yk_progress_print(p, "%s; retrying once", yoke_error());
 	yoke_error_clear();
 	nanosleep(&(struct timespec){ .tv_sec = 1 }, NULL);
 	return true;
@@ -123,7 +123,7 @@ static void draw_step(struct yk_progress *p, int64_t step)
 	draw(p, step, p->steps, state);
 }
 
-void yk_progress_say(struct yk_progress *p, const char *fmt, ...)
+void yk_progress_print(struct yk_progress *p, const char *fmt, ...)
 {
 	clear_bar(p);
 	va_list ap;
@@ -174,7 +174,7 @@ void yk_progress_validated(struct yk_progress *p, int64_t step, double loss, int
 	char windows[64], without[96] = "";
 	if (skipped)
 		snprintf(without, sizeof without, "  %s skipped", yk_counted(windows, skipped, "window"));
-	yk_progress_say(p, "step %" PRId64 "/%" PRId64 "  val_loss %.4f  perplexity %.4g%s", step, p->steps, loss, perplexity, without);
+	yk_progress_print(p, "step %" PRId64 "/%" PRId64 "  val_loss %.4f  perplexity %.4g%s", step, p->steps, loss, perplexity, without);
 	yk_records_valid(p->record, DIGITS, step, loss, perplexity, skipped);
 }
 
@@ -184,7 +184,7 @@ void yk_progress_memory(struct yk_progress *p, int64_t step, int64_t epochs,
 	char b[4][32], head[64] = "before training";
 	if (seconds > 0)
 		yk_snprintf(head, sizeof head, "epoch %" PRId64 ", %.1f s", epochs, seconds);
-	yk_progress_say(p, "%s: memory %s in use, peak %s, %s reserved; resident %s", head,
+	yk_progress_print(p, "%s: memory %s in use, peak %s, %s reserved; resident %s", head,
 			yk_bytes_text(b[0], m->allocated), yk_bytes_text(b[1], m->peak),
 			yk_bytes_text(b[2], m->reserved), yk_bytes_text(b[3], m->resident));
 	yk_records_memory(p->record, step, epochs, seconds, m);
@@ -205,7 +205,7 @@ void yk_progress_line(void *p, const char *line)
 		int next = n + (int)strspn(line + n, " ");
 		while (n > 0 && line[n - 1] == ' ')
 			n--;
-		yk_progress_say(p, "%*s%.*s", margin, "", n, line);
+		yk_progress_print(p, "%*s%.*s", margin, "", n, line);
 		line += next;
 		margin = indent;
 	}

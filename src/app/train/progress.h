@@ -42,7 +42,7 @@ int yk_progress_gave_up(int code, const char *advice);
 // A step that is not logged: redraws the bar at intervals.
 void yk_progress_tick(struct yk_progress *, int64_t step);
 // Prints a separate line.
-void yk_progress_say(struct yk_progress *, const char *fmt, ...)
+void yk_progress_print(struct yk_progress *, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 // The same for a line of any length, which is wrapped at blanks; the first argument is a struct
 // yk_progress.

@@ -72,14 +72,14 @@ static int parts_take(struct yk_config *c, const struct yk_config *was, bool giv
 int yk_resume_backend(struct yk_config *c, const struct yk_checkpoint *ck)
 {
 	const char *was = ck ? json_string_value(json_object_get(ck->config, "backend")) : NULL;
-	char said[256];
+	char summary[256];
 	if (strcmp(yk_config_str(c, YK_KEY_backend), "fastest"))
 		return 0;
 	if (was && strcmp(was, "fastest"))
 		return yk_config_settle_text(c, YK_KEY_backend, was);
-	int e = yk_device_choice_settle(c, said);
+	int e = yk_device_choice_settle(c, summary);
 	if (e == 0)
-		fprintf(stderr, "backend=fastest: %s\n", said);
+		fprintf(stderr, "backend=fastest: %s\n", summary);
 	return e;
 }
 

@@ -90,7 +90,7 @@ static int run_steps(struct yk_run *r, struct yk_config *c, const struct yk_chec
 {
 	struct yk_trainer *t = r->trainer;
 	int signal = 0;
-	r->first = r->logged = r->told = t->replica.step;
+	r->first = r->logged = r->epoch_logged = t->replica.step;
 	r->validated = from ? t->replica.step : -1;
 	r->saved = saved_at_start(r);
 	r->epochs = yk_run_epochs(t);
@@ -116,7 +116,7 @@ static int run_steps(struct yk_run *r, struct yk_config *c, const struct yk_chec
 	if (e == 0)
 		yk_profile_start(r->profile); // the time to start observation does not count
 	if (e == 0)
-		e = yk_run_say_start(r, c, from);
+		e = yk_run_print_start(r, c, from);
 	if (e == 0)
 		e = yk_run_steps(r, &signal);
 	while (e < 0 && !t->replica.grid.all && (e = yk_run_rescue(r, c, e)) == 0)
@@ -134,11 +134,11 @@ static int run_steps(struct yk_run *r, struct yk_config *c, const struct yk_chec
 	if (e == 0 && t->replica.step > r->first)
 		e = report(r, signal != 0);
 	if (e == 0 && signal)
-		yk_progress_say(&r->progress, "%s at step %" PRId64, strsignal(signal), t->replica.step);
+		yk_progress_print(&r->progress, "%s at step %" PRId64, strsignal(signal), t->replica.step);
 	if (e == 0 && !signal && t->replica.step < t->steps)
 		yk_run_record_early(r);
 	if (e == 0 && (t->replica.step > r->first || !from))
-		yk_run_say_end(r);
+		yk_run_print_end(r);
 	const char *ended = e < 0 ? "failed" : signal ? yk_stop_name(signal) : "done";
 	yk_runlog_end(&r->log, ended, e < 0 ? yoke_error() : NULL);
 	yk_run_record_end(r, ended, e);
@@ -174,7 +174,7 @@ static int work(struct yk_run *r, struct yk_config *c, const struct yk_checkpoin
 	if (e == 0 && yk_config_int(c, YK_KEY_dashboard) != YK_AUTO)
 		yk_watcher_start(&r->watcher, r->out, yk_config_int(c, YK_KEY_dashboard));
 	if (e == 0)
-		yk_run_say_progress(r, c);
+		yk_run_print_progress(r, c);
 	if (e == 0)
 		e = yk_data_errors_open(&r->data_errors, r->out, r->trainer->replica.step);
 	if (e == 0)

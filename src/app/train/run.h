@@ -36,7 +36,7 @@ struct yk_run {
 	int64_t log_every, eval_every, save_every, snapshot_every;
 	int64_t first;                    // steps of earlier runs
 	int64_t logged, saved, validated; // steps at which each was last done
-	int64_t epochs, told; // completed epochs, and the step at which one was last reported
+	int64_t epochs, epoch_logged; // completed epochs, and the step at which one was last logged
 	double epoch_began;
 	double busy; // seconds of steps since the last log, without validation and saving
 	double resumed; // when the clock of `busy` was last started
@@ -77,18 +77,18 @@ bool yk_run_lost(int code);
 // Extends the thread's error by what has been saved of the run. Returns code.
 int yk_run_ended(const struct yk_run *, int code, const char *why);
 
-// ---- run_say.c ----
+// ---- run_print.c ----
 
 // sets up the output from now on
-void yk_run_say_progress(struct yk_run *, const struct yk_config *);
+void yk_run_print_progress(struct yk_run *, const struct yk_config *);
 // Reports device, text and memory; from: the checkpoint being resumed, NULL: none.
-int yk_run_say_start(struct yk_run *, const struct yk_config *, const struct yk_checkpoint *from);
+int yk_run_print_start(struct yk_run *, const struct yk_config *, const struct yk_checkpoint *from);
 // plot=1: draws the learning rate over all steps in text.
 void yk_run_plot(const struct yk_lr_schedule *, int64_t steps, struct yk_progress *);
 // Writes why stop_after ended the run.
 void yk_run_early_text(const struct yk_run *, char *to, size_t cap);
 // Reports the model's location, the last losses, and what to run next.
-void yk_run_say_end(struct yk_run *);
+void yk_run_print_end(struct yk_run *);
 
 // ---- run_record.c: files that describe the run ----
 

@@ -33,8 +33,8 @@ int yk_steps(struct yk_trainer *t, int64_t first, const struct yk_between *b, vo
 			e = call(b->log, arg);
 		else if (e == 0 && b->tick)
 			b->tick(arg);
-		if (e == 0 && b->told)
-			e = b->told(arg, end);
+		if (e == 0 && b->logged)
+			e = b->logged(arg, end);
 		if (e == 0 && due(t->replica.step, b->eval_every) && !*signal)
 			e = call(b->validate, arg);
 		if (e == 0 && due(t->replica.step, b->save_every))

@@ -13,7 +13,7 @@ struct yk_between {
 	int (*asked)(void *arg);            // the signal that requests a stop, 0: none
 	int (*log)(void *arg); // after the first and last step, and every log_every steps
 	void (*tick)(void *arg);            // after each step that is not logged
-	int (*told)(void *arg, bool end);   // after each step and its log; end: it is the last one
+	int (*logged)(void *arg, bool end);   // after each step and its log; end: it is the last one
 	int (*validate)(void *arg);
 	int (*save)(void *arg);
 	int (*snapshot)(void *arg);

@@ -39,7 +39,7 @@ static int some_steps(struct yk_trainer *t, int64_t n)
 	return e;
 }
 
-static int timed(struct yk_trainer *t, const struct yk_trial_ask *ask, struct yk_trial *to)
+static int timed(struct yk_trainer *t, const struct yk_trial_options *ask, struct yk_trial *to)
 {
 	double group[YK_TRIAL_GROUPS];
 	struct yk_record record = { .loss = NAN };
@@ -75,7 +75,7 @@ static int timed(struct yk_trainer *t, const struct yk_trial_ask *ask, struct yk
 	return e;
 }
 
-static int run(struct yk_config *c, const struct yk_trial_ask *ask, struct yk_trial *to)
+static int run(struct yk_config *c, const struct yk_trial_options *ask, struct yk_trial *to)
 {
 	struct yoke_context *ctx, *former;
 	struct yk_trainer *t = NULL;
@@ -109,7 +109,7 @@ static int run(struct yk_config *c, const struct yk_trial_ask *ask, struct yk_tr
 static const char *const settings[] = { "backend", "device", "memory", "threads", "recompute", "spill" };
 enum { SETTINGS = sizeof settings / sizeof *settings };
 
-int yk_trial_run(const struct yk_config *c, const struct yk_trial_ask *ask, struct yk_trial *to)
+int yk_trial_run(const struct yk_config *c, const struct yk_trial_options *ask, struct yk_trial *to)
 {
 	struct yk_config own;
 	char *was[SETTINGS];

@@ -20,13 +20,13 @@ struct yk_trial {
 // takes at least `each` seconds (0: one step). Uses a new context on a backend or device
 // ("opencl:1"; NULL: the configuration's) and initial parameters. Saves nothing and restores all
 // settings.
-struct yk_trial_ask {
+struct yk_trial_options {
 	const char *device;
 	int64_t warm, max; // max: total number of steps; 0: unlimited
 	int groups;
 	double each, enough; // enough: seconds after which no further group begins; 0: unlimited
 };
-int yk_trial_run(const struct yk_config *, const struct yk_trial_ask *, struct yk_trial *);
+int yk_trial_run(const struct yk_config *, const struct yk_trial_options *, struct yk_trial *);
 
 // Median, and half the interquartile range; sorts x.
 double yk_median(int n, double *x, double *spread);

@@ -102,7 +102,7 @@ int yk_watch_init(struct yk_watch *w, const struct yk_config *c)
 static void say_lines(struct yk_progress *p, char *text)
 {
 	for (char *line = strtok_r(text, "\n", &text); line; line = strtok_r(NULL, "\n", &text))
-		yk_progress_say(p, "%s", line); // table lines are not wrapped
+		yk_progress_print(p, "%s", line); // table lines are not wrapped
 }
 
 static int on_cycle(yoke_profile *p, int64_t cycle, int partial, void *arg)
@@ -113,7 +113,7 @@ static int on_cycle(yoke_profile *p, int64_t cycle, int partial, void *arg)
 	if (!text)
 		return n < 0 ? (int)n : yk_fail(YOKE_ENOMEM, "profile: out of memory for a table");
 	yoke_profile_table(p, w->rows, w->column, text, (size_t)n + 1);
-	yk_progress_say(w->progress, "profile, cycle %lld%s: %s/trace/cycle%lld.json", (long long)cycle,
+	yk_progress_print(w->progress, "profile, cycle %lld%s: %s/trace/cycle%lld.json", (long long)cycle,
 			partial ? ", incomplete" : "", w->folder, (long long)cycle);
 	say_lines(w->progress, text);
 	free(text);
@@ -181,7 +181,7 @@ int yk_watch_step(struct yk_watch *w, int64_t step, double data_wait)
 		begin_telemetry(w);
 	}
 	if (w->sampler)
-		yoke_recorder_tell(w->sampler, step, data_wait);
+		yoke_recorder_progress(w->sampler, step, data_wait);
 	return w->profile ? yoke_profile_step(w->profile) : 0;
 }
 

@@ -189,7 +189,7 @@ yoke_recorder *yoke_recorder_new(const struct yoke_recorder_options *from)
 	return s;
 }
 
-void yoke_recorder_tell(yoke_recorder *s, int64_t step, double data_wait)
+void yoke_recorder_progress(yoke_recorder *s, int64_t step, double data_wait)
 {
 	if (yk_given(s, "recorder"))
 		return;

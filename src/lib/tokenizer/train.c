@@ -363,11 +363,11 @@ yoke_tokenizer *yk_bpe_train(const struct yk_bpe_words *words, int64_t vocab)
 	struct trainer t = { .words = words };
 	int32_t id[256];
 	yoke_tokenizer *made = NULL;
-	if (vocab < YK_BPE_LEAST || vocab > YK_VOCAB_MAX) {
+	if (vocab < YK_BPE_MIN || vocab > YK_VOCAB_MAX) {
 		yk_fail(YOKE_ERANGE,
 			"%s: a vocabulary of %" PRId64 " ids; %d (all bytes and " YK_END_OF_TEXT
 			") to %d are possible",
-			words->what, vocab, YK_BPE_LEAST, YK_VOCAB_MAX);
+			words->what, vocab, YK_BPE_MIN, YK_VOCAB_MAX);
 		return NULL;
 	}
 	if (alphabet(&t, id) == 0) {

@@ -9,7 +9,7 @@
 #include "yoke-tokenizer.h"
 
 #define YK_END_OF_TEXT "<|endoftext|>"            // the special token, id 0
-enum { YK_BPE_LEAST = 257, YK_BPE_VOCAB = 4096 }; // ids of the special token and all bytes; default
+enum { YK_BPE_MIN = 257, YK_BPE_VOCAB = 4096 }; // ids of the special token and all bytes; default
 
 // Unique words of the training text, as the pre-tokenizer divides it.
 struct yk_bpe_word {

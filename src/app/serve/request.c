@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/system.h"
-#include "serve/ask.h"
+#include "serve/request.h"
 #include "serve/prompt.h"
 
 // Members that are known but not offered, unless they have a value without effect.
@@ -40,7 +40,7 @@ static bool check_absent(struct yk_exchange *x, const json_t *o, bool chat)
 	return true;
 }
 
-static bool read_sampling(struct yk_exchange *x, const json_t *o, struct yk_ask *a)
+static bool read_sampling(struct yk_exchange *x, const json_t *o, struct yk_completion_request *a)
 {
 	int64_t top_k = 0, seed = 0, choices = 1;
 	if (!yk_field_real(x, o, "temperature", 0, 2, &a->temperature) ||
@@ -68,7 +68,7 @@ static bool read_sampling(struct yk_exchange *x, const json_t *o, struct yk_ask 
 	return true;
 }
 
-static bool read_tokens(struct yk_exchange *x, const json_t *o, struct yk_ask *a)
+static bool read_tokens(struct yk_exchange *x, const json_t *o, struct yk_completion_request *a)
 {
 	if (!a->chat) {
 		a->tokens = 16; // OpenAI's default
@@ -83,7 +83,7 @@ static bool read_tokens(struct yk_exchange *x, const json_t *o, struct yk_ask *a
 	       yk_field_int(x, o, "max_completion_tokens", 1, INT64_MAX, &a->tokens);
 }
 
-static bool read_logprobs(struct yk_exchange *x, const json_t *o, struct yk_ask *a)
+static bool read_logprobs(struct yk_exchange *x, const json_t *o, struct yk_completion_request *a)
 {
 	int64_t n = -1;
 	bool wanted = false;
@@ -106,7 +106,7 @@ static bool read_logprobs(struct yk_exchange *x, const json_t *o, struct yk_ask 
 	return true;
 }
 
-static bool add_stop(struct yk_exchange *x, const json_t *m, struct yk_ask *a)
+static bool add_stop(struct yk_exchange *x, const json_t *m, struct yk_completion_request *a)
 {
 	if (!json_is_string(m) || !json_string_length(m)) {
 		yk_exchange_error(x, 400, "stop", NULL,
@@ -121,7 +121,7 @@ static bool add_stop(struct yk_exchange *x, const json_t *m, struct yk_ask *a)
 	return false;
 }
 
-static bool read_stops(struct yk_exchange *x, const json_t *o, struct yk_ask *a)
+static bool read_stops(struct yk_exchange *x, const json_t *o, struct yk_completion_request *a)
 {
 	const json_t *m = yk_field(o, "stop");
 	if (!m)
@@ -139,7 +139,7 @@ static bool read_stops(struct yk_exchange *x, const json_t *o, struct yk_ask *a)
 	return true;
 }
 
-static bool read_bias(struct yk_serve *s, struct yk_exchange *x, json_t *o, struct yk_ask *a)
+static bool read_bias(struct yk_serve *s, struct yk_exchange *x, json_t *o, struct yk_completion_request *a)
 {
 	json_t *m = yk_field(o, "logit_bias"), *value;
 	const char *key;
@@ -177,7 +177,7 @@ static bool read_bias(struct yk_serve *s, struct yk_exchange *x, json_t *o, stru
 	return true;
 }
 
-static bool read_stream(struct yk_exchange *x, const json_t *o, struct yk_ask *a)
+static bool read_stream(struct yk_exchange *x, const json_t *o, struct yk_completion_request *a)
 {
 	const json_t *m = yk_field(o, "stream_options");
 	if (!yk_field_bool(x, o, "stream", &a->stream))
@@ -193,7 +193,7 @@ static bool read_stream(struct yk_exchange *x, const json_t *o, struct yk_ask *a
 }
 
 // best_of is the number of texts from which the best n are chosen.
-static bool check_best(struct yk_exchange *x, const json_t *o, const struct yk_ask *a)
+static bool check_best(struct yk_exchange *x, const json_t *o, const struct yk_completion_request *a)
 {
 	int64_t best = a->choices;
 	if (!yk_field_int(x, o, "best_of", 1, 128, &best))
@@ -205,7 +205,7 @@ static bool check_best(struct yk_exchange *x, const json_t *o, const struct yk_a
 	return false;
 }
 
-static bool read_ask(struct yk_serve *s, struct yk_exchange *x, json_t *o, struct yk_ask *a)
+static bool read_request(struct yk_serve *s, struct yk_exchange *x, json_t *o, struct yk_completion_request *a)
 {
 	a->model = yk_field_model(s, x, o, false);
 	return a->model && check_absent(x, o, a->chat) && read_sampling(x, o, a) &&
@@ -215,20 +215,20 @@ static bool read_ask(struct yk_serve *s, struct yk_exchange *x, json_t *o, struc
 	       (a->chat ? yk_prompt_messages(s, x, o, a) : yk_prompt_texts(s, x, o, a));
 }
 
-bool yk_ask_read(struct yk_serve *s, struct yk_exchange *x, bool chat, struct yk_ask *a)
+bool yk_completion_request_read(struct yk_serve *s, struct yk_exchange *x, bool chat, struct yk_completion_request *a)
 {
-	*a = (struct yk_ask){
+	*a = (struct yk_completion_request){
 		.chat = chat, .choices = 1, .temperature = 1, .top_p = 1, .repetition = 1
 	};
 	json_t *o = yk_fields_of(x);
-	const bool good = o && read_ask(s, x, o, a);
+	const bool good = o && read_request(s, x, o, a);
 	json_decref(o);
 	if (!good)
-		yk_ask_fini(a);
+		yk_completion_request_fini(a);
 	return good;
 }
 
-void yk_ask_fini(struct yk_ask *a)
+void yk_completion_request_fini(struct yk_completion_request *a)
 {
 	for (int i = 0; i < a->prompts; i++)
 		free(a->prompt[i].id);
@@ -237,5 +237,5 @@ void yk_ask_fini(struct yk_ask *a)
 	free(a->bias);
 	yk_stops_fini(&a->stops);
 	yk_schema_free(a->schema);
-	*a = (struct yk_ask){ 0 };
+	*a = (struct yk_completion_request){ 0 };
 }

@@ -31,12 +31,12 @@ static void say_resumed(struct yk_run *r, const struct yk_config *c, const struc
 	bool epochs = yk_config_real(c, YK_KEY_epochs) > 0;
 	struct yk_rise rise;
 	char early[160];
-	yk_progress_say(&r->progress, "resumed from %s at step %" PRId64, r->from, t->replica.step);
+	yk_progress_print(&r->progress, "resumed from %s at step %" PRId64, r->from, t->replica.step);
 	if (yk_run_stopped_early(r)) {
 		yk_run_early_text(r, early, sizeof early);
-		yk_progress_say(&r->progress, "%s is finished: %s; to train further, give a larger stop_after, or 0", r->out, early);
+		yk_progress_print(&r->progress, "%s is finished: %s; to train further, give a larger stop_after, or 0", r->out, early);
 	} else if (t->replica.step >= t->steps)
-		yk_progress_say(&r->progress,
+		yk_progress_print(&r->progress,
 				"%s is finished: it has %" PRId64 " of %" PRId64
 				" steps; to train further, give a larger number, for example %s=%.*g",
 				r->out, t->replica.step, t->steps, epochs ? "epochs" : "steps",
@@ -49,7 +49,7 @@ static void say_resumed(struct yk_run *r, const struct yk_config *c, const struc
 			r->out, rise.was, rise.next, rise.why, rise.was, rise.keep);
 }
 
-void yk_run_say_progress(struct yk_run *r, const struct yk_config *c)
+void yk_run_print_progress(struct yk_run *r, const struct yk_config *c)
 {
 	yk_progress_open(&r->progress, r->record, yk_config_str(c, YK_KEY_progress), r->trainer->steps);
 }
@@ -74,7 +74,7 @@ static void say_table(const struct yk_config *c)
 	}
 }
 
-int yk_run_say_start(struct yk_run *r, const struct yk_config *c, const struct yk_checkpoint *from)
+int yk_run_print_start(struct yk_run *r, const struct yk_config *c, const struct yk_checkpoint *from)
 {
 	const struct yk_trainer *t = r->trainer;
 	const struct yk_device *d = yk_current()->device;
@@ -83,18 +83,18 @@ int yk_run_say_start(struct yk_run *r, const struct yk_config *c, const struct y
 	if (t->valid_windows < yk_data_valid_windows(t->feed.data))
 		snprintf(each, sizeof each, ", %" PRId64 " of them per validation",
 			 t->valid_windows);
-	yk_progress_say(&r->progress, "on %s: %s%s%s", d->id, d->info.name, *d->info.driver ? "; " : "",
+	yk_progress_print(&r->progress, "on %s: %s%s%s", d->id, d->info.name, *d->info.driver ? "; " : "",
 			d->info.driver);
 	if (t->replica.grid.all)
-		yk_progress_say(&r->progress,
+		yk_progress_print(&r->progress,
 				"%d ranks, each computes %" PRId64 " of the %" PRId64
 				" micro-batches of a step",
 				yoke_group_size(t->replica.grid.all), t->replica.batches.accumulate,
 				t->replica.batches.count);
 	if (yk_ranks_order_text(&t->replica, order, sizeof order))
-		yk_progress_say(&r->progress, "%s", order);
+		yk_progress_print(&r->progress, "%s", order);
 	if (t->replica.tensor_parallel)
-		yk_progress_say(
+		yk_progress_print(
 			&r->progress,
 			"tensor=%" PRId64 ": %" PRId64
 			" ranks compute each micro-batch together; each holds %s of weights",
@@ -102,10 +102,10 @@ int yk_run_say_start(struct yk_run *r, const struct yk_config *c, const struct y
 			yk_bytes_text(weights, yk_parameters_bytes(&t->replica.net->params)));
 	if (t->replica.stages) {
 		yk_stages_text(&t->replica, stages, sizeof stages);
-		yk_progress_say(&r->progress, "%s", stages);
+		yk_progress_print(&r->progress, "%s", stages);
 	}
 	if (t->replica.zero)
-		yk_progress_say(
+		yk_progress_print(
 			&r->progress,
 			"zero=%d: a rank holds at most %s of weights, %s of gradients, and %s of "
 			"the %s of optimizer state",
@@ -132,15 +132,15 @@ int yk_run_say_start(struct yk_run *r, const struct yk_config *c, const struct y
 			yoke_group_size(t->replica.group), ratio,
 			1.0 / yoke_group_size(t->replica.group));
 	if (yk_data_endless(t->feed.data))
-		yk_progress_say(&r->progress, "%" PRId64 " parameters; training windows are read from a pipe", t->replica.net->params.elements);
+		yk_progress_print(&r->progress, "%" PRId64 " parameters; training windows are read from a pipe", t->replica.net->params.elements);
 	else if (yk_data_chats(t->feed.data))
-		yk_progress_say(&r->progress, "%s; %s of %s: %s for training, %" PRId64 " for validation%s",
+		yk_progress_print(&r->progress, "%s; %s of %s: %s for training, %" PRId64 " for validation%s",
 				yk_counted(n[0], t->replica.net->params.elements, "parameter"),
 				yk_counted(n[1], yk_data_chats(t->feed.data), "conversation"),
 				yk_counted(n[2], yk_data_tokens(t->feed.data), "token"),
 				yk_counted(n[3], yk_data_train_windows(t->feed.data), "window"), yk_data_valid_windows(t->feed.data), each);
 	else
-		yk_progress_say(&r->progress,
+		yk_progress_print(&r->progress,
 			"%s; %s in %s: %s for training, %" PRId64 " for validation%s",
 			yk_counted(n[0], t->replica.net->params.elements, "parameter"), yk_counted(n[1], yk_data_tokens(t->feed.data), "token"),
 			yk_counted(n[2], yk_data_files(t->feed.data), "file"), yk_counted(n[3], yk_data_train_windows(t->feed.data), "window"),
@@ -152,10 +152,10 @@ int yk_run_say_start(struct yk_run *r, const struct yk_config *c, const struct y
 	if (!*yk_config_str(c, YK_KEY_format) && !from)
 		say_table(c);
 	if (*t->batch_why)
-		yk_progress_say(&r->progress, "%s", t->batch_why);
+		yk_progress_print(&r->progress, "%s", t->batch_why);
 	const char *limit = yk_config_str(c, YK_KEY_memory);
 	if (t->predicted)
-		yk_progress_say(&r->progress, "%s%s%s is predicted to use at most %.4g MiB",
+		yk_progress_print(&r->progress, "%s%s%s is predicted to use at most %.4g MiB",
 				*limit ? "memory=" : "", limit,
 				t->replica.grid.all ? *limit ? ": a rank" : "a rank" : ": the run",
 				(double)t->predicted / (1 << 20));
@@ -196,12 +196,12 @@ static void say_next(struct yk_run *r, const char *folder)
 	const char *prompt = strcmp(yk_tokenizer_name(t->feed.tokenizer), "ids") ? "" : " prompt=0"; // a token, not text
 	char *name = yk_shell_word(folder);
 	if (name)
-		yk_progress_say(&r->progress, "next: yoke generate %s%s, yoke eval %s%s%s%s", name, prompt, name,
+		yk_progress_print(&r->progress, "next: yoke generate %s%s, yoke eval %s%s%s%s", name, prompt, name,
 				asks ? " data=FILE" : "", asks && *format ? " format=" : "", asks ? format : "");
 	free(name);
 }
 
-void yk_run_say_end(struct yk_run *r)
+void yk_run_print_end(struct yk_run *r)
 {
 	const struct yk_trainer *t = r->trainer;
 	struct yk_progress *p = &r->progress;
@@ -231,7 +231,7 @@ void yk_run_say_end(struct yk_run *r)
 		char kinds[256];
 		yk_data_errors_text(&r->data_errors, kinds, sizeof kinds);
 		char samples[64];
-		yk_progress_say(
+		yk_progress_print(
 			p, "%s could not be read and %s skipped: %s; %s/data_errors.jsonl lists %s",
 			yk_counted(samples, (long long)failed, "sample"),
 			failed == 1 ? "was" : "were", kinds, r->out,
@@ -239,20 +239,20 @@ void yk_run_say_end(struct yk_run *r)
 	}
 	if (yk_run_stopped_early(r)) {
 		yk_run_early_text(r, early, sizeof early);
-		yk_progress_say(p, "ended early: %s", early);
+		yk_progress_print(p, "ended early: %s", early);
 	}
 	if (r->saved != t->replica.step) {
-		yk_progress_say(p, "%s; no model was saved (checkpoints=0)", losses);
+		yk_progress_print(p, "%s; no model was saved (checkpoints=0)", losses);
 	} else {
-		yk_progress_say(p, "model in %s: %s", r->out, losses);
+		yk_progress_print(p, "model in %s: %s", r->out, losses);
 		if (best)
-			yk_progress_say(p, "lowest val_loss %.4f, of step %" PRId64 ", in %s", r->kept.loss, r->kept.step, best);
+			yk_progress_print(p, "lowest val_loss %.4f, of step %" PRId64 ", in %s", r->kept.loss, r->kept.step, best);
 		// the same text must be piped again
 		const bool ended = t->replica.step == t->steps || yk_run_stopped_early(r);
 		if (name && from && !ended && piped)
-			yk_progress_say(p, "next: .. | yoke train data=%s out=%s resume=1", from, name);
+			yk_progress_print(p, "next: .. | yoke train data=%s out=%s resume=1", from, name);
 		else if (name && !ended)
-			yk_progress_say(p, "next: yoke train out=%s resume=1", name);
+			yk_progress_print(p, "next: yoke train out=%s resume=1", name);
 		else
 			say_next(r, best ? best : r->out);
 	}
