@@ -198,6 +198,7 @@ test_programs = \
 	tests/skeleton.t \
 	tests/prepare.t \
 	tests/shards.t \
+	tests/sort.t \
 	tests/sources.t \
 	tests/sparse.t \
 	tests/released.t \
@@ -397,6 +398,7 @@ tests_cubes_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
 tests_kinds_t_SOURCES = tests/kinds.c
 tests_locale_t_SOURCES = tests/locale.c
 tests_prepare_t_SOURCES = tests/prepare.c
+tests_sort_t_SOURCES = tests/sort.c
 tests_sources_t_SOURCES = tests/sources.c tests/fuzz/targets.c tests/fuzz/targets.h
 tests_sources_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
 tests_shards_t_SOURCES = tests/shards.c tests/fuzz/targets.c tests/fuzz/targets.h
