@@ -4,9 +4,9 @@
 // A matrix is tridiagonalized by Householder reflections (Martin, Reinsch and Wilkinson 1968); each
 // is applied to the remaining matrix in the same pass that multiplies it with the next one. Then
 // implicit QL (Dubrulle, Martin and Wilkinson 1968) diagonalizes it. Its rotations are recorded and
-// applied to the vectors many at a time: the vectors are stored as contiguous panels of PANEL
-// components, and each panel goes through the reflections and all rotations independently. The work
-// on a panel depends only on n, so results do not depend on the number of threads.
+// applied to the vectors many at a time: the vectors are stored in panels (panels.h), and each panel
+// goes through the reflections and all rotations independently. The work on a panel depends only on
+// n, so results do not depend on the number of threads.
 #include "config.h"
 
 #include <float.h>
@@ -18,7 +18,6 @@
 #include "matrix.h"
 
 enum {
-	PANEL = 16,      // components of all vectors per panel; a multiple of VD
 	MANY = 4,        // with at least this many matrices, each is one work item
 	ROTATIONS = 1 << 15 // recorded before they are applied
 };
@@ -28,10 +27,12 @@ enum {
 // off-diagonal elements up to NOTHING count as 0.
 #define NOTHING (DBL_EPSILON * DBL_EPSILON)
 
-// Rotations of vectors i and i + 1, for i from `from` - 1 down to `to`; stored from index `at` on.
-struct sweep {
-	int64_t from, to, at;
-};
+#define REAL double
+#define VL VD
+#define PANELS(name) panels_##name
+#define FMA vd_fma
+#define SPLAT vd_splat
+#include "panels.h"
 
 struct eigen {
 	int64_t n, ld;     // ld: n rounded up to whole vectors
@@ -40,21 +41,22 @@ struct eigen {
 	double *d, *e;     // [ld] diagonal and off-diagonal elements
 	// [ld] v, w: the previous reflection and its product; u, p: the next ones
 	double *v, *w, *u, *p;
-	double *z;         // [panels][n][PANEL]; NULL: no vectors requested
-	double *c, *s;     // rotations
+	double *z;         // the vectors, in panels; NULL: no vectors requested
+	double *c, *s;     // rotations, as panels.h stores them
+	double *dots;      // of the reflections
 	struct sweep *sweep;
 	int64_t rotations, sweeps, max; // recorded rotations and sweeps; capacity
 	bool fresh;        // the panels are not initialized yet
 };
 
-static int64_t panels_of(int64_t n)
-{
-	return (n + PANEL - 1) / PANEL;
-}
-
 static int64_t max_of(int64_t n)
 {
 	return 2 * n > ROTATIONS ? 2 * n : ROTATIONS;
+}
+
+static uint64_t dots_of(int64_t n)
+{
+	return (uint64_t)(n / GROUP + 1) * PAIRS;
 }
 
 static int64_t whole(int64_t n)
@@ -68,7 +70,8 @@ static uint64_t memory_doubles(int64_t n, bool vectors)
 	const uint64_t rows = (uint64_t)n, ld = (uint64_t)whole(n), max = (uint64_t)max_of(n);
 	uint64_t take = rows * ld + 7 * ld;
 	if (vectors)
-		take += (uint64_t)panels_of(n) * rows * PANEL + 2 * max + (max + 1) * (sizeof(struct sweep) / 8);
+		take += (uint64_t)PANELS(of)(n) * rows * PANELS(width) + 2 * max + dots_of(n) +
+			(max + 1) * (sizeof(struct sweep) / 8);
 	return take;
 }
 
@@ -83,9 +86,10 @@ static void divide_memory(struct eigen *g, int64_t n, bool vectors, double *at)
 	if (!vectors)
 		return;
 	g->z = at;
-	g->c = g->z + panels_of(n) * n * PANEL;
+	g->c = g->z + PANELS(of)(n) * n * PANELS(width);
 	g->s = g->c + max;
-	g->sweep = (struct sweep *)(void *)(g->s + max);
+	g->dots = g->s + max;
+	g->sweep = (struct sweep *)(void *)(g->dots + dots_of(n));
 }
 
 // ---- reduction to tridiagonal form ----
@@ -152,65 +156,22 @@ static void tridiagonal(struct eigen *g)
 
 // ---- eigenvectors ----
 
-// Applies all reflections to a panel of the identity: gives the columns of their product, one per
-// row.
-static void panel_begin(const struct eigen *g, int64_t panel, double *z)
-{
-	enum { N = PANEL / VD };
-	const int64_t n = g->n;
-	memset(z, 0, (size_t)(n * PANEL) * sizeof *z);
-	for (int64_t j = 0; j < PANEL && panel * PANEL + j < n; j++)
-		z[(panel * PANEL + j) * PANEL + j] = 1;
-	for (int64_t k = 0; k + 1 < n; k++) {
-		const double *u = g->a + k * g->ld;
-		vd sum[N] = { { 0 } };
-		if (g->tau[k] == 0)
-			continue;
-		for (int64_t i = k + 1; i < n; i++)
-			for (int q = 0; q < N; q++)
-				sum[q] = vd_fma(vd_splat(u[i]), vd_load(z + i * PANEL + q * VD), sum[q]);
-		for (int q = 0; q < N; q++)
-			sum[q] *= g->tau[k];
-		for (int64_t i = k + 1; i < n; i++)
-			for (int q = 0; q < N; q++)
-				vd_store(z + i * PANEL + q * VD,
-					 vd_fma(vd_splat(-u[i]), sum[q], vd_load(z + i * PANEL + q * VD)));
-	}
-}
-
-static void panel_turn(const struct eigen *g, const struct sweep *w, double *z)
-{
-	enum { N = PANEL / VD };
-	const double *c = g->c + w->at, *s = g->s + w->at;
-	vd high[N];
-	for (int q = 0; q < N; q++)
-		high[q] = vd_load(z + w->from * PANEL + q * VD);
-	for (int64_t i = w->from - 1; i >= w->to; i--, c++, s++) {
-		double *row = z + i * PANEL;
-		for (int q = 0; q < N; q++) {
-			vd low = vd_load(row + q * VD);
-			vd_store(row + PANEL + q * VD, vd_fma(vd_splat(*c), high[q], *s * low));
-			high[q] = vd_fma(vd_splat(-*s), high[q], *c * low);
-		}
-	}
-	for (int q = 0; q < N; q++)
-		vd_store(z + w->to * PANEL + q * VD, high[q]);
-}
-
 static void panel(void *arg, int64_t index)
 {
 	const struct eigen *g = arg;
-	double *z = g->z + index * g->n * PANEL;
+	double *z = g->z + index * g->n * PANELS(width);
 	if (g->fresh)
-		panel_begin(g, index, z);
+		PANELS(begin)(g->n, g->a, g->ld, g->tau, 1, g->dots, index, z);
 	for (int64_t k = 0; k < g->sweeps; k++)
-		panel_turn(g, &g->sweep[k], z);
+		PANELS(turn)(&g->sweep[k], g->c, g->s, z);
 }
 
 static void apply(struct eigen *g)
 {
+	if (g->z && g->fresh)
+		PANELS(dots)(g->n, g->a, g->ld, 1, g->dots);
 	if (g->z)
-		yk_team_run(panels_of(g->n), panel, g);
+		yk_team_run(PANELS(of)(g->n), panel, g);
 	g->rotations = g->sweeps = 0;
 	g->fresh = false;
 }
@@ -221,7 +182,7 @@ static void note(struct eigen *g, double c, double s)
 {
 	if (!g->z)
 		return;
-	g->c[g->rotations] = c;
+	g->c[g->rotations] = c - 1;
 	g->s[g->rotations++] = s;
 }
 
@@ -315,11 +276,6 @@ static int load(struct eigen *g, const struct matrix *a, bool *finite)
 	return exponent;
 }
 
-static double component(const struct eigen *g, int64_t vector, int64_t i)
-{
-	return g->z[(i / PANEL * g->n + vector) * PANEL + i % PANEL];
-}
-
 struct value {
 	double x;
 	int64_t at;
@@ -344,14 +300,14 @@ static void store(struct eigen *g, const struct job *j, int exponent, bool w, bo
 		if (w)
 			matrix_put(&j->w, 0, k, ldexp(order[k].x, exponent));
 		for (int64_t i = 0; v && i < n; i++) {
-			const double x = component(g, order[k].at, i);
+			const double x = PANELS(component)(g->z, n, order[k].at, i);
 			if (fabs(x) > max) {
 				max = fabs(x);
 				sign = copysign(1, x);
 			}
 		}
 		for (int64_t i = 0; v && i < n; i++)
-			matrix_put(&j->v, i, k, sign * component(g, order[k].at, i));
+			matrix_put(&j->v, i, k, sign * PANELS(component)(g->z, n, order[k].at, i));
 	}
 }
 
@@ -364,7 +320,7 @@ static int by_lapack(struct eigen *g, double *packed)
 	int err = yk_lapack_eigh(g->z, n, packed, g->d);
 	for (int64_t k = 0; g->z && k < n; k++)
 		for (int64_t i = 0; i < n; i++)
-			g->z[(i / PANEL * n + k) * PANEL + i % PANEL] = packed[k * n + i];
+			g->z[(i / PANELS(width) * n + k) * PANELS(width) + i % PANELS(width)] = packed[k * n + i];
 	return err;
 }
 
