@@ -128,7 +128,7 @@ static int way_of(int dtype, uint32_t way, int *cast)
 	}
 	way -= CASTS;
 	// half precision rounds a uniform number up to 1, which has no normal one
-	if (real && way < FUNCTIONS - (dtype == yoke_f16 || dtype == yoke_bf16))
+	if (real && way + (dtype == yoke_f16 || dtype == yoke_bf16) < FUNCTIONS)
 		return functions[way];
 	return !real && dtype != yoke_bool && way < WHOLE ? whole[way] : 0;
 }
