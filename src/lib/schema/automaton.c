@@ -238,7 +238,7 @@ static int settle(struct build *b, uint32_t *start)
 	const struct yk_dfa *from = &b->own;
 	struct yk_dfa *to = b->pool;
 	uint32_t *at = calloc(from->states + 1, sizeof *at); // 1 if it lives, then its place
-	size_t edges = 0, next = to->states;
+	size_t next = to->states;
 	int e = at ? find_alive(from, at) : YOKE_ENOMEM;
 
 	for (size_t i = 0; e == 0 && i < from->states; i++)
@@ -262,7 +262,6 @@ static int settle(struct build *b, uint32_t *start)
 			x.to = at[x.to];
 			to->edge[to->edges++] = x;
 			s.edges++;
-			edges++;
 		}
 		to->state[to->states++] = s;
 	}
