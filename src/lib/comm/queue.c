@@ -55,7 +55,7 @@ void yk_task_name(struct yk_task *t, const struct yoke_view *first)
 		snprintf(t->text, sizeof t->text, "%s%s %s [%s]%s%s", yk_collective_name[t->what], kinds[t->kind],
 			 yoke_dtype_name(t->dtype), shape, *end ? " " : "", end);
 	else
-		snprintf(t->text, sizeof t->text, "%s%s %s of %u tensors, %s elements%s%s", yk_collective_name[t->what],
+		snprintf(t->text, sizeof t->text, "%s%s %s of %u tensors, %.20s elements%s%s", yk_collective_name[t->what],
 			 kinds[t->kind], yoke_dtype_name(t->dtype), t->tensors, shape, *end ? ", " : "", end);
 	const uint32_t facts[] = { ends ? 0 : t->what, t->kind, t->dtype, ends ? 0 : t->root, t->tensors, t->where };
 	t->hash = yk_hash(t->count, t->tensors * sizeof *t->count, yk_hash(facts, sizeof facts, 0));
