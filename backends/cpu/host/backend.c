@@ -58,48 +58,13 @@ static int probe(uint32_t *ndevices)
 	return 0;
 }
 
-// Reads the value of the first line "key : value" of a file in /proc.
-static bool proc(const char *file, const char *key, char *to, size_t cap)
-{
-	char line[512];
-	bool found = false;
-	FILE *f = fopen(file, "re");
-
-	if (!f)
-		return false;
-	while (!found && fgets(line, sizeof line, f)) {
-		char *value = strchr(line, ':');
-		if (!value || strncmp(line, key, strlen(key)))
-			continue;
-		value += strspn(value, ": \t");
-		value[strcspn(value, "\n")] = 0;
-		snprintf(to, cap, "%s", value);
-		found = true;
-	}
-	fclose(f);
-	return found;
-}
-
 static uint64_t memory(void)
 {
 	long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
 	uint64_t all = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : 0;
-	uint64_t group = yk_cgroup_memory("/proc/self/cgroup", "/sys/fs/cgroup");
+	uint64_t group = yk_cgroup_memory(YK_CGROUPS, YK_CGROUP_MOUNT);
 
 	return group && (!all || group < all) ? group : all;
-}
-
-// Memory available without swapping others out; may exceed the control group's limit.
-static uint64_t free_memory(void)
-{
-	static const char *const keys[] = { "MemAvailable", "SwapFree" };
-	uint64_t sum = 0;
-	char text[64];
-
-	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-		if (proc("/proc/meminfo", keys[i], text, sizeof text))
-			sum += strtoull(text, NULL, 10) * 1024; // "123 kB"
-	return sum;
 }
 
 static int device_info(uint32_t device, struct yoke_device_info *info)
@@ -118,13 +83,13 @@ static int device_info(uint32_t device, struct yoke_device_info *info)
 		return yk_cpu_fail(YOKE_ENODEV, "cpu:%u: no such device", device);
 	full.units = (uint32_t)yk_team_size_of(device);
 	full.memory = full.max_segment = memory();
-	full.memory_free = free_memory();
+	full.memory_free = yk_memory_available();
 	if (full.memory_free > full.memory)
 		full.memory_free = full.memory;
-	if (!proc("/proc/cpuinfo", "model name", full.name, sizeof full.name))
+	if (!yk_processor_fact("model name", full.name, sizeof full.name))
 		snprintf(full.name, sizeof full.name, "%.100s processor",
 			 uname(&system) == 0 ? system.machine : "unknown");
-	proc("/proc/cpuinfo", "vendor_id", full.vendor, sizeof full.vendor);
+	yk_processor_fact("vendor_id", full.vendor, sizeof full.vendor);
 	full.products = isa->products;
 	// full.multiple stays 0: kernels pack both factors into zero-padded panels
 	snprintf(full.driver, sizeof full.driver, "%s, threads bound by %s%s", isa->name,

@@ -107,6 +107,10 @@ bool yk_topology_new(hwloc_topology_t *to)
 	environ = former;
 	free(last);
 	last = other;
+#if HWLOC_API_VERSION >= 0x00020100
+	if (err >= 0 && !yk_lists_processors() && !getenv("HWLOC_FSROOT")) // it would only complain
+		hwloc_topology_set_components(*to, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, "linux");
+#endif
 	return err >= 0;
 }
 
@@ -223,7 +227,7 @@ void yk_cores_find(struct yk_cores *c)
 	yk_cores_choose(c, yk_processors_allowed(),
 			(struct yk_cores_limits){
 				.online = online > 0 ? (int)online : 1,
-				.quota = yk_cgroup_cpus("/proc/self/cgroup", "/sys/fs/cgroup"),
+				.quota = yk_cgroup_cpus(YK_CGROUPS, YK_CGROUP_MOUNT),
 				.setting = atoi(yk_cpu_setting(&threads_setting)) });
 }
 

@@ -140,6 +140,9 @@ int yk_lapack_check(void);
 
 // ---- cgroup.c ----
 
+// Where Linux has them; other systems have neither.
+#define YK_CGROUPS "/proc/self/cgroup"
+#define YK_CGROUP_MOUNT "/sys/fs/cgroup"
 // CPU quota of the control group, in processors, rounded up; 0: no limit. groups: the file that
 // lists this process's groups; mount: where cgroup file systems are mounted.
 int yk_cgroup_cpus(const char *groups, const char *mount);

@@ -4,7 +4,9 @@
 
 #include "system.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -56,6 +58,50 @@ struct yk_processors yk_processors_allowed(void)
 			break;
 	}
 	return to;
+}
+
+bool yk_lists_processors(void)
+{
+	return access("/sys/devices/system/cpu", R_OK) == 0;
+}
+
+// Reads the value of the first line "key : value" of a file in /proc.
+static bool proc(const char *file, const char *key, char *to, size_t cap)
+{
+	char line[512];
+	bool found = false;
+	FILE *f = fopen(file, "re");
+
+	if (!f)
+		return false;
+	while (!found && fgets(line, sizeof line, f)) {
+		char *value = strchr(line, ':');
+		if (!value || strncmp(line, key, strlen(key)))
+			continue;
+		value += strspn(value, ": \t");
+		value[strcspn(value, "\n")] = 0;
+		snprintf(to, cap, "%s", value);
+		found = true;
+	}
+	fclose(f);
+	return found;
+}
+
+bool yk_processor_fact(const char *key, char *to, size_t cap)
+{
+	return proc("/proc/cpuinfo", key, to, cap);
+}
+
+uint64_t yk_memory_available(void)
+{
+	static const char *const keys[] = { "MemAvailable", "SwapFree" };
+	uint64_t sum = 0;
+	char text[64];
+
+	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+		if (proc("/proc/meminfo", keys[i], text, sizeof text))
+			sum += strtoull(text, NULL, 10) * 1024; // "123 kB"
+	return sum;
 }
 
 size_t yk_processor(void)
@@ -130,6 +176,24 @@ struct yk_processors yk_processors_allowed(void)
 	for (long i = 0; i < n; i++)
 		to.bits[i / 64] |= UINT64_C(1) << i % 64;
 	return to;
+}
+
+bool yk_lists_processors(void)
+{
+	return false;
+}
+
+bool yk_processor_fact(const char *key, char *to, size_t cap)
+{
+	(void)key;
+	(void)to;
+	(void)cap;
+	return false;
+}
+
+uint64_t yk_memory_available(void)
+{
+	return 0;
 }
 
 size_t yk_processor(void)

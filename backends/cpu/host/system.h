@@ -41,6 +41,14 @@ size_t yk_processor(void);
 // The thread runs on the set from now on.  Fallback: wherever the system puts it.
 void yk_processors_bind(pthread_t thread, const struct yk_processors *);
 
+// Does the system describe its processors in /sys?  Fallback: no.
+bool yk_lists_processors(void);
+// The value of a key of /proc/cpuinfo ("model name", ..) for the first processor.  Fallback: none.
+bool yk_processor_fact(const char *key, char *to, size_t cap);
+// Memory available without swapping others out, which may exceed the control group's limit; 0: not known, as in the
+// fallback.
+uint64_t yk_memory_available(void);
+
 void yk_thread_named(pthread_t thread, const char *name); // as debuggers show it
 
 // Sleeps until the word is woken if it still has this value.  It may return early.  Fallback: a short time.

@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/shared.h"
+#include "base/system.h"
 
 // Reads a file of /proc, whose size is not known in advance; NULL: unreadable.
 static char *read_proc(const char *path, char *to, size_t room)
@@ -36,10 +37,8 @@ static pid_t pid_of(const struct yk_view *v)
 	    json_integer_value(pid) > INT32_MAX)
 		return 0;
 	gethostname(host, sizeof host - 1);
-	if (!read_proc("/proc/sys/kernel/random/boot_id", boot, sizeof boot))
-		return 0;
-	boot[strcspn(boot, "\n")] = '\0';
-	return strcmp(boot, yk_view_about(v, "boot")) || strcmp(host, yk_view_about(v, "host")) ?
+	yk_boot_id(boot);
+	return !*boot || strcmp(boot, yk_view_about(v, "boot")) || strcmp(host, yk_view_about(v, "host")) ?
 		       0 :
 		       (pid_t)json_integer_value(pid);
 }
@@ -104,17 +103,6 @@ static void count_checkpoint(void *arg, const char *target)
 	*(int *)arg += dot != NULL;
 }
 
-// Bytes of resident memory; NaN: unknown.
-static double resident(pid_t pid)
-{
-	char path[64], text[256];
-	unsigned long long pages;
-	snprintf(path, sizeof path, "/proc/%ld/statm", (long)pid);
-	return read_proc(path, text, sizeof text) && sscanf(text, "%*u %llu", &pages) == 1 ?
-		       (double)pages * (double)sysconf(_SC_PAGESIZE) :
-		       NAN;
-}
-
 bool yk_process_read(pid_t pid, char name[32], double *cpu, double *rss)
 {
 	char path[64], text[64];
@@ -125,7 +113,7 @@ bool yk_process_read(pid_t pid, char name[32], double *cpu, double *rss)
 		return false;
 	text[strcspn(text, "\n")] = '\0';
 	snprintf(name, 32, "%.31s", text);
-	*rss = resident(pid);
+	*rss = yk_process_memory(pid);
 	return true;
 }
 
@@ -137,7 +125,7 @@ void yk_process_look(const struct yk_view *v, struct yk_process *to)
 		now.since = yk_seconds();
 		if (to->pid == now.pid && now.since > to->since)
 			now.share = (now.cpu - to->cpu) / (now.since - to->since);
-		const double rss = resident(now.pid);
+		const double rss = yk_process_memory(now.pid);
 		now.rss = isnan(rss) ? 0 : (uint64_t)rss;
 		now.children = count_children(now.pid);
 		yk_process_files(now.pid, count_checkpoint, &now.checkpoints);

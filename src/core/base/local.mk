@@ -38,6 +38,7 @@ libyokecore_la_SOURCES += \
 	src/core/base/stop.c \
 	src/core/base/stop.h \
 	src/core/base/system.c \
+	src/core/base/socket.h \
 	src/core/base/system.h \
 	src/core/base/wire.c \
 	src/core/base/wire.h

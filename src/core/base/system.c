@@ -7,11 +7,11 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <time.h>
@@ -19,6 +19,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/socket.h"
 
 int yk_random(void *to, size_t bytes)
 {
@@ -29,8 +30,20 @@ int yk_random(void *to, size_t bytes)
 	return 0;
 }
 
+void yk_file_prefetch(int fd, uint64_t offset, uint64_t bytes)
+{
+#ifdef POSIX_FADV_WILLNEED
+	posix_fadvise(fd, (off_t)offset, (off_t)bytes, POSIX_FADV_WILLNEED);
+#else
+	(void)fd, (void)offset, (void)bytes;
+#endif
+}
+
 #if defined __linux__ && !defined YK_POSIX_ONLY
 #include <linux/futex.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <poll.h>
 #include <sched.h>
 #include <sys/auxv.h>
 #include <sys/prctl.h>
@@ -135,6 +148,59 @@ int yk_signals_take(int fd, const sigset_t *set)
 	return fd >= 0 && read(fd, &s, sizeof s) == sizeof s ? (int)s.ssi_signo : 0;
 }
 
+// Reads the beginning of a file of /proc as a string; "": unreadable.
+static void read_proc(const char *path, char *to, size_t cap)
+{
+	FILE *f = fopen(path, "re");
+	const size_t n = f ? fread(to, 1, cap - 1, f) : 0;
+	if (f)
+		fclose(f);
+	to[n] = '\0';
+}
+
+void yk_boot_id(char to[64])
+{
+	read_proc("/proc/sys/kernel/random/boot_id", to, 64);
+	to[strcspn(to, "\n")] = '\0';
+}
+
+pid_t yk_process_parent(pid_t pid)
+{
+	char path[64], text[512];
+	int parent = 0;
+	if (pid == getpid())
+		return getppid();
+	snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+	read_proc(path, text, sizeof text);
+	const char *after = strrchr(text, ')'); // the name may contain ')'
+	return after && sscanf(after, ") %*c %d", &parent) == 1 ? parent : 0;
+}
+
+bool yk_process_has_variable(pid_t pid, const char *name)
+{
+	char path[64], *word = NULL;
+	size_t cap = 0;
+	const size_t n = strlen(name);
+	bool found = false;
+	snprintf(path, sizeof path, "/proc/%d/environ", (int)pid);
+	FILE *f = fopen(path, "re");
+	while (f && !found && getdelim(&word, &cap, '\0', f) > 0)
+		found = !strncmp(word, name, n) && word[n] == '=';
+	free(word);
+	if (f)
+		fclose(f);
+	return found;
+}
+
+double yk_process_memory(pid_t pid)
+{
+	char path[64], text[256];
+	unsigned long long pages;
+	snprintf(path, sizeof path, "/proc/%d/statm", (int)pid);
+	read_proc(path, text, sizeof text);
+	return sscanf(text, "%*u %llu", &pages) == 1 ? (double)pages * (double)sysconf(_SC_PAGESIZE) : NAN;
+}
+
 const char *yk_getenv_secure(const char *name)
 {
 	return secure_getenv(name);
@@ -150,6 +216,24 @@ int yk_pipe(int ends[2])
 int yk_accept(int listener)
 {
 	return accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+}
+
+int yk_socket(int family, int type, int protocol)
+{
+	return socket(family, type | SOCK_CLOEXEC, protocol);
+}
+
+uint64_t yk_socket_received(int fd)
+{
+	struct tcp_info info = { 0 };
+	socklen_t n = sizeof info;
+	return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &n) == 0 ? info.tcpi_bytes_received : 0;
+}
+
+bool yk_socket_closed(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLRDHUP };
+	return poll(&p, 1, 0) > 0 && p.revents & (POLLRDHUP | POLLHUP | POLLERR);
 }
 
 int yk_local_socket(bool blocks)
@@ -333,6 +417,29 @@ int yk_signals_take(int fd, const sigset_t *set)
 	return 0;
 }
 
+void yk_boot_id(char to[64])
+{
+	*to = '\0';
+}
+
+pid_t yk_process_parent(pid_t pid)
+{
+	return pid == getpid() ? getppid() : 0;
+}
+
+bool yk_process_has_variable(pid_t pid, const char *name)
+{
+	(void)pid;
+	(void)name;
+	return false;
+}
+
+double yk_process_memory(pid_t pid)
+{
+	(void)pid;
+	return NAN;
+}
+
 const char *yk_getenv_secure(const char *name)
 {
 	return getuid() == geteuid() && getgid() == getegid() ? getenv(name) : NULL;
@@ -347,6 +454,16 @@ static int close_by_exec(int fd)
 	return fd;
 }
 
+static int prepare_socket(int fd)
+{
+#ifdef SO_NOSIGPIPE
+	const int on = 1;
+	if (fd >= 0)
+		setsockopt(fd, SOL_SOCKET, SO_NOSIGPIPE, &on, sizeof on);
+#endif
+	return close_by_exec(fd);
+}
+
 int yk_pipe(int ends[2])
 {
 	if (pipe(ends))
@@ -358,12 +475,30 @@ int yk_pipe(int ends[2])
 
 int yk_accept(int listener)
 {
-	return close_by_exec(accept(listener, NULL, NULL));
+	return prepare_socket(accept(listener, NULL, NULL));
+}
+
+int yk_socket(int family, int type, int protocol)
+{
+	return prepare_socket(socket(family, type, protocol));
+}
+
+uint64_t yk_socket_received(int fd)
+{
+	(void)fd;
+	return 0;
+}
+
+bool yk_socket_closed(int fd)
+{
+	char byte;
+	const ssize_t n = recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+	return n == 0 || (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
 }
 
 int yk_local_socket(bool blocks)
 {
-	const int s = close_by_exec(socket(AF_UNIX, SOCK_STREAM, 0));
+	const int s = prepare_socket(socket(AF_UNIX, SOCK_STREAM, 0));
 	if (s >= 0 && !blocks)
 		fcntl(s, F_SETFL, O_NONBLOCK);
 	return s;

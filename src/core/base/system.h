@@ -52,6 +52,14 @@ int yk_process_open(pid_t);
 int yk_signals_open(const sigset_t *);
 // Takes a pending signal of the set; 0: there is none.  fd: from yk_signals_open, or -1.
 int yk_signals_take(int fd, const sigset_t *);
+// Identifies the boot of the machine: process ids are unique until the next one.  Fallback, or not known: "".
+void yk_boot_id(char to[64]);
+// The parent of a process; 0: not known.  The fallback knows only that of the calling process.
+pid_t yk_process_parent(pid_t);
+// Was the variable set when the process started?  Fallback, or not known: no.
+bool yk_process_has_variable(pid_t, const char *name);
+// Bytes of resident memory of a process; NaN: not known, as in the fallback.
+double yk_process_memory(pid_t);
 // An environment variable, or NULL in a setuid program.
 const char *yk_getenv_secure(const char *name);
 
@@ -62,6 +70,11 @@ int yk_random(void *to, size_t bytes);
 
 int yk_pipe(int ends[2]);
 int yk_accept(int listener);
+int yk_socket(int family, int type, int protocol);
+// Bytes that a TCP connection has received; 0: not known, as in the fallback.
+uint64_t yk_socket_received(int fd);
+// Has the other end closed the socket, or its half of it?  Fallback: only if no unread bytes precede the end.
+bool yk_socket_closed(int fd);
 // A socket for this machine, its address, and who is at the other end: a process of the same user, or -1.
 // Both ends must ask once, before anything else is sent.  Names have fewer than 96 characters.
 int yk_local_socket(bool blocks);
@@ -74,5 +87,10 @@ void yk_local_remove(const char *name); // after the listener was closed
 int yk_memory_open(const char *name);
 int yk_memory_seal(int fd);
 bool yk_memory_is_sealed(int fd);
+
+// ---- files ----
+
+// Lets the system read a part of the file ahead, where it can.
+void yk_file_prefetch(int fd, uint64_t offset, uint64_t bytes);
 
 #endif

@@ -175,17 +175,18 @@ static void add_environment(FILE *to)
 
 char *yk_verdict_key(const char *file, const char *helper, size_t *bytes)
 {
-	char *key = NULL;
+	char *key = NULL, boot[64];
 	FILE *to = open_memstream(&key, bytes);
 
 	if (!to)
 		return NULL;
-	fprintf(to, "probe 3 of yoke %s, ABI %x\n", PACKAGE_VERSION, YOKE_ABI);
+	fprintf(to, "probe 4 of yoke %s, ABI %x\n", PACKAGE_VERSION, YOKE_ABI);
 	yk_stamp_file(to, file);
 	yk_stamp_file(to, helper);
 	add_drivers(to);
 	// the state of a device and of a kernel module ends with the boot
-	add_first_line(to, "/proc/sys/kernel/random/boot_id");
+	yk_boot_id(boot);
+	fprintf(to, "boot %s\n", boot);
 	add_first_line(to, "/proc/driver/nvidia/version");
 	add_mounts(to);
 	yk_nodes_each("/dev", add_node, to);

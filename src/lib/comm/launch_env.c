@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/param.h"
+#include "base/system.h"
 #include "comm/mpi_load.h"
 #include "comm/ranks.h"
 
@@ -167,44 +168,10 @@ int yk_started_find(struct yk_started *to)
 
 // ---- process that started the ranks ----
 
-static bool parent_of(pid_t pid, pid_t *to)
-{
-	char path[64], line[512];
-	int parent = 0;
-	snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-	FILE *f = fopen(path, "re");
-	const size_t n = f ? fread(line, 1, sizeof line - 1, f) : 0;
-	if (f)
-		fclose(f);
-	line[n] = '\0';
-	const char *after = strrchr(line, ')'); // the name may contain ')'
-	*to = after && sscanf(after, ") %*c %d", &parent) == 1 ? parent : 0;
-	return *to > 0;
-}
-
-static bool has_variable(pid_t pid, const char *name)
-{
-	char path[64], *word = NULL;
-	size_t cap = 0;
-	const size_t n = strlen(name);
-	bool found = false;
-	snprintf(path, sizeof path, "/proc/%d/environ", (int)pid);
-	FILE *f = fopen(path, "re");
-	while (f && !found && getdelim(&word, &cap, '\0', f) > 0)
-		found = !strncmp(word, name, n) && word[n] == '=';
-	free(word);
-	if (f)
-		fclose(f);
-	return found;
-}
-
 pid_t yk_started_parent(const struct yk_started *p, pid_t pid)
 {
-	pid_t parent = 0;
-	for (int up = 0; up < 64; up++, pid = parent)
-		if (!parent_of(pid, &parent))
-			return 0;
-		else if (!has_variable(parent, p->variable))
-			return parent;
+	for (int up = 0; up < 64 && pid; up++)
+		if ((pid = yk_process_parent(pid)) && !yk_process_has_variable(pid, p->variable))
+			return pid;
 	return 0;
 }

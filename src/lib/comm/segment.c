@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/un.h>
@@ -21,6 +20,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/socket.h"
 #include "base/system.h"
 #include "comm/tuned.h"
 
@@ -267,7 +267,9 @@ static bool is_parent(const struct yk_started *p, pid_t pid)
 
 static bool is_sibling(const struct yk_started *p, pid_t pid)
 {
-	return pid > 0 && yk_started_parent(p, pid) == yk_started_parent(p, getpid());
+	// of the same user, and it knows the name, which has the parent's number
+	const bool unknown = !yk_process_parent(pid);
+	return pid > 0 && (unknown || yk_started_parent(p, pid) == yk_started_parent(p, getpid()));
 }
 
 static int late(const struct yk_started *p, const char *who)

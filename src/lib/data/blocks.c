@@ -14,6 +14,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/system.h"
 #include "data/lines.h"
 #include "data/prepare.h"
 
@@ -236,7 +237,7 @@ static int encode_text(struct worker *w, int64_t number, struct yk_block *b, int
 {
 	uint64_t from = 0;
 	size_t skip = 0, n = 0;
-	posix_fadvise(fd, (off_t)b->begin, (off_t)(b->end - b->begin), POSIX_FADV_WILLNEED);
+	yk_file_prefetch(fd, b->begin, b->end - b->begin);
 	const int e = read_whole(w, b, fd, f, &from, &skip, &n);
 	return e == 0 ? encode_block(w, number, b, from + skip, w->text + skip, n) : e;
 }

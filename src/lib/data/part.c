@@ -17,6 +17,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/scan.h"
+#include "base/system.h"
 #include "data/set.h"
 
 // ---- elements ----
@@ -238,9 +239,9 @@ static void prefetch(const struct parts *p, int64_t n, struct yoke_item *const *
 	for (int64_t i = 0; i < n; i++)
 		for (int f = 0; f < p->n; f++)
 			if (!p->part[f].rank)
-				posix_fadvise(p->part[f].fd,
-					      (off_t)(p->part[f].offset + (uint64_t)s[i]->number * p->part[f].stride),
-					      (off_t)(p->part[f].elements * p->part[f].element->width), POSIX_FADV_WILLNEED);
+				yk_file_prefetch(p->part[f].fd,
+						 p->part[f].offset + (uint64_t)s[i]->number * p->part[f].stride,
+						 p->part[f].elements * p->part[f].element->width);
 }
 
 static int parts_read(void *arg, int64_t n, struct yoke_item *const *s)

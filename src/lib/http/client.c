@@ -13,11 +13,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/socket.h"
+#include "base/system.h"
 
 enum { BUFFER = 16384, LINE = 8192, HEADERS = 200 };
 
@@ -113,7 +114,7 @@ static int open_socket(struct yk_client *c, const struct addrinfo *a)
 {
 	const struct timeval limit = { .tv_sec = (time_t)c->timeout };
 	const int on = 1;
-	c->fd = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC, a->ai_protocol);
+	c->fd = yk_socket(a->ai_family, a->ai_socktype, a->ai_protocol);
 	if (c->fd < 0)
 		return -1;
 	setsockopt(c->fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);

@@ -9,17 +9,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <time.h>
-#if defined __linux__ && !defined YK_POSIX_ONLY
-#include <linux/tcp.h>
-#endif
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/number.h"
 #include "base/param.h"
+#include "base/socket.h"
+#include "base/system.h"
 
 // DISCARDED: bytes of a refused body that are read, so that the client gets to read the reply.
 enum { THREADS = 4, DISCARDED = 64 << 20, FLUSH_S = 2, WATCH_MS = 250 };
@@ -61,19 +59,6 @@ static struct yk_connection *connection_of(struct MHD_Connection *c)
 	return info ? info->socket_context : NULL;
 }
 
-// Bytes that a connection has received so far; 0: not known, so that slow headers get no reply.
-static uint64_t received(int fd)
-{
-#ifdef TCP_INFO
-	struct tcp_info info = { 0 };
-	socklen_t n = sizeof info;
-	return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &n) == 0 ? info.tcpi_bytes_received : 0;
-#else
-	(void)fd;
-	return 0;
-#endif
-}
-
 static void set_busy(struct yk_http *h, struct MHD_Connection *c, bool busy)
 {
 	struct yk_connection *own = connection_of(c);
@@ -81,7 +66,7 @@ static void set_busy(struct yk_http *h, struct MHD_Connection *c, bool busy)
 	if (own) {
 		own->busy = busy;
 		own->since = yk_seconds();
-		own->received = received(own->fd);
+		own->received = yk_socket_received(own->fd);
 	}
 	pthread_mutex_unlock(&h->mutex);
 }
@@ -261,7 +246,7 @@ static void reply_and_close(int fd, const struct yk_exchange *x)
 // The headers of a request are not complete; idle connections are closed without a reply.
 static void close_late(struct yk_connection *c)
 {
-	struct yk_exchange *x = received(c->fd) > c->received ? yk_exchange_new("") : NULL;
+	struct yk_exchange *x = yk_socket_received(c->fd) > c->received ? yk_exchange_new("") : NULL;
 	if (x) {
 		too_slow(x);
 		reply_and_close(c->fd, x);
@@ -289,24 +274,16 @@ static void check_time(const struct yk_http *h, struct yk_exchange *x, double no
 void yk_http_watch(struct yk_http *h)
 {
 	const double now = yk_seconds(), idle = 1e-3 * (double)yk_param_int(&idle_setting);
-	nfds_t n = 0;
 	pthread_mutex_lock(&h->mutex);
 	for (struct yk_exchange *x = h->first; x; x = x->after) {
 		check_time(h, x, now);
-		if (x->handled && !atomic_load(&x->gone) && x->fd >= 0 && n < (nfds_t)h->is.connections) {
-			h->poll[n] = (struct pollfd){ .fd = x->fd, .events = POLLRDHUP };
-			h->polled[n++] = x;
+		if (x->handled && !atomic_load(&x->gone) && x->fd >= 0 && yk_socket_closed(x->fd)) {
+			pthread_mutex_lock(&x->mutex);
+			if (!x->complete) // else completed() knows whether it was sent
+				atomic_store(&x->gone, true);
+			pthread_mutex_unlock(&x->mutex);
 		}
 	}
-	if (n && poll(h->poll, n, 0) > 0)
-		for (nfds_t i = 0; i < n; i++)
-			if (h->poll[i].revents & (POLLRDHUP | POLLHUP | POLLERR)) {
-				struct yk_exchange *x = h->polled[i];
-				pthread_mutex_lock(&x->mutex);
-				if (!x->complete) // else completed() knows whether it was sent
-					atomic_store(&x->gone, true);
-				pthread_mutex_unlock(&x->mutex);
-			}
 	for (struct yk_connection *c = h->connections; c; c = c->after)
 		if (!c->busy && now - c->since > idle && c->fd >= 0)
 			close_late(c);
@@ -385,8 +362,6 @@ static void release(struct yk_http *h)
 	pthread_cond_destroy(&h->changed);
 	pthread_cond_destroy(&h->ending);
 	pthread_mutex_destroy(&h->mutex);
-	free(h->poll);
-	free(h->polled);
 	free(h);
 }
 
@@ -416,14 +391,12 @@ int yk_http_start(const struct yk_http_options *options, const struct yk_route *
 	h->is = *options;
 	h->route = route;
 	h->routes = routes;
-	h->poll = calloc((size_t)h->is.connections, sizeof *h->poll);
-	h->polled = calloc((size_t)h->is.connections, sizeof(struct yk_exchange *));
 	pthread_mutex_init(&h->mutex, NULL);
 	yk_cond_init(&h->changed);
 	yk_cond_init(&h->ending);
 	snprintf(h->host, sizeof h->host, "%s", host);
 	snprintf(h->key, sizeof h->key, "%s", options->key ? options->key : "");
-	int e = h->poll && h->polled ? listen_on(h) : yk_fail(YOKE_ENOMEM, "no memory for a server");
+	int e = listen_on(h);
 	if (e == 0 && pthread_create(&h->watch, NULL, watch_always, h)) {
 		MHD_stop_daemon(h->daemon);
 		e = yk_fail(YOKE_ENOMEM, "no memory for a thread");

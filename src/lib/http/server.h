@@ -4,7 +4,6 @@
 #define YK_HTTP_SERVER_H
 
 #include <microhttpd.h>
-#include <poll.h>
 
 #include "http/exchange.h"
 #include "http/guard.h"
@@ -33,8 +32,6 @@ struct yk_http {
 		*first; // requests without a complete reply, or whose reply is being sent
 	struct yk_connection *connections;
 	int active;
-	struct pollfd *poll; // [connections], as the next
-	struct yk_exchange **polled;
 };
 
 // Finds the route of a request whose headers are complete; replies with an error unless the request may be

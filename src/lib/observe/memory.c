@@ -4,25 +4,12 @@
 
 #include "observe/memory.h"
 
-#include <stdio.h>
+#include <math.h>
 #include <unistd.h>
 
 #include "base/number.h"
+#include "base/system.h"
 #include "yoke.h"
-
-// proc(5): statm has sizes in pages; the second is the resident size.
-static uint64_t resident(void)
-{
-	FILE *f = fopen("/proc/self/statm", "re");
-	unsigned long long pages = 0;
-	long page = sysconf(_SC_PAGESIZE);
-	if (!f)
-		return 0;
-	if (fscanf(f, "%*u %llu", &pages) != 1 || page < 0)
-		pages = 0;
-	fclose(f);
-	return pages * (uint64_t)page;
-}
 
 int yk_memory_read(struct yk_memory *to)
 {
@@ -30,10 +17,11 @@ int yk_memory_read(struct yk_memory *to)
 	int e = yoke_stats(&s);
 	if (e < 0)
 		return e;
+	const double resident = yk_process_memory(getpid());
 	*to = (struct yk_memory){ .allocated = s.pool_allocated,
 				  .peak = s.pool_allocated_peak,
 				  .reserved = s.pool_reserved,
-				  .resident = resident(),
+				  .resident = isnan(resident) ? 0 : (uint64_t)resident,
 				  .retries = s.pool_retries,
 				  .pending = s.pending_nodes };
 	return 0;

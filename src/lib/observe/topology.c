@@ -6,6 +6,7 @@
 
 #include <math.h>
 #include <pthread.h>
+#include <unistd.h>
 
 #include "observe/sysfs.h"
 
@@ -35,6 +36,10 @@ static int init(hwloc_topology_t *to)
 	environ = former;
 	free(last);
 	last = other;
+#if HWLOC_API_VERSION >= 0x00020100
+	if (!e && access("/sys/devices/system/cpu", R_OK) && !getenv("HWLOC_FSROOT")) // it would only complain
+		hwloc_topology_set_components(*to, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, "linux");
+#endif
 	return e;
 }
 

@@ -20,6 +20,7 @@
 #include "base/number.h"
 #include "base/param.h"
 #include "base/shared.h"
+#include "base/system.h"
 #include "runs/tfevents.h"
 
 #define MAX_METRICS (UINT64_C(1) << 32)
@@ -216,19 +217,6 @@ static void add_setting(struct yk_param *p, void *arg)
 		json_object_set_new(arg, p->name, json_string(text));
 }
 
-// Identifies the boot of the machine: process ids are only unique until the next one.
-static void boot_id(char to[64])
-{
-	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
-	to[0] = '\0';
-	if (!f)
-		return;
-	if (!fgets(to, 64, f))
-		to[0] = '\0';
-	to[strcspn(to, "\n")] = '\0';
-	fclose(f);
-}
-
 // jansson accepts only UTF-8; other text becomes "?".
 static json_t *text(const char *s)
 {
@@ -240,7 +228,7 @@ static json_t *about_new(const struct yk_runs_options *o)
 {
 	char boot[64], host[256] = "", data[24] = "";
 	json_t *settings = json_object();
-	boot_id(boot);
+	yk_boot_id(boot);
 	gethostname(host, sizeof host - 1);
 	if (o->data)
 		snprintf(data, sizeof data, "%016llx", (unsigned long long)o->data);
