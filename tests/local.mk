@@ -283,6 +283,7 @@ test_scripts = \
 	tests/custom_op.sh \
 	tests/readme.sh \
 	tests/selftest.sh \
+	tests/no_proc.sh \
 	tests/signals.sh \
 	tests/terminal.sh \
 	tests/tool.sh \
