@@ -427,7 +427,7 @@ int yk_order(struct yk_work *w)
 	}
 	if (!err)
 		err = find_edges(&s);
-	uint32_t *other = err ? NULL : malloc(groups * sizeof *other);
+	uint32_t *other = err ? NULL : calloc(groups, sizeof *other);
 	if (other)
 		choose(&s, other, last, scratch);
 	else if (!err)
