@@ -54,6 +54,10 @@ def tensor_class() -> str:
     return re.sub(r"(-> |: |\[|\| )(int|float|bool)\b(?!\()", r"\1builtins.\2", "\n".join(lines)).replace("builtins.builtins.", "builtins.")
 
 
+# The files of functions, which _functions.py joins.
+FUNCTIONS = [f"_{name}.py" for name in "shapes reductions creation elements matrices resolvents sampling".split()]
+
+
 def listed(name: str, file: str = "_functions.py") -> list[str]:
     """A list of names in a file of the package."""
     for node in parsed(file).body:
@@ -76,7 +80,7 @@ def methods(stub: str) -> str:
             out.append(f"    def {name}(self{m.group(2)}")
             if not m.group(2).rstrip().endswith("..."):
                 out.append("        ...")
-    defined = {n.name: n for n in parsed("_functions.py").body if isinstance(n, ast.FunctionDef)}
+    defined = {n.name: n for file in [*FUNCTIONS, "_functions.py"] for n in parsed(file).body if isinstance(n, ast.FunctionDef)}
     for name in listed("METHODS"):
         f = defined[name]
         f.args.args[0] = ast.arg("self")
@@ -113,7 +117,7 @@ def main() -> None:
     head, _, rest = stub.partition("\n\n")
     given = "\n".join(x for x in (head + "\n\n" + rest).split("\n"))
     names = re.findall(r"^(?:def|class) ([a-zA-Z]\w*)", given, re.M) + re.findall(r"^([A-Z]\w*)\b.*: int", given, re.M)
-    hidden = {*listed("__all__"), *listed("__all__", "_fft.py")}  # which these have, and others the package itself
+    hidden = {name for file in [*FUNCTIONS, "_fft.py"] for name in listed("__all__", file)}  # which these have, and others the package itself
     for node in ast.walk(parsed("__init__.py")):
         if isinstance(node, ast.ImportFrom):
             hidden |= {a.asname for a in node.names if a.asname}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, Sequence
 
-from . import _core, _functions
+from . import _core, _functions, _shapes
 from ._arrays import tensor
 
 Tensor = _core.Tensor
@@ -151,7 +151,7 @@ def _all_of(call: str, sequences: Sequence[Any]) -> list[Tensor]:
     x = [s if isinstance(s, Tensor) else tensor(s) for s in sequences]
     if not x or any(s.ndim < 1 or s.shape[1:] != x[0].shape[1:] for s in x):
         raise ValueError(f"{call}: takes sequences that differ in their first axis alone, got {[list(s.shape) for s in x[:4]]}")
-    return _functions._promoted(x)
+    return _shapes._promoted(x)
 
 
 def pad_sequence(sequences: Sequence[Any], batch_first: bool = False, padding_value: float = 0.0,

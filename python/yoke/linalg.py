@@ -13,7 +13,9 @@ from typing import Any, NamedTuple
 
 from . import _core
 from . import _functions as _f
-from ._functions import _floating, _of
+from ._common import _of
+from ._reductions import _floating
+from ._shapes import _promoted
 
 Tensor = _core.Tensor
 
@@ -60,7 +62,7 @@ def _real(x: Any) -> Tensor:
 
 def _system(a: Any, b: Any) -> tuple[Tensor, Tensor, bool]:
     """The operands in one dtype; whether b is one right-hand side [n], which becomes a matrix."""
-    x, y = _f._promoted([_real(a), _real(b)])
+    x, y = _promoted([_real(a), _real(b)])
     return x, (_core.reshape(y, (-1, 1)) if y.ndim == 1 else y), y.ndim == 1
 
 
@@ -180,7 +182,7 @@ def multi_dot(arrays: Any) -> Tensor:
     factors = list(arrays)
     if len(factors) < 2:
         raise ValueError("multi_dot: takes at least two matrices")
-    x = _f._promoted([_real(f) for f in factors])
+    x = _promoted([_real(f) for f in factors])
     first, last = x[0].ndim == 1, x[-1].ndim == 1
     if first:
         x[0] = _core.reshape(x[0], (1, -1))

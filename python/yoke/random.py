@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, Sequence
 
 from . import _core
-from ._functions import _shape_of
+from ._common import _shape_of
 from ._arrays import tensor
 
 Tensor = _core.Tensor
