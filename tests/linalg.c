@@ -5,7 +5,10 @@
 #include "config.h"
 
 #include <float.h>
+#include <inttypes.h>
+#include <sys/wait.h>
 
+#include "base/hash.h"
 #include "slope.h"
 #include "yoke-linalg.h"
 
@@ -517,10 +520,88 @@ static void elsewhere(void)
 	yoke_context_free(ctx);
 }
 
-int main(void)
+// The same numbers in every process: decompositions whose passes and panels are divided among threads
+static uint64_t bits(void)
 {
-	tap_seed();
+	static const int64_t shapes[][2] = { { 300, 300 }, { 410, 230 }, { 210, 260 }, { 97, 97 } };
+	uint64_t hash = 1;
+	for (int i = 0; i < 8; i++) {
+		const int64_t m = shapes[i / 2][0], n = shapes[i / 2][1], k = m < n ? m : n, small[2] = { k, k };
+		const size_t bytes = (size_t)(m * n) * sizeof(double);
+		yoke_scope *scope = yoke_scope_begin("bits");
+		yoke_tensor *of = yoke_uniform(i % 2 ? yoke_f64 : yoke_f32, 2, shapes[i / 2]), *all[5];
+		all[0] = yoke_svd(of, 0, &all[1], &all[2]);
+		of = yoke_uniform(yoke_f64, 2, small);
+		all[3] = yoke_eigh(yoke_add(of, yoke_permute(of, (int[]){ 1, 0 })), &all[4]);
+		char *to = malloc(bytes);
+		yoke_eval(5, all);
+		for (int j = 0; j < 5; j++) {
+			const size_t size = yoke_bytes(all[j]);
+			hash = to && size <= bytes && !yoke_read(all[j], to, size) ? yk_hash(to, size, hash) : 0;
+		}
+		free(to);
+		yoke_scope_end(scope);
+	}
+	return hash;
+}
+
+enum { NO_LAPACK = 2 };
+
+// Matrices so large that a LAPACK, if requested, is called. Returns whether U S V' differs, or NO_LAPACK.
+static int by_lapack(void)
+{
+	const int64_t n = 515, dims[2] = { n, n };
+	int wrong = 0;
+	yoke_scope *scope = yoke_scope_begin("lapack");
+	yoke_tensor *of = yoke_uniform(yoke_f64, 2, dims);
+	for (int i = 0; i < 2 && !wrong; i++) {
+		const int dtype = i ? yoke_f32 : yoke_f64;
+		yoke_tensor *values, *vh, *t = yoke_cast(of, dtype), *u = yoke_svd(t, 0, &values, &vh);
+		yoke_tensor *back = yoke_matmul(yoke_mul(u, values), vh, 0);
+		double worst = NAN;
+		if (yoke_read(yoke_cast(yoke_reduce_max(yoke_abs(yoke_sub(back, t)), YOKE_ALL), yoke_f64), &worst, sizeof worst) < 0 &&
+		    yoke_error_code() == YOKE_ENOENT)
+			wrong = NO_LAPACK;
+		else
+			wrong = !(worst < 60 * (double)n * precision(dtype));
+	}
+	yoke_scope_end(scope);
+	return wrong;
+}
+
+static void processes(const char *self)
+{
+	char line[4600];
+	const uint64_t here = bits();
+	for (int threads = 1; threads <= 3; threads++) {
+		uint64_t n = 0;
+		snprintf(line, sizeof line, "YOKE_THREADS=%d %s bits", threads, self);
+		FILE *from = popen(line, "r");
+		const bool got = from && fscanf(from, "%" SCNu64, &n) == 1;
+		if (from)
+			pclose(from);
+		ok(got && n && n == here, "%d threads: the same bits of singular values and eigenvectors (%" PRIx64 ", here %" PRIx64 ")",
+		   threads, n, here);
+	}
+	snprintf(line, sizeof line, "YOKE_BACKEND=cpu YOKE_CPU_LAPACK=1 %s lapack >/dev/null 2>&1", self);
+	const int status = system(line);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == NO_LAPACK)
+		skip("large matrices by LAPACK", "there is no LAPACK");
+	else
+		ok(status == 0, "large matrices by LAPACK: U S V' is the matrix");
+}
+
+int main(int argc, char **argv)
+{
 	tap_plugin_path(); // before backends are loaded
+	if (argc > 1 && !strcmp(argv[1], "lapack"))
+		return by_lapack();
+	if (argc > 1) {
+		printf("%" PRIu64 "\n", bits());
+		return 0;
+	}
+	tap_seed();
+	processes(argv[0]);
 	decompositions();
 	special();
 	determinants();

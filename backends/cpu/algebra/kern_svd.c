@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// SVD: singular values and vectors, in the matrix's dtype, f32 or f64.
+// SVD: singular values and vectors, in f64, or of large f32 matrices in f32.
 //
 // A matrix with more rows than columns, or its transpose, is first reduced to R by QR. Reflections from
 // both sides make it bidiagonal; their updates are pending for a block of columns and then applied at once, so
@@ -19,7 +19,11 @@ enum {
 	BLOCK = 16,          // steps of the reduction whose updates are applied at once
 	CHUNKS = 4,          // of rows, in a pass over a large matrix
 	LARGE_ROWS = 192,    // rows of a matrix from which on a pass is divided
-	LIBRARY = 32         // the smaller side from which on a LAPACK, if requested, is faster
+	// the smaller side from which on a LAPACK, if requested, is faster: without and with vectors
+	LIBRARY_VALUES = 128,
+	LIBRARY = 512,
+	NARROW =
+		64 // the smaller side from which on f32 is computed in f32; below it f64 is as fast
 };
 
 static int64_t max_of(int64_t n)
@@ -218,10 +222,15 @@ static int by_lapack(const struct yoke_op *op, int64_t index)
 	return err;
 }
 
+static bool is_in_f64(const struct yoke_op *op)
+{
+	return is_wide(op) || shape_of(op).n < NARROW;
+}
+
 static size_t bytes(const struct yoke_op *op)
 {
 	const struct shape s = shape_of(op);
-	return is_wide(op) ? svd_parts_of_f64(&s, NULL).bytes : svd_parts_of_f32(&s, NULL).bytes;
+	return is_in_f64(op) ? svd_parts_of_f64(&s, NULL).bytes : svd_parts_of_f32(&s, NULL).bytes;
 }
 
 static uint64_t can(const struct yoke_op *op)
@@ -242,10 +251,10 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 	struct dense_batch b = { .op = op,
 				 .count = matrices(&op->in[0], 2),
 				 .bytes = bytes(op),
-				 .one = is_wide(op) ? svd_one_f64 : svd_one_f32 };
+				 .one = is_in_f64(op) ? svd_one_f64 : svd_one_f32 };
 	const double m = (double)s.m, n = (double)s.n;
 	(void)impl, (void)prepared;
-	if (yk_lapack_requested() && s.n >= LIBRARY) {
+	if (yk_lapack_requested() && s.n >= (s.vectors ? LIBRARY : LIBRARY_VALUES)) {
 		int err = 0;
 		for (int64_t i = 0; i < b.count && !err; i++)
 			err = by_lapack(op, i);
