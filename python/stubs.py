@@ -54,11 +54,11 @@ def tensor_class() -> str:
     return re.sub(r"(-> |: |\[|\| )(int|float|bool)\b(?!\()", r"\1builtins.\2", "\n".join(lines)).replace("builtins.builtins.", "builtins.")
 
 
-# The files of functions, which _functions.py joins.
+# The files of functions for the package's users.
 FUNCTIONS = [f"_{name}.py" for name in "shapes reductions creation elements matrices resolvents sampling".split()]
 
 
-def listed(name: str, file: str = "_functions.py") -> list[str]:
+def listed(name: str, file: str = "_methods.py") -> list[str]:
     """A list of names in a file of the package."""
     for node in parsed(file).body:
         if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == name:
@@ -80,7 +80,7 @@ def methods(stub: str) -> str:
             out.append(f"    def {name}(self{m.group(2)}")
             if not m.group(2).rstrip().endswith("..."):
                 out.append("        ...")
-    defined = {n.name: n for file in [*FUNCTIONS, "_functions.py"] for n in parsed(file).body if isinstance(n, ast.FunctionDef)}
+    defined = {n.name: n for file in [*FUNCTIONS, "_methods.py"] for n in parsed(file).body if isinstance(n, ast.FunctionDef)}
     for name in listed("METHODS"):
         f = defined[name]
         f.args.args[0] = ast.arg("self")

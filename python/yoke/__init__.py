@@ -17,9 +17,15 @@ from ._record import Record as Record, dtype as dtype
 
 _core._set_classes(dtype, Record)
 
-from . import _fft, _functions, _print, _tensor
+from . import _fft, _print, _tensor
 from ._fft import *
-from ._functions import *
+from ._shapes import *
+from ._reductions import *
+from ._creation import *
+from ._elements import *
+from ._matrices import *
+from ._resolvents import *
+from ._sampling import *
 from . import linalg as linalg, nn as nn, optim as optim, random as random
 from ._arrays import asarray as asarray, from_ as from_, put as put, tensor as tensor, variable_of as variable_of
 from ._fit import fit as fit

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, Sequence
 
-from . import _core, _functions, _shapes
+from . import _core, _creation, _methods, _shapes
 from ._arrays import tensor
 
 Tensor = _core.Tensor
@@ -52,7 +52,7 @@ class PackedSequence(_Fields):
 
     def to(self, *to: Any, **kwargs: Any) -> PackedSequence:
         """data in another dtype, or on another device; as Tensor.to."""
-        return self._replace(data=_functions.to(self.data, *to, **kwargs))
+        return self._replace(data=_methods.to(self.data, *to, **kwargs))
 
 
 def _whole(call: str, what: str, x: Any) -> Any:
@@ -138,7 +138,7 @@ def pad_packed_sequence(sequence: PackedSequence, batch_first: bool = False, pad
     x = _core.gather(sequence.data, tensor(numpy.ascontiguousarray(at)), 0)
     if not there.all():
         mask = tensor(numpy.ascontiguousarray(there).reshape(there.shape + (1,) * (x.ndim - 2)))
-        x = _core.select(mask, x, _functions.full_like(x, padding_value))
+        x = _core.select(mask, x, _creation.full_like(x, padding_value))
     return x, tensor(n)
 
 
@@ -164,7 +164,7 @@ def pad_sequence(sequences: Sequence[Any], batch_first: bool = False, padding_va
     longest = max(s.shape[0] for s in x)
     zeros = [0] * (x[0].ndim - 1)
     sides = [([0, *zeros], [longest - s.shape[0], *zeros]) for s in x]
-    return _functions.stack([_core.pad(s, *(side if padding_side == "right" else side[::-1]), padding_value)
+    return _shapes.stack([_core.pad(s, *(side if padding_side == "right" else side[::-1]), padding_value)
                              for s, side in zip(x, sides)], 0 if batch_first else 1)
 
 

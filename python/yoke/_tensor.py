@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import Any, Callable, Iterator
 
-from . import _arrays, _core, _functions, _print
+from . import _arrays, _core, _elements, _methods, _print, _reductions, _shapes
 from ._record import dtype as _dtype
 
 Tensor = _core.Tensor
@@ -74,11 +74,11 @@ def _iterated(self: Tensor) -> Iterator[Tensor]:
 
 
 def _contains(self: Tensor, value: Any) -> bool:
-    return bool(_functions.any(self == value))
+    return bool(_reductions.any(self == value))
 
 
 def _rounded(self: Tensor, decimals: int | None = None) -> Any:
-    return _functions.round(self, decimals or 0)
+    return _elements.round(self, decimals or 0)
 
 
 def _divmod(self: Tensor, other: Any) -> tuple[Any, Any]:
@@ -92,7 +92,7 @@ def _deepcopy(self: Tensor, memo: Any) -> Tensor:
 
 
 def _copy(self: Tensor) -> Tensor:
-    return _deepcopy(self, None) if self.is_variable else _functions.clone(self)
+    return _deepcopy(self, None) if self.is_variable else _elements.clone(self)
 
 
 def _reduce(self: Tensor) -> Any:
@@ -138,19 +138,19 @@ def _array_ufunc(self: Tensor, ufunc: Any, method: str, *inputs: Any, **kwargs: 
 
 def set_up() -> None:
     """Gives the class its methods."""
-    for name in _functions.CORE_METHODS:
+    for name in _methods.CORE_METHODS:
         setattr(Tensor, name, _method(name))
-    for name in _functions.METHODS:
-        setattr(Tensor, name, getattr(_functions, name))
+    for name in _methods.METHODS:
+        setattr(Tensor, name, _methods.function(name))
     for op in "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift".split():
         setattr(Tensor, f"__i{op}__", _in_place(op))
     for name, fn in {
         "__repr__": _print.text, "__format__": _print.formatted, "__iter__": _iterated, "__contains__": _contains,
         "__round__": _rounded, "__divmod__": _divmod, "__deepcopy__": _deepcopy, "__copy__": _copy, "__reduce__": _reduce,
-        "__array__": _as_array, "__array_ufunc__": _array_ufunc, "view": _functions.reshape, "copy": _functions.clone, "put": _arrays.put,
-        "div": _functions.div, "maximum": _functions.maximum, "minimum": _functions.minimum,
+        "__array__": _as_array, "__array_ufunc__": _array_ufunc, "view": _shapes.reshape, "copy": _elements.clone, "put": _arrays.put,
+        "div": _elements.div, "maximum": _reductions.maximum, "minimum": _reductions.minimum,
         "nbytes": property(lambda self: self.size * self.dtype.itemsize, doc="Bytes of all elements."),
-        "mT": property(lambda self: _functions.swapaxes(self, -1, -2), doc="With its last two axes exchanged."),
+        "mT": property(lambda self: _shapes.swapaxes(self, -1, -2), doc="With its last two axes exchanged."),
     }.items():
         setattr(Tensor, name, fn)
     for name, kind in {"half": "f16", "float": "f32", "double": "f64", "int": "i32", "long": "i64", "bool": "bool"}.items():

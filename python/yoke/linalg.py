@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from . import _core
-from . import _functions as _f
+from . import _core, _creation, _matrices, _reductions, _shapes
 from ._common import _of
 from ._reductions import _floating
 from ._shapes import _promoted
@@ -101,7 +100,7 @@ def solve_triangular(a: Any, b: Any, *, upper: bool = False, left: bool = True, 
 
 
 def _turned(x: Tensor) -> Tensor:
-    return _f.swapaxes(x, -1, -2)
+    return _shapes.swapaxes(x, -1, -2)
 
 
 def lstsq(a: Any, b: Any, rcond: float | None = None, *, driver: str | None = None) -> LstsqResult:
@@ -113,7 +112,7 @@ def lstsq(a: Any, b: Any, rcond: float | None = None, *, driver: str | None = No
         raise ValueError(f"lstsq: driver is 'gels', 'gelsd', 'gelss' or 'gelsy', not {driver!r}")
     full_rank = driver == "gels"
     solution = _core.lstsq(x, y, full_rank, -1.0 if rcond is None else float(rcond))
-    residuals = _f.sum(_core.square(_core.matmul(x, solution) - y), -2)
+    residuals = _reductions.sum(_core.square(_core.matmul(x, solution) - y), -2)
     if full_rank:
         return LstsqResult(_shaped(solution, line), residuals, None, None)
     return LstsqResult(_shaped(solution, line), residuals, matrix_rank(x, rcond), svdvals(x))
@@ -152,7 +151,7 @@ def matrix_rank(a: Any, tol: float | None = None) -> Tensor:
     x = _real(a)
     s = svdvals(x)
     limit = max(x.shape[-2:]) * (2.0**-52 if x.dtype.name == "f64" else 2.0**-23) if tol is None else tol
-    return _f.count_nonzero(s > _f.max(s, -1, keepdims=True) * limit, -1)
+    return _reductions.count_nonzero(s > _reductions.max(s, -1, keepdims=True) * limit, -1)
 
 
 def cond(a: Any, p: Any = None) -> Tensor:
@@ -236,9 +235,9 @@ def lu(a: Any) -> tuple[Tensor, Tensor, Tensor]:
     factors, perm = _core.lu(x)
     m, n = x.shape[-2:]
     k = min(m, n)
-    lower = _f.tril(factors[..., :, :k], -1) + _f.eye(m, k, dtype=x.dtype)
-    rows = _core.cast(_f.expand_dims(perm, -2) == _f.reshape(_f.arange(m, dtype="i64"), (m, 1)), x.dtype)
-    return rows, lower, _f.triu(factors[..., :k, :])
+    lower = _matrices.tril(factors[..., :, :k], -1) + _creation.eye(m, k, dtype=x.dtype)
+    rows = _core.cast(_shapes.expand_dims(perm, -2) == _shapes.reshape(_creation.arange(m, dtype="i64"), (m, 1)), x.dtype)
+    return rows, lower, _matrices.triu(factors[..., :k, :])
 
 
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False, *, dim: Any = None, keepdim: bool = False) -> Tensor:
@@ -252,15 +251,15 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False, *, d
         if axis is None:
             raise ValueError(f"norm: a tensor of {t.ndim} axes needs axis")
     if not isinstance(axis, (tuple, list)) or len(axis) != 2 or ord in (None, "fro"):
-        return _f.norm(t, 2.0 if ord in (None, "fro") else ord, axis, keepdims=keep)
+        return _reductions.norm(t, 2.0 if ord in (None, "fro") else ord, axis, keepdims=keep)
     row, column = (a % t.ndim for a in axis)
     if ord in ("nuc", 2, -2):
-        s = svdvals(_f.moveaxis(t, (row, column), (-2, -1)))
-        y = _f.sum(s, -1) if ord == "nuc" else s[..., 0] if ord == 2 else s[..., -1]
+        s = svdvals(_shapes.moveaxis(t, (row, column), (-2, -1)))
+        y = _reductions.sum(s, -1) if ord == "nuc" else s[..., 0] if ord == 2 else s[..., -1]
     elif ord in (1, -1, float("inf"), float("-inf")):
         first, second = (row, column) if abs(ord) == 1 else (column, row)
-        sums = _f.sum(abs(t), first, keepdims=True)
-        y = _f.reshape((_f.max if ord > 0 else _f.min)(sums, second, keepdims=True), [n for k, n in enumerate(t.shape) if k not in (row, column)])
+        sums = _reductions.sum(abs(t), first, keepdims=True)
+        y = _shapes.reshape((_reductions.max if ord > 0 else _reductions.min)(sums, second, keepdims=True), [n for k, n in enumerate(t.shape) if k not in (row, column)])
     else:
         raise ValueError(f"norm: no norm of matrices {ord!r}")
-    return _f.reshape(y, [1 if k in (row, column) else n for k, n in enumerate(t.shape)]) if keep else y
+    return _shapes.reshape(y, [1 if k in (row, column) else n for k, n in enumerate(t.shape)]) if keep else y

@@ -19,7 +19,7 @@ import warnings
 import weakref
 from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence
 
-from . import _core, _functions
+from . import _core, _sampling
 from ._arrays import host, packed, put, tensor
 from ._record import dtype
 from ._with import context_of, device_name
@@ -837,7 +837,7 @@ class Upsample(Module):
                          recompute_scale_factor=recompute_scale_factor)
 
     def forward(self, x: Tensor) -> Tensor:
-        return _functions.interpolate(x, **self._how)  # type: ignore[arg-type]
+        return _sampling.interpolate(x, **self._how)  # type: ignore[arg-type]
 
 
 class EmbeddingBag(Module):
@@ -849,7 +849,7 @@ class EmbeddingBag(Module):
         self._how = dict(mode=mode, include_last_offset=include_last_offset, padding_idx=padding_idx)
 
     def forward(self, ids: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None) -> Tensor:
-        return _functions.embedding_bag(ids, self.weight, offsets, per_sample_weights=per_sample_weights, **self._how)  # type: ignore[arg-type]
+        return _sampling.embedding_bag(ids, self.weight, offsets, per_sample_weights=per_sample_weights, **self._how)  # type: ignore[arg-type]
 
 
 class Unfold(Module):
@@ -859,7 +859,7 @@ class Unfold(Module):
         self._how = dict(kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride)
 
     def forward(self, x: Tensor) -> Tensor:
-        return _functions.unfold(x, **self._how)
+        return _sampling.unfold(x, **self._how)
 
 
 class Fold(Module):
@@ -869,7 +869,7 @@ class Fold(Module):
         self._how = dict(output_size=output_size, kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride)
 
     def forward(self, x: Tensor) -> Tensor:
-        return _functions.fold(x, **self._how)
+        return _sampling.fold(x, **self._how)
 
 
 class Flatten(_Layer):

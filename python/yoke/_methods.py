@@ -1,29 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions as NumPy has them, over those of the C library: names, defaults and dtypes of results are NumPy's.
-
-Where PyTorch has another word for an argument (dim, keepdim), it is taken as well."""
+"""Which functions are methods of a tensor, and those that are nothing else."""
 from __future__ import annotations
 
 from typing import Any
 
-from . import _core, _shapes, _reductions, _creation, _elements, _matrices, _resolvents, _sampling
-from ._shapes import *
-from ._reductions import *
-from ._creation import *
-from ._elements import *
-from ._matrices import *
-from ._resolvents import *
-from ._sampling import *
-from ._common import Tensor
+from . import _core, _creation, _elements, _matrices, _reductions, _shapes
 
-__all__: list[str] = []
-__all__ += _shapes.__all__
-__all__ += _reductions.__all__
-__all__ += _creation.__all__
-__all__ += _elements.__all__
-__all__ += _matrices.__all__
-__all__ += _resolvents.__all__
-__all__ += _sampling.__all__
+Tensor = _core.Tensor
 
 
 def astype(x: Tensor, dtype: Any, copy: bool = True) -> Tensor:
@@ -72,3 +55,9 @@ CORE_METHODS = (
     "abs exp log log1p expm1 sqrt rsqrt recip square sin cos tanh sigmoid erf relu gelu silu reduce_max reduce_min slice "
     "gather take_along contiguous stop_grad cast bitcast keep lift assign free matmul"
 ).split()
+
+
+def function(name: str) -> Any:
+    """The function that becomes the method of a name."""
+    files = (_shapes, _reductions, _creation, _elements, _matrices)
+    return globals().get(name) or next(getattr(f, name) for f in files if name in f.__all__)
