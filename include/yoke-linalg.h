@@ -49,7 +49,8 @@ YOKE_API yoke_tensor *yoke_qr(yoke_tensor *a, int complete, yoke_tensor **r);
 // The singular value decomposition a = U diag(s) V' of a [..,m,n]: U [..,m,k] and, unless NULL, *values
 // gets s [..,k], descending, and *vh V' [..,k,n]; k is the smaller of m and n.  If `full` is set, U and
 // V' are orthogonal matrices [..,m,m] and [..,n,n], which have gradients only if m = n (EUNSUPPORTED).
-// Results that nothing needs are not computed.  Computed in f64; NaN if the matrix is not finite.
+// Results that nothing needs are not computed.  Computed in f64, or from 64 rows and columns on in
+// the matrix's dtype; NaN if the matrix is not finite.
 // Singular values closer than 4 k times the dtype's precision times the largest one count as equal, and
 // values up to that bound as 0: the gradient omits the terms that divide by such a difference or value,
 // so it is finite (infinite in PyTorch), and exact for functions of the singular values alone.
