@@ -108,6 +108,54 @@ static void test_other_order(void)
 	yoke_error_clear();
 }
 
+// Reads a file that no version so far has written; the error names what it has.
+static void test_refused(const char *what, int err, const char *phrase)
+{
+	ok(err == YOKE_EFORMAT && strstr(yoke_error(), phrase) && !strchr(yoke_error(), '\n'), "%s is refused in one line: %d, %s",
+	   what, err, yoke_error());
+	yoke_error_clear();
+}
+
+static int open_set(const char *name, const char *settings)
+{
+	yoke_dataset *set = yoke_dataset_open(name, settings);
+	const int err = set ? 0 : yoke_error_code();
+	yoke_dataset_free(set);
+	return err;
+}
+
+#define LATER_TOKENS \
+	"\x68\0\0\0\0\0\0\0{\"__metadata__\":{\"format\":\"yoke tokens 2\"}," \
+	"\"tokens\":{\"dtype\":\"U8\",\"shape\":[8],\"data_offsets\":[0,8]}}    " \
+	"\1\2\3\4\5\6\7\10"
+
+// Checkpoints and token files of a later version, or of another byte order.
+static void test_versions(void)
+{
+	struct yk_checkpoint later;
+	char *text = NULL;
+	size_t n = 0;
+	static const unsigned char tokens[1040] = { 0x01, 0x34, 0xd8, 0x88, 0, 0, 0, 1, 0, 0, 0, 4 };
+	static const unsigned char npy[160] = "\x93NUMPY\4\0\x76\0{'descr': '<f4', 'fortran_order': False, 'shape': (1, 1), }";
+
+	const int read = yk_file_read("k/manifest.json", 1 << 20, &text, &n);
+	char *format = read == 0 ? strstr(text, "\"format\":1") : NULL;
+	if (!format)
+		format = read == 0 ? strstr(text, "\"format\": 1") : NULL;
+	if (ok(format, "a checkpoint has a manifest with its format")) {
+		*strchr(format, '1') = '2';
+		yk_file_write("k/manifest.json", text, n);
+		test_refused("a checkpoint of format 2", yk_checkpoint_open("k", &later), "format 2");
+	}
+	free(text);
+	yk_file_write("later.npy", npy, sizeof npy);
+	yk_file_write("later.safetensors", LATER_TOKENS, sizeof LATER_TOKENS - 1);
+	test_refused("a token file of a later version", open_set("later.safetensors", "context=4"), "yoke tokens 2");
+	test_refused("a .npy file of version 4", open_set("later.npy", NULL), "version");
+	yk_file_write("big.bin", tokens, sizeof tokens);
+	test_refused("a big-endian token file of llm.c", open_set("big.bin", "format=u16:1024 context=4"), "big-endian");
+}
+
 static void test_checkpoint(void)
 {
 	struct yk_checkpoint k = { .model = json_object(),
@@ -214,6 +262,7 @@ int main(void)
 	test_safetensors();
 	test_other_order();
 	test_checkpoint();
+	test_versions();
 	test_hashes();
 	test_samples();
 	return done();

@@ -101,6 +101,7 @@ test_programs = \
 	tests/products.t \
 	tests/keys.t \
 	tests/killed.t \
+	tests/isa.t \
 	tests/kinds.t \
 	tests/largest.t \
 	tests/ranks.t \
@@ -396,6 +397,7 @@ tests_images_t_SOURCES = tests/images.c tests/fuzz/targets.c tests/fuzz/targets.
 tests_images_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
 tests_cubes_t_SOURCES = tests/cubes.c tests/fuzz/targets.c tests/fuzz/targets.h
 tests_cubes_t_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/tests
+tests_isa_t_SOURCES = tests/isa.c
 tests_kinds_t_SOURCES = tests/kinds.c
 tests_locale_t_SOURCES = tests/locale.c
 tests_prepare_t_SOURCES = tests/prepare.c

@@ -363,6 +363,8 @@ struct yk_device *yk_device_choose(const char *list)
 		yk_fail(YOKE_ENOMEM, "no host memory for a list of devices");
 	else if (!n && allows)
 		fail_all(list);
+	else if (!n && yk_list_has(list, "cpu")) // the built-in backend always has a device, unless it fails
+		yk_fail(YOKE_ENODEV, "no device can be used; cpu: %s", yk_backend_trouble("cpu"));
 	else if (!n)
 		yk_fail(YOKE_ENODEV, "backend '%s' excludes all devices", list);
 	else

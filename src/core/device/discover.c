@@ -172,7 +172,8 @@ static void probe(struct yk_backend *b)
 	if (code < 0) {
 		yk_backend_detail(had, code, why, sizeof why);
 		blame(b, "%s", why);
-		yk_warn("device", "%s: %s", b->table.name, why);
+		if (*b->path) // without the built-in backend there is no device, which is an error
+			yk_warn("device", "%s: %s", b->table.name, why);
 		return;
 	}
 	if (n > YK_MAX_DEVICES) {

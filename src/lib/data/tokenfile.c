@@ -49,6 +49,9 @@ int yk_raw_check(int fd, const char *path, const struct yk_element *e, uint64_t 
 	for (size_t i = 0; i < sizeof llmc / sizeof *llmc; i++)
 		if (head[0] == llmc[i].magic && head[1] > 0 && head[1] < 100 && head[2] >= 0)
 			return check_llmc(path, llmc[i].ids, head[2], e, offset, bytes);
+		else if ((int32_t)__builtin_bswap32((uint32_t)head[0]) == llmc[i].magic)
+			return yk_fail(YOKE_EFORMAT, "%s: is a token file of llm.c in big-endian order; only little-endian ones can be read",
+				       path);
 	bool is = yk_safetensors_begins((const char *)begin);
 	for (size_t i = 0; i < sizeof other / sizeof *other; i++)
 		is |= !memcmp(begin, other[i], strlen(other[i]));
@@ -58,7 +61,7 @@ int yk_raw_check(int fd, const char *path, const struct yk_element *e, uint64_t 
 bool yk_token_file_is(const struct yk_safetensors *f)
 {
 	const char *format = yk_safetensors_metadata(f, "format");
-	return format && !strcmp(format, YK_TOKENS_FORMAT);
+	return format && !strncmp(format, YK_TOKENS_FORMAT, strlen(YK_TOKENS_FORMAT) - 1); // of any version
 }
 
 json_t *yk_token_file_tokenizer(const struct yk_safetensors *f)
@@ -131,6 +134,8 @@ int yk_token_file_take(struct yk_token_file *to, const struct yk_safetensors *f)
 		return yk_fail(YOKE_EFORMAT, "%s: holds conversations, which a pretrained model is trained on: give init=MODEL", f->path);
 	if (!yk_token_file_is(f))
 		return yk_fail(YOKE_EFORMAT, "%s: is no token file: its metadata has no format \"" YK_TOKENS_FORMAT "\"", f->path);
+	if (strcmp(format, YK_TOKENS_FORMAT))
+		return yk_fail(YOKE_EFORMAT, "%s: has the format \"%.32s\"; this version reads \"" YK_TOKENS_FORMAT "\"", f->path, format);
 	const char *type = !x ? "" : x->dtype == yoke_u8 ? "u8" : x->dtype == YK_SAFETENSORS_U16 ? "u16" :
 			   x->dtype == YK_SAFETENSORS_U32 ? "u32" : "";
 	if (!*type || x->rank != 1)
