@@ -12,11 +12,12 @@ typedef uint32_t vu __attribute__((vector_size(VF * 4)));
 #define LINK(name) static void name(const struct yk_link *l, int64_t at, YK_LINK_VECTORS)
 #if YK_LINK_COUNT == 8
 #define TAKE vf v[] = { a0, a1, a2, a3, a4, a5, a6, a7 }
-#define NEXT l[1].fn(l + 1, at, v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7])
+#define CALL(f, link) f(link, at, v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7])
 #else
 #define TAKE vf v[] = { a0, a1, a2, a3 }
-#define NEXT l[1].fn(l + 1, at, v[0], v[1], v[2], v[3])
+#define CALL(f, link) f(link, at, v[0], v[1], v[2], v[3])
 #endif
+#define NEXT CALL(l[1].fn, l + 1)
 #define EACH _Pragma("GCC unroll 8") for (int i = 0; i < YK_LINK_COUNT; i++)
 // Loops over the block's vectors in steps of four, or of two.
 #define FOURS _Pragma("GCC unroll 2") for (int i = 0; i < YK_LINK_COUNT; i += 4)
@@ -635,13 +636,56 @@ void ISA(yk_link_end)(const struct yk_link *l, int64_t at, YK_LINK_VECTORS)
 	(void)l, (void)at, (void)v;
 }
 
+// Loops over all blocks of a chain that consists of an instruction on memory operands and a store, whose calls would take
+// longer than the instruction. `at` is the offset of the last block.
+#define LOOP(name, f, uniform, x, y) \
+	LINK(loop_##name) \
+	{ \
+		TAKE; \
+		const struct yk_link own = l[0]; \
+		char *const to = l[1].p[0]; \
+		const int64_t last = at, step = YK_LINK_BLOCK * 4; \
+		const vf u = vf_load((const float *)own.p[uniform]); \
+		(void)u; \
+		l = &own; \
+		for (at = 0; at <= last; at = at < last && at + step > last ? last : at + step) { \
+			EACH v[i] = f(x, y); \
+			EACH vf_store((float *)(to + at) + i * VF, v[i]); \
+		} \
+	}
+#define LOOPS(code, f) \
+	LOOP(mm_##f, f, 0, FROM(0), FROM(1)) \
+	LOOP(mu_##f, f, 1, FROM(0), u) \
+	LOOP(um_##f, f, 0, u, FROM(1))
+#define CHEAP(X) \
+	X(ADD, f_add) X(SUB, f_sub) X(MUL, f_mul) X(MIN, vf_min_nan) X(MAX, vf_max_nan) \
+		X(ADD, i_add) X(SUB, i_sub) X(MUL, i_mul) X(AND, i_and) X(OR, i_or) X(XOR, i_xor)
+CHEAP(LOOPS)
+
+yk_link_fn *ISA(yk_link_loop)(const struct yk_link *l)
+{
+#define ROW(code, f) { mm_##f, loop_mm_##f }, { mu_##f, loop_mu_##f }, { um_##f, loop_um_##f },
+	static yk_link_fn *const table[][2] = { CHEAP(ROW) };
+#undef ROW
+	if (l[1].fn != store_f32 || l[1].mask[0] == 0 || l[2].fn != ISA(yk_link_end))
+		return NULL;
+	for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+		if (table[i][0] == l->fn)
+			return table[i][1];
+	return NULL;
+}
+
 void ISA(yk_chain_run)(const struct yk_link *first, int64_t n)
 {
 	const vf v[YK_LINK_COUNT] = { { 0 } };
 	const struct yk_link *l = first - 1;
 	const int64_t last = (n - YK_LINK_BLOCK) * 4;
-	int64_t at = 0;
-	for (; at <= last; at += YK_LINK_BLOCK * 4)
+	int64_t at = last;
+	if (first->loop) {
+		CALL(first->loop, first);
+		return;
+	}
+	for (at = 0; at <= last; at += YK_LINK_BLOCK * 4)
 		NEXT;
 	if (n % YK_LINK_BLOCK) {
 		at = last;

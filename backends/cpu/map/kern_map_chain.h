@@ -29,6 +29,7 @@ typedef void yk_link_fn(const struct yk_link *, int64_t at, YK_LINK_VECTORS);
 
 struct yk_link {
 	yk_link_fn *fn;
+	yk_link_fn *loop; // of the first link: runs the whole chain; or NULL
 	char *p[3];      // operands in memory, or the address to store to
 	int64_t mask[3]; // -1: the operand advances with `at`; 0: one block for all
 };
@@ -77,5 +78,7 @@ yk_link_fn *ISA(yk_link_store)(int dtype, bool stream);
 // Loads from p[0], f16 and bf16 as f32, bool as a mask.
 yk_link_fn *ISA(yk_link_load)(int dtype);
 extern yk_link_fn ISA(yk_link_end);
+// A function that runs a chain of one instruction and a store, from the chain's first link on; NULL: there is none.
+yk_link_fn *ISA(yk_link_loop)(const struct yk_link *first);
 
 #endif

@@ -363,6 +363,7 @@ static void bind(struct yk_frame *f, const struct yk_form *form, struct yk_link 
 {
 	const struct yk_prog *p = f->prog;
 	to->fn = (yk_link_fn *)form->fn;
+	to->loop = NULL;
 	for (int k = 0; k < 3 && form->value[k] >= 0; k++) {
 		const struct yk_arg *v = &f->value[form->value[k]];
 		to->p[k] = (char *)(uintptr_t)v->at;
@@ -515,11 +516,12 @@ void ISA(yk_frame_run)(struct yk_frame *f, int64_t first, int64_t n)
 	f->shifts = one_chain(f, n, written);
 }
 
-// Compares the links of the second strip with those of the first.
+// Compares the links of the second strip with those of the first, and finds a loop for the strips after them.
 static void find_shifts(struct yk_frame *f)
 {
 	const struct yk_prog *p = f->prog;
 
+	f->link->loop = ISA(yk_link_loop)(f->link);
 	for (int i = 0; i < p->nform; i++) {
 		const struct yk_form *form = &p->form[i];
 		for (int k = 0; k < 3; k++) {
