@@ -11,7 +11,7 @@
 #include "walk.h"
 
 enum {
-	PER_ITEM = 1 << 14, // elements per work item
+	PER_ITEM = 1 << 11, // elements per work item
 	SHORT = 32,      // max elements sorted by insertion
 	PART = 8,        // k below n / PART: select first
 	LONG = 1 << 16,  // min elements of a row that is divided
