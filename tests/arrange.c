@@ -228,6 +228,25 @@ static yoke_tensor *roll_fn(yoke_tensor *x, void *arg)
 	const int64_t *a = ((struct arranged *)arg)->arg;
 	return yoke_roll(x, a[0], (int)a[1]);
 }
+// Rows from `row` on before those above, of which each has the columns from `column` on before the others.
+static yoke_tensor *blocks(yoke_tensor *x, int64_t row, int64_t column)
+{
+	yoke_tensor *rows[2], *part[2];
+	for (int k = 0; k < 2; k++) {
+		yoke_tensor *half = k ? yoke_slice(x, 0, 0, row, 1) : yoke_slice(x, 0, row, 4, 1);
+		part[0] = yoke_slice(half, 1, column, 6, 1);
+		part[1] = yoke_slice(half, 1, 0, column, 1);
+		rows[k] = yoke_concat(2, part, 1);
+	}
+	return yoke_concat(2, rows, 0);
+}
+// Concats within concats, with a view and a product among them; y is read twice.
+static yoke_tensor *nested_fn(yoke_tensor *x, void *arg)
+{
+	yoke_tensor *y = yoke_concat(2, (yoke_tensor *[]){ x, blocks(x, 1, 5) }, 1);
+	(void)arg;
+	return yoke_concat(4, (yoke_tensor *[]){ blocks(x, 3, 2), y, yoke_neg(yoke_neg(x)), y }, 1);
+}
 static yoke_tensor *repeat_fn(yoke_tensor *x, void *arg)
 {
 	const int64_t *a = ((struct arranged *)arg)->arg;
@@ -286,7 +305,14 @@ static void arrange(struct arranged *a)
 
 static void test_arranged(void)
 {
-	struct arranged a;
+	struct arranged a = { "concats within concats", nested_fn, 2, { 4, 6 }, 144, .arg = { 0 } };
+	for (int i = 0; i < 144; i++) {
+		const int r = i / 36, c = i % 36, block = c / 6, k = c % 6;
+		a.from[i] = block == 0                 ? (r + 3) % 4 * 6 + (k + 2) % 6 :
+			    block == 2 || block == 5 ? (r + 1) % 4 * 6 + (k + 5) % 6 :
+						       r * 6 + k;
+	}
+	arrange(&a);
 	for (int64_t k = -4; k <= 6; k++) { // [2,3,5]
 		for (int upper = 0; upper < 2; upper++) {
 			a = (struct arranged){ upper ? "triu" : "tril", upper ? triu_fn : tril_fn, 3, { 2, 3, 5 }, 30, .arg = { k } };
