@@ -171,8 +171,18 @@ static void test_ways(int f, int64_t m, int64_t n, int64_t blocks, bool odd)
 {
 	const struct product p = { f, m, n, blocks * (formats[f].block > 32 ? 256 : 32) };
 	draw(&p, odd);
+	yk_arm_dot = yk_arm_i8mm = false;
 	compute(&yk_qlinear_base, &p, plain);
 	test_same("emulated AMX", &yk_qlinear_amx_emulated, &p);
+#ifdef HAVE_ARM_DOT
+	const struct yk_arm arm = yk_arm_features();
+	yk_arm_dot = arm.dot;
+	if (arm.dot)
+		test_same("sdot", &yk_qlinear_base, &p);
+	yk_arm_i8mm = arm.i8mm;
+	if (arm.i8mm)
+		test_same("usdot", &yk_qlinear_base, &p);
+#endif
 	if (!odd && formats[f].block > 1 && m < 40)
 		test_reference(&p);
 #ifdef __x86_64__

@@ -93,13 +93,16 @@ struct yk_kernel {
 };
 
 struct yk_isa {
-	const char *name; // "base", "avx2", "avx512", "avx512_bf16", "amx"
+	const char *name; // "base", "avx2", ..
 	const struct yk_kernel *op[YOKE_OP_LIMIT]; // NULL: not supported
 	uint32_t products; // same meaning as in struct yoke_device_info
 };
 
 extern const struct yk_isa yk_isa_base, yk_isa_avx2, yk_isa_avx512, yk_isa_avx512_bf16,
 	yk_isa_amx;
+extern const struct yk_isa yk_isa_rvv; // RISC-V with vectors of 128 bits or more
+// AArch64: base is NEON, SVE has vectors of exactly that many bits
+extern const struct yk_isa yk_isa_neon_bf16, yk_isa_sve256, yk_isa_sve256_bf16, yk_isa_sve512, yk_isa_sve512_bf16;
 
 // Records the message of an error that a kernel is about to return (host->error); returns code.
 int yk_cpu_fail(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -11,7 +11,10 @@ backends/cpu/kernel_list.inc: $(cpu_kernels) build-aux/op_list
 		$(SHELL) build-aux/op_list YK_KERNEL $(cpu_kernels) >$(abs_builddir)/$@
 backends/cpu/host/libcpu_base_la-isa_table.lo backends/cpu/host/libcpu_avx2_la-isa_table.lo \
 backends/cpu/host/libcpu_avx512_la-isa_table.lo backends/cpu/host/libcpu_bf16_la-isa_table.lo \
-backends/cpu/host/libcpu_amx_la-isa_table.lo backends/cpu/host/libcpu_rvv_la-isa_table.lo: backends/cpu/kernel_list.inc
+backends/cpu/host/libcpu_amx_la-isa_table.lo backends/cpu/host/libcpu_rvv_la-isa_table.lo \
+backends/cpu/host/libcpu_neon_bf16_la-isa_table.lo backends/cpu/host/libcpu_sve256_la-isa_table.lo \
+backends/cpu/host/libcpu_sve512_la-isa_table.lo backends/cpu/host/libcpu_sve256_bf16_la-isa_table.lo \
+backends/cpu/host/libcpu_sve512_bf16_la-isa_table.lo: backends/cpu/kernel_list.inc
 
 libcpu_base_la_SOURCES = $(cpu_kernels)
 libcpu_base_la_CPPFLAGS = $(AM_CPPFLAGS) -DYK_ISA=base
@@ -62,4 +65,40 @@ libcpu_amx_la_CPPFLAGS = $(AM_CPPFLAGS) -DYK_ISA=avx512 -DYK_LEVEL=amx -DYK_AMX
 libcpu_amx_la_CFLAGS = $(AM_CFLAGS) $(KERNEL_CFLAGS) $(AVX512_CFLAGS) $(AMX_CFLAGS)
 noinst_LTLIBRARIES += libcpu_amx.la
 libyokecore_la_LIBADD += libcpu_amx.la
+endif
+
+if ARM_DOT
+libcpu_dot_la_SOURCES = backends/cpu/quant/kern_qlinear.c
+libcpu_dot_la_CPPFLAGS = $(AM_CPPFLAGS) -DYK_ISA=base -DYK_DOT
+libcpu_dot_la_CFLAGS = $(AM_CFLAGS) $(KERNEL_CFLAGS) $(ARM_DOT_CFLAGS)
+noinst_LTLIBRARIES += libcpu_dot.la
+libyokecore_la_LIBADD += libcpu_dot.la
+endif
+if ARM_BF16
+libcpu_neon_bf16_la_SOURCES = $(bf16_kernels) backends/cpu/contract/kern_contract_mmla.c
+libcpu_neon_bf16_la_CPPFLAGS = $(AM_CPPFLAGS) -DYK_ISA=base -DYK_LEVEL=neon_bf16
+libcpu_neon_bf16_la_CFLAGS = $(AM_CFLAGS) $(KERNEL_CFLAGS) -march=armv8.2-a$(ARM_BF16)
+noinst_LTLIBRARIES += libcpu_neon_bf16.la
+libyokecore_la_LIBADD += libcpu_neon_bf16.la
+endif
+
+if SVE
+libcpu_sve256_la_SOURCES = $(cpu_kernels)
+libcpu_sve256_la_CPPFLAGS = $(AM_CPPFLAGS) -DYK_ISA=sve256
+libcpu_sve256_la_CFLAGS = $(AM_CFLAGS) $(KERNEL_CFLAGS) $(SVE_CFLAGS) -msve-vector-bits=256
+libcpu_sve512_la_SOURCES = $(cpu_kernels)
+libcpu_sve512_la_CPPFLAGS = $(AM_CPPFLAGS) -DYK_ISA=sve512
+libcpu_sve512_la_CFLAGS = $(AM_CFLAGS) $(KERNEL_CFLAGS) $(SVE_CFLAGS) -msve-vector-bits=512
+noinst_LTLIBRARIES += libcpu_sve256.la libcpu_sve512.la
+libyokecore_la_LIBADD += libcpu_sve256.la libcpu_sve512.la
+endif
+if SVE_BF16
+libcpu_sve256_bf16_la_SOURCES = $(bf16_kernels) backends/cpu/contract/kern_contract_mmla.c
+libcpu_sve256_bf16_la_CPPFLAGS = $(AM_CPPFLAGS) -DYK_ISA=sve256 -DYK_LEVEL=sve256_bf16
+libcpu_sve256_bf16_la_CFLAGS = $(AM_CFLAGS) $(KERNEL_CFLAGS) $(SVE_CFLAGS)$(ARM_BF16) -msve-vector-bits=256
+libcpu_sve512_bf16_la_SOURCES = $(bf16_kernels) backends/cpu/contract/kern_contract_mmla.c
+libcpu_sve512_bf16_la_CPPFLAGS = $(AM_CPPFLAGS) -DYK_ISA=sve512 -DYK_LEVEL=sve512_bf16
+libcpu_sve512_bf16_la_CFLAGS = $(AM_CFLAGS) $(KERNEL_CFLAGS) $(SVE_CFLAGS)$(ARM_BF16) -msve-vector-bits=512
+noinst_LTLIBRARIES += libcpu_sve256_bf16.la libcpu_sve512_bf16.la
+libyokecore_la_LIBADD += libcpu_sve256_bf16.la libcpu_sve512_bf16.la
 endif

@@ -33,9 +33,9 @@ static inline vd vd_splat(double x)
 // a * b + c
 static inline vd vd_fma(vd a, vd b, vd c)
 {
-#if VF == 16
+#if defined __AVX512F__
 	return (vd)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c);
-#elif VF == 8
+#elif defined __AVX2__
 	return (vd)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c);
 #else
 	return a * b + c;

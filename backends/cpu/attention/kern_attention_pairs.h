@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention of bf16 with instructions that multiply pairs: vdpbf16ps, or AMX tiles if YK_AMX is
+// Attention of bf16 with instructions that multiply pairs: vdpbf16ps, AArch64's bfdot, or AMX tiles if YK_AMX is
 // defined. Operands are copied into scratch, padded with zeros to whole UNITs. Sums are f32;
 // probabilities and their gradients are rounded to bf16 before they are multiplied. An operand with
 // an infinity or a NaN is left to the kernels in f32, where 0 times it can be skipped.
@@ -93,34 +93,47 @@ static inline void end_products(void)
 
 #else
 
+enum { PAIR_ROWS = 8 }; // divides UNIT
+
+// sum + the products of the pairs of y and x
+YK_INLINE vf vf_dot(vf sum, P y, vf x)
+{
+#if defined __AVX512F__
+	return (vf)_mm512_dpbf16_ps((__m512)sum, (__m512bh)_mm512_set1_epi32((int)y), (__m512bh)x);
+#elif defined YK_SVE
+	__asm__("bfdot %0.s, %1.h, %2.h" : "+w"(sum) : "w"(vi_splat((int32_t)y)), "w"(x));
+	return sum;
+#else
+	__asm__("bfdot %0.4s, %1.8h, %2.8h" : "+w"(sum) : "w"(vi_splat((int32_t)y)), "w"(x));
+	return sum;
+#endif
+}
+
 YK_INLINE void pairs_block(const int mr, const int nv, int64_t depth, const P *a, int64_t lda,
 			   const P *b, int64_t ldb, float *c, int64_t ldc, const bool add)
 {
-	__m512 sum[ROWS][BV];
+	vf sum[PAIR_ROWS][BV];
 #pragma GCC unroll 16
 	for (int i = 0; i < mr; i++)
 #pragma GCC unroll 4
 		for (int v = 0; v < nv; v++)
-			sum[i][v] =
-				add ? _mm512_loadu_ps(c + i * ldc + v * VF) : _mm512_setzero_ps();
+			sum[i][v] = add ? vf_load(c + i * ldc + v * VF) : (vf){ 0 };
 	for (int64_t p = 0; p < depth; p++, b += ldb) {
-		__m512bh x[BV];
+		vf x[BV];
 #pragma GCC unroll 4
 		for (int v = 0; v < nv; v++)
-			x[v] = (__m512bh)_mm512_loadu_si512(b + v * VF);
+			memcpy(&x[v], b + v * VF, sizeof x[v]);
 #pragma GCC unroll 16
-		for (int i = 0; i < mr; i++) {
-			const __m512bh y = (__m512bh)_mm512_set1_epi32((int)a[i * lda + p]);
+		for (int i = 0; i < mr; i++)
 #pragma GCC unroll 4
 			for (int v = 0; v < nv; v++)
-				sum[i][v] = _mm512_dpbf16_ps(sum[i][v], y, x[v]);
-		}
+				sum[i][v] = vf_dot(sum[i][v], a[i * lda + p], x[v]);
 	}
 #pragma GCC unroll 16
 	for (int i = 0; i < mr; i++)
 #pragma GCC unroll 4
 		for (int v = 0; v < nv; v++)
-			_mm512_storeu_ps(c + i * ldc + v * VF, sum[i][v]);
+			vf_store(c + i * ldc + v * VF, sum[i][v]);
 }
 
 // c (m, n) = or += a (m, depth) b (depth, n); m and n are multiples of UNIT
@@ -128,13 +141,13 @@ static void multiply(int64_t m, int64_t n, int64_t depth, const P *a, int64_t ld
 		     int64_t ldb, float *c, int64_t ldc, bool add)
 {
 	for (int64_t j = 0; j < n; j += BV * VF)
-		for (int64_t i = 0; i < m; i += ROWS) {
+		for (int64_t i = 0; i < m; i += PAIR_ROWS) {
 			const P *from = a + i * lda;
 			float *to = c + i * ldc + j;
 			if (add)
-				pairs_block(ROWS, BV, depth, from, lda, b + j, ldb, to, ldc, true);
+				pairs_block(PAIR_ROWS, BV, depth, from, lda, b + j, ldb, to, ldc, true);
 			else
-				pairs_block(ROWS, BV, depth, from, lda, b + j, ldb, to, ldc, false);
+				pairs_block(PAIR_ROWS, BV, depth, from, lda, b + j, ldb, to, ldc, false);
 		}
 }
 
@@ -187,7 +200,7 @@ static bool copy_rows(const struct attention *a, const struct heads *from, int64
 // to[i] = the pair of x[i] and y[i], i < UNIT
 static inline void pair_line(P *to, const uint16_t *x, const uint16_t *y)
 {
-#if VF == 16
+#if defined __AVX512F__
 	const __m512i iota = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
 	const __m512i first = _mm512_or_si512(
 		iota, _mm512_slli_epi32(_mm512_add_epi32(iota, _mm512_set1_epi32(32)), 16));
@@ -213,7 +226,7 @@ static void pair_rows(P *to, const uint16_t *rows, int64_t n, int64_t ld)
 static void transpose_pairs(P *to, int64_t ldt, const P *from, int64_t ldf, int64_t n,
 			    int64_t depth)
 {
-#if VF == 16
+#if defined __AVX512F__
 	// 32-bit, then 64-bit words within 128 bits, then 128-bit blocks
 	for (int64_t i = 0; i < n; i += 16)
 		for (int64_t p = 0; p < depth; p += 16) {

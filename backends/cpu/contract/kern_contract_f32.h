@@ -23,6 +23,17 @@
 #define MR 6
 #define KC 384
 #define FMA(a, b, c) ((vec)_mm256_fmadd_ps((__m256)(a), (__m256)(b), (__m256)(c)))
+#elif defined YK_SVE
+#define VL (YK_SVE / 32)
+#ifdef __OPTIMIZE__
+#define LANES 4 // of 128 bits, in which a product takes a lane
+#endif
+#define FMA_LANE(c, x, y, lane) __asm__("fmla %0.s, %1.s, %2.s[" #lane "]" : "+w"(c) : "w"(x), "y"(y))
+#define LANE_REGISTER(x) "+y"(x)
+#define REPEATED(p) svld1rq_f32(svptrue_b32(), p)
+#define MR 12
+#define KC 384
+#define FMA(a, b, c) VECTOR_FMA(vec, VL, __builtin_fmaf, a, b, c)
 #elif defined __aarch64__
 #define VL 4
 #ifdef __OPTIMIZE__ // lanes are constants after unrolling

@@ -30,10 +30,21 @@
 #define MR 6
 #define KC 256
 #define FMA(a, b, c) ((vec)_mm256_fmadd_pd((__m256d)(a), (__m256d)(b), (__m256d)(c)))
+#elif defined YK_SVE
+#define VL (YK_SVE / 64)
+#ifdef __OPTIMIZE__
+#define LANES 2 // of 128 bits, in which a product takes a lane
+#endif
+#define FMA_LANE(c, x, y, lane) __asm__("fmla %0.d, %1.d, %2.d[" #lane "]" : "+w"(c) : "w"(x), "x"(y))
+#define LANE_REGISTER(x) "+x"(x)
+#define REPEATED(p) svld1rq_f64(svptrue_b64(), p)
+#define MR 12
+#define KC 256
+#define FMA(a, b, c) VECTOR_FMA_F64(vec, a, b, c)
 #elif defined __aarch64__
 #define VL 2
 #ifdef __OPTIMIZE__ // lanes are constants after unrolling
-#define LANES 4
+#define LANES 2
 #endif
 #define FMA_LANE(c, x, y, lane) __asm__("fmla %0.2d, %1.2d, %2.d[" #lane "]" : "+w"(c) : "w"(x), "w"(y))
 #define MR 12

@@ -6,8 +6,8 @@
 
 #include "kern_contract_vec.h"
 
-// With LANES, a product takes one factor from any lane of a register: a is loaded by vectors, and
-// LANES steps are unrolled. FENCE keeps a compiler from loading for later steps before there are free
+// With LANES, a product takes one factor from any lane of a register, or of each 128 bits of it (REPEATED): a is
+// loaded by SEGMENT elements, and four steps are unrolled. FENCE keeps a compiler from loading for later steps before there are free
 // registers.
 #ifdef LANES
 #define FENCE __asm__ volatile("" : : : "memory")
@@ -15,6 +15,7 @@
 #define LANES 0
 #define FENCE (void)0
 #endif
+enum { SEGMENT = 16 / sizeof(T) };
 
 #ifdef HALVES
 #define PLAIN yoke_f32
@@ -49,7 +50,7 @@ FLAT vec load_as(const int dtype, const char *p)
 		return *(const vec_u *)p;
 	if (dtype == yoke_bf16)
 		return (vec)(__builtin_convertvector(*(const halves_u *)p, words) << 16);
-#if VL == 16
+#if defined __AVX512F__
 	return (vec)_mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)p));
 #elif defined __AVX2__
 	return (vec)_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p));
@@ -80,7 +81,12 @@ FLAT vec load_as(const int dtype, const char *p)
 // elements one by one, for products with lanes, and advance the pointer by an instruction of its own.
 FLAT void load_vectors(const int n, const T **from, vec *to)
 {
-#if LANES
+#ifdef REPEATED
+#pragma GCC unroll 8
+	for (int i = 0; i < n; i++)
+		to[i] = ((const vec_u *)*from)[i];
+	*from += n * VL;
+#elif LANES
 	int i = 0;
 #pragma GCC unroll 8
 	for (; i + 2 <= n; i += 2)
@@ -92,6 +98,22 @@ FLAT void load_vectors(const int n, const T **from, vec *to)
 #endif
 }
 
+// The same for n segments, each of which is repeated to the length of a vector.
+FLAT void load_segments(const int n, const T **from, vec *to)
+{
+#ifdef REPEATED
+#pragma GCC unroll 8
+	for (int i = 0; i < n; i++) {
+		const __typeof__(REPEATED(*from)) one = REPEATED(*from + i * SEGMENT);
+		memcpy(&to[i], &one, sizeof to[i]);
+		__asm__ volatile("" : LANE_REGISTER(to[i])); // others would be copied before each product
+	}
+	*from += n * SEGMENT;
+#else
+	load_vectors(n, from, to);
+#endif
+}
+
 // sum += x times a lane of y. In assembler, because compilers would copy sums from register to register.
 FLAT void fma_lane(vec *sum, vec x, vec y, const int lane)
 {
@@ -99,7 +121,7 @@ FLAT void fma_lane(vec *sum, vec x, vec y, const int lane)
 	switch (lane) {
 	case 0: FMA_LANE(*sum, x, y, 0); break;
 	case 1: FMA_LANE(*sum, x, y, 1); break;
-#if VL == 4
+#if LANES == 4
 	case 2: FMA_LANE(*sum, x, y, 2); break;
 	default: FMA_LANE(*sum, x, y, 3);
 #endif
@@ -115,7 +137,7 @@ FLAT void multiply_step(const int rows, const int nv, const T **a, int64_t am, i
 			const char **b, int64_t ldb, vec *sum, int64_t ahead, T **copy,
 			const char **next, int64_t step)
 {
-	const bool lanes = LANES && am == 1 && rows % VL == 0, plain = lanes && dtype == PLAIN && !ahead;
+	const bool lanes = LANES && am == 1 && rows % SEGMENT == 0, plain = lanes && dtype == PLAIN && !ahead;
 	const int size = bytes_of(dtype);
 	vec x[MR * NV], column[MR] = { { 0 } };
 
@@ -140,7 +162,7 @@ FLAT void multiply_step(const int rows, const int nv, const T **a, int64_t am, i
 	*copy += *copy ? nv * VL : 0;
 	*b += ldb * size;
 	if (lanes) {
-		load_vectors(rows / VL, a, column);
+		load_segments(rows / SEGMENT, a, column);
 		*a += ak - rows;
 		FENCE;
 	}
@@ -150,7 +172,7 @@ FLAT void multiply_step(const int rows, const int nv, const T **a, int64_t am, i
 #pragma GCC unroll 32
 		for (int j = 0; j < nv; j++)
 			if (lanes)
-				fma_lane(&sum[i * nv + j], x[j], column[i / VL], i % VL);
+				fma_lane(&sum[i * nv + j], x[j], column[i / SEGMENT], i % SEGMENT);
 			else
 				sum[i * nv + j] = FMA(y, x[j], sum[i * nv + j]);
 	}
@@ -173,8 +195,8 @@ FLAT void multiply(const int rows, const int nv, int64_t k, const T *a, int64_t 
 		sum[i] = (vec){ 0 };
 	int64_t rest = k;
 #if LANES
-	if (am == 1 && rows % VL == 0) {
-		rest = k % LANES;
+	if (am == 1 && rows % SEGMENT == 0) {
+		rest = k % 4;
 		for (const T *end = a + (k - rest) * ak; a != end;) { // an unrolled loop would have this one unrolled too
 			multiply_step(rows, nv, &a, am, ak, dtype, &b, ldb, sum, ahead, &copy, &next, step);
 			multiply_step(rows, nv, &a, am, ak, dtype, &b, ldb, sum, ahead, &copy, &next, step);

@@ -11,7 +11,6 @@
 
 #include "../quant/activations.h"
 #include "frame.h"
-#include "isa.h"
 
 #ifdef __x86_64__
 // Matches the builds' compiler flags; the builtin also checks operating system support (XCR0).
@@ -78,10 +77,48 @@ static bool runs_amx(void)
 #endif
 #endif
 
-bool yk_vnni_256, yk_vnni_512;
-
-static void find_vnni(void)
+#ifdef __aarch64__
+#ifdef HAVE_ARM_BF16
+static bool runs_bf16(void)
 {
+	return yk_arm_features().bf16;
+}
+#endif
+
+#ifdef HAVE_SVE
+// The builds are for vectors of that length, no shorter and no longer.
+static bool runs_sve256(void)
+{
+	return yk_arm_features().sve_bits == 256;
+}
+
+static bool runs_sve512(void)
+{
+	return yk_arm_features().sve_bits == 512;
+}
+
+#ifdef HAVE_ARM_BF16
+static bool runs_sve256_bf16(void)
+{
+	return runs_sve256() && runs_bf16();
+}
+
+static bool runs_sve512_bf16(void)
+{
+	return runs_sve512() && runs_bf16();
+}
+#endif
+#endif
+#endif
+
+bool yk_vnni_256, yk_vnni_512, yk_arm_dot, yk_arm_i8mm;
+
+static void find_products_of_bytes(void)
+{
+#ifdef __aarch64__
+	yk_arm_dot = yk_arm_features().dot;
+	yk_arm_i8mm = yk_arm_features().i8mm;
+#endif
 #ifdef __x86_64__
 	enum { AVX512_VNNI = 1 << 11, AVX_VNNI = 1 << 4 };
 	unsigned a, b, c, d;
@@ -114,6 +151,21 @@ static const struct {
 #endif
 #ifdef HAVE_AMX
 	{ &yk_isa_amx, "AMX with BF16 and INT8", runs_amx, NULL, true },
+#endif
+#endif
+#ifdef __aarch64__
+#ifdef HAVE_ARM_BF16
+	{ &yk_isa_neon_bf16, "BF16", runs_bf16, NULL, true },
+#endif
+#ifdef HAVE_SVE
+	{ &yk_isa_sve256, "SVE with vectors of 256 bits", runs_sve256, NULL, false },
+#ifdef HAVE_ARM_BF16
+	{ &yk_isa_sve256_bf16, "SVE with vectors of 256 bits and BF16", runs_sve256_bf16, NULL, true },
+#endif
+	{ &yk_isa_sve512, "SVE with vectors of 512 bits", runs_sve512, NULL, false },
+#ifdef HAVE_ARM_BF16
+	{ &yk_isa_sve512_bf16, "SVE with vectors of 512 bits and BF16", runs_sve512_bf16, NULL, true },
+#endif
 #endif
 #endif
 #ifdef YK_RVV
@@ -150,9 +202,9 @@ const struct yk_isa *yk_isa_choose(const char *wanted)
 {
 	const struct yk_isa *list[YK_ISA_LEVELS], *best = NULL;
 	int n = yk_isa_levels(list);
-	char names[64] = "";
+	char names[128] = "";
 
-	find_vnni();
+	find_products_of_bytes();
 	for (int i = 0; i < BUILDS; i++)
 		if (builds[i].runs() && (!builds[i].fast || builds[i].fast()))
 			best = builds[i].table;

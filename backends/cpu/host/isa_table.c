@@ -3,13 +3,13 @@
 // level above one.
 #include "config.h"
 
-#include "isa.h"
+#include "../cpu.h"
 
-#ifdef __aarch64__
-#define NAME(isa) "neon" // available on every such processor
-#else
 #define NAME_OF(isa) #isa
 #define NAME(isa) NAME_OF(isa)
+#if defined __aarch64__ && !defined YK_LEVEL && !defined __ARM_FEATURE_SVE
+#undef NAME
+#define NAME(isa) "neon" // base: available on every such processor
 #endif
 
 #ifdef YK_LEVEL

@@ -15,6 +15,7 @@
 #include <linux/futex.h>
 #include <sched.h>
 #include <sys/auxv.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #endif
 
@@ -150,6 +151,22 @@ bool yk_permits_tiles(void)
 #endif
 }
 
+struct yk_arm yk_arm_features(void)
+{
+	struct yk_arm has = { 0 };
+#ifdef __aarch64__
+	// of the kernel's ABI, which older headers of the C library lack
+	enum { DOT = 1 << 20, SVE = 1 << 22, I8MM_2 = 1 << 13, BF16_2 = 1 << 14, SVE_GET_VL = 51, BYTES = 0xffff };
+	const unsigned long words = getauxval(AT_HWCAP), words_2 = getauxval(AT_HWCAP2);
+	has.dot = words & DOT;
+	has.i8mm = words_2 & I8MM_2;
+	has.bf16 = words_2 & BF16_2;
+	const int length = words & SVE ? prctl(SVE_GET_VL) : -1;
+	has.sve_bits = length > 0 ? (length & BYTES) * 8 : 0;
+#endif
+	return has;
+}
+
 bool yk_has_rvv(void)
 {
 	// older kernels lack riscv_hwprobe; some report drafts of the extension in AT_HWCAP too
@@ -229,6 +246,11 @@ void yk_team_wake(atomic_uint *word, int most)
 bool yk_permits_tiles(void)
 {
 	return false;
+}
+
+struct yk_arm yk_arm_features(void)
+{
+	return (struct yk_arm){ 0 };
 }
 
 bool yk_has_rvv(void)

@@ -10,12 +10,26 @@ typedef uint32_t vu __attribute__((vector_size(VF * 4)));
 
 // A link receives its vectors as arguments, for the calling convention, and uses them as v[].
 #define LINK(name) static void name(const struct yk_link *l, int64_t at, YK_LINK_VECTORS)
+YK_INLINE vf taken(yk_link_vector a)
+{
+	vf v;
+	memcpy(&v, &a, sizeof v);
+	return v;
+}
+YK_INLINE yk_link_vector passed(vf v)
+{
+	yk_link_vector a;
+	memcpy(&a, &v, sizeof a);
+	return a;
+}
 #if YK_LINK_COUNT == 8
-#define TAKE vf v[] = { a0, a1, a2, a3, a4, a5, a6, a7 }
-#define CALL(f, link) f(link, at, v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7])
+#define TAKE vf v[] = { taken(a0), taken(a1), taken(a2), taken(a3), taken(a4), taken(a5), taken(a6), taken(a7) }
+#define CALL(f, link) \
+	f(link, at, passed(v[0]), passed(v[1]), passed(v[2]), passed(v[3]), passed(v[4]), passed(v[5]), passed(v[6]), \
+	  passed(v[7]))
 #else
-#define TAKE vf v[] = { a0, a1, a2, a3 }
-#define CALL(f, link) f(link, at, v[0], v[1], v[2], v[3])
+#define TAKE vf v[] = { taken(a0), taken(a1), taken(a2), taken(a3) }
+#define CALL(f, link) f(link, at, passed(v[0]), passed(v[1]), passed(v[2]), passed(v[3]))
 #endif
 #define NEXT CALL(l[1].fn, l + 1)
 #define EACH _Pragma("GCC unroll 8") for (int i = 0; i < YK_LINK_COUNT; i++)
@@ -41,12 +55,15 @@ YK_INLINE vf from_bf16(const struct yk_link *l, int k, int64_t at, int i)
 YK_INLINE vi bools(const struct yk_link *l, int k, int64_t at, int i)
 {
 	const char *p = l->p[k] + ((at & l->mask[k]) >> 2) + i * VF;
-#if VF == 16
+#if defined __AVX512F__
 	return (vi)_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)p)) != 0;
-#elif VF == 8
+#elif defined __AVX2__
 	return (vi)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p)) != 0;
 #else
-	return (vi){ p[0], p[1], p[2], p[3] } != 0;
+	typedef int8_t bytes __attribute__((vector_size(VF)));
+	bytes b;
+	memcpy(&b, p, sizeof b);
+	return __builtin_convertvector(b, vi) != 0;
 #endif
 }
 YK_INLINE vf from_bool(const struct yk_link *l, int k, int64_t at, int i)

@@ -15,12 +15,19 @@
 
 // Vectors per block: several, because each link's operation on a vector depends on the previous
 // link. At most a block of uniform values, YK_BLOCK.
+#ifdef YK_SVE
+typedef yk_sv yk_link_vector; // others of its length are passed in memory
+#else
+typedef vf yk_link_vector;
+#endif
+#define ARGUMENT(i) yk_link_vector a##i
 #if VF < 16
 #define YK_LINK_COUNT 8
-#define YK_LINK_VECTORS vf a0, vf a1, vf a2, vf a3, vf a4, vf a5, vf a6, vf a7
+#define YK_LINK_VECTORS \
+	ARGUMENT(0), ARGUMENT(1), ARGUMENT(2), ARGUMENT(3), ARGUMENT(4), ARGUMENT(5), ARGUMENT(6), ARGUMENT(7)
 #else
 #define YK_LINK_COUNT 4
-#define YK_LINK_VECTORS vf a0, vf a1, vf a2, vf a3
+#define YK_LINK_VECTORS ARGUMENT(0), ARGUMENT(1), ARGUMENT(2), ARGUMENT(3)
 #endif
 enum { YK_LINK_BLOCK = YK_LINK_COUNT * VF };
 

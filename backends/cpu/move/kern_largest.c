@@ -102,13 +102,16 @@ static inline uint32_t key_of(float a)
 // Bit i: lane i of a >= lane i of b.
 static inline uint32_t vi_ge(vi a, vi b)
 {
-#if VF == 16
+#if defined __AVX512F__
 	return _mm512_cmpge_epi32_mask((__m512i)a, (__m512i)b);
-#elif VF == 8
+#elif defined __AVX2__
 	return 0xff & ~(uint32_t)_mm256_movemask_ps((__m256)(__m256i)(b > a));
 #else
 	const vi m = a >= b;
-	return (m[0] & 1u) | (m[1] & 2u) | (m[2] & 4u) | (m[3] & 8u);
+	uint32_t bits = 0;
+	for (int i = 0; i < VF; i++)
+		bits |= (uint32_t)m[i] & 1u << i;
+	return bits;
 #endif
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // DEQUANT: w u8 [N,bytes] -> y [N,K]. QGATHER: w, idx [I..] -> y [I..,K], rows of w. Numbers are
 // computed in f32 and rounded once, and have the same bits as the decompositions'.
+#define YK_VECTORS_128 // where SVE has longer ones: bytes of 128 bits are combined
 #include "config.h"
 
 #include "../move/kern_gather.h"

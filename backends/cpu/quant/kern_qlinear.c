@@ -2,12 +2,21 @@
 // QLINEAR: x [..,K], w u8 [N,bytes] -> y [..,N]. Few rows of x are multiplied with w as it is read, STRIP
 // rows of it at a time. For more rows, integers of w are packed into panels that
 // many rows of x use. F16 and BF16 weights are multiplied in f32.
+#define YK_VECTORS_128 // where SVE has longer ones: bytes of 128 bits are combined
 #include "config.h"
 
 #include <math.h>
 
 #include "../move/walk.h"
 #include "kern_qlinear_job.h"
+
+#ifdef YK_DOT // a second build, which the others call on processors with products of bytes
+#define QLINEAR_KERNEL yk_qlinear_dot
+#define QLINEAR_RUN yk_qlinear_run_dot
+#else
+#define QLINEAR_KERNEL ISA(yk_qlinear)
+#define QLINEAR_RUN ISA(yk_qlinear_run)
+#endif
 
 enum { BLOCKS, INT8 }; // implementations
 
@@ -102,7 +111,12 @@ static void to_integers(const struct job *j, const float *x, int max, int64_t ro
 	((int32_t *)j->a.first)[at] = sum[0];
 	int16_t *to = (int16_t *)j->a.q + at * GROUP;
 	int8_t *to8 = (int8_t *)j->a.q8 + at * GROUP;
-	if (j->few && !is_words(j->way))
+	if (j->few && j->way == SPLIT)
+		for (int i = 0; i < GROUP; i++) { // 2 GROUP bytes
+			to8[at * GROUP + i] = (int8_t)(uint8_t)q[i];
+			to8[at * GROUP + GROUP + i] = (int8_t)(q[i] >> 8);
+		}
+	else if (j->few && !is_words(j->way))
 		for (int i = 0; i < GROUP; i++)
 			to8[i] = (int8_t)q[i];
 	else if (j->few)
@@ -180,12 +194,20 @@ static void prepare_row(void *arg, int64_t row)
 				pack(f, row, from + g, 1, panel + g * GROUP * TILE_COLS, \
 				     scale + g * step, min + g * step, step); \
 	}
-#if VF > 4
+#if defined YK_DOT
+#define STRIP_BYTES(f) \
+	STRIP_OF(f, BYTES, bytes) STRIP_OF(f, SPLIT, split) STRIP_ROWS(f, BYTES, bytes) STRIP_ROWS(f, SPLIT, split)
+#define BYTES_ENTRY(f) [BYTES] = strip_##f##_bytes, [SPLIT] = strip_##f##_split,
+#define BYTES_ROWS(f) [BYTES] = strip_rows_##f##_bytes, [SPLIT] = strip_rows_##f##_split,
+#elif VF > 4
 #define STRIP_BYTES(f) STRIP_OF(f, BYTES, bytes)
 #define BYTES_ENTRY(f) [BYTES] = strip_##f##_bytes,
 #else
 #define STRIP_BYTES(f)
 #define BYTES_ENTRY(f)
+#endif
+#ifndef BYTES_ROWS
+#define BYTES_ROWS(f)
 #endif
 #ifdef HAVE_VNNI
 #define STRIP_VNNI(f) STRIP_OF(f, VNNI, vnni) STRIP_OF(f, PAIRS, pairs) STRIP_ROWS(f, PAIRS, pairs)
@@ -202,12 +224,12 @@ EACH_FORMAT(ROUTINES)
 
 static const struct routines {
 	qlinear_strip_fn *strip[WAYS];
-	qlinear_rows_fn *rows[PAIRS + 1];
+	qlinear_rows_fn *rows[WAYS]; // NULL: a row at a time
 	qlinear_pack_fn *pack;
 } routines[] = {
 #define ENTRY(f) \
 	[f] = { { [WORDS] = strip_##f##_words, BYTES_ENTRY(f) VNNI_ENTRY(f) }, \
-		{ [WORDS] = strip_rows_##f##_words, VNNI_ROWS(f) }, \
+		{ [WORDS] = strip_rows_##f##_words, VNNI_ROWS(f) BYTES_ROWS(f) }, \
 		pack_##f },
 	EACH_FORMAT(ENTRY)
 #undef ENTRY
@@ -225,15 +247,23 @@ static bool has_vnni(void)
 // How words are multiplied.
 static enum way way_of_words(void)
 {
+#ifdef YK_DOT
+	return yk_arm_i8mm ? SPLIT : WORDS;
+#else
 	return has_vnni() ? PAIRS : WORDS;
+#endif
 }
 
 // How few rows are multiplied with bytes.
 static enum way way_of_bytes(void)
 {
+#ifdef YK_DOT
+	return BYTES;
+#else
 	if (has_vnni())
 		return VNNI;
 	return VF > 4 ? BYTES : WORDS;
+#endif
 }
 
 // Tiles depend on the format only by the last step of a group.
@@ -281,7 +311,7 @@ TILES_OF_FORMAT(Q4_1)
 
 static tile_fn *const *tiles_of(int format)
 {
-	const enum way way = way_of_words();
+	const enum way way = has_vnni() ? PAIRS : WORDS;
 	if (has_min(format))
 		return tiles_Q4_1[way];
 	if (format == Q4_0)
@@ -311,11 +341,15 @@ static void few_rows(void *arg, int64_t item)
 		// the item's next strip, if there is one
 		const uint8_t *next = n + STRIP < end ? row[0] + STRIP * j->step + AHEAD : row[0];
 		const bool in_place = !j->y.store && n + STRIP <= end;
-		if (j->x.count > 1 && is_words(j->way)) {
+		qlinear_rows_fn *const together = routines[j->format].rows[j->way];
+		if (j->x.count > 1 && together) {
 			float y[SEVERAL * STRIP];
-			routines[j->format].rows[j->way](row, next, &j->a, 0, j->x.count, y);
-			for (int64_t m = 0; m < j->x.count; m++)
-				put(j, m, n, end - n < STRIP ? end - n : STRIP, y + m * STRIP);
+			for (int64_t from = 0; from < j->x.count; from += SEVERAL) {
+				const int64_t rows = j->x.count - from < SEVERAL ? j->x.count - from : SEVERAL;
+				together(row, next, &j->a, from, rows, y);
+				for (int64_t m = 0; m < rows; m++)
+					put(j, from + m, n, end - n < STRIP ? end - n : STRIP, y + m * STRIP);
+			}
 			continue;
 		}
 		for (int64_t m = 0; m < j->x.count; m++) {
@@ -505,7 +539,17 @@ static void place(struct job *j, char *memory)
 				     groups };
 }
 
-int ISA(yk_qlinear_run)(const struct yoke_op *op, const struct qlinear_many *many)
+// The most rows that are multiplied with w as it is read.
+static int64_t max_few(const struct job *j)
+{
+#ifdef YK_DOT
+	if (!is_words(j->way)) // faster than tiles of 16-bit integers
+		return INT64_MAX;
+#endif
+	return is_words(j->way) ? SEVERAL : FEW;
+}
+
+int QLINEAR_RUN(const struct yoke_op *op, const struct qlinear_many *many)
 {
 	struct job j = { .op = op,
 			 .x = rows_of(&op->in[0]),
@@ -520,7 +564,7 @@ int ISA(yk_qlinear_run)(const struct yoke_op *op, const struct qlinear_many *man
 		return 0;
 	const bool plain = is_plain(j.format);
 	j.way = yk_int8_activations ? way_of_bytes() : way_of_words();
-	j.few = j.x.count <= (is_words(j.way) ? SEVERAL : FEW);
+	j.few = j.x.count <= max_few(&j);
 	place(&j, yk_ptr(&op->workspace));
 	if (j.x.count == 1)
 		prepare_row(&j, 0);
@@ -544,10 +588,14 @@ int ISA(yk_qlinear_run)(const struct yoke_op *op, const struct qlinear_many *man
 static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 {
 	(void)impl, (void)prepared;
-	return ISA(yk_qlinear_run)(op, &words);
+#if defined HAVE_ARM_DOT && !defined YK_DOT
+	if (yk_arm_dot)
+		return yk_qlinear_dot.run(op, impl, prepared);
+#endif
+	return QLINEAR_RUN(op, &words);
 }
 
-const struct yk_kernel ISA(yk_qlinear) = { .can = can,
+const struct yk_kernel QLINEAR_KERNEL = { .can = can,
 					   .workspace = workspace,
 					   .run = run,
 					   .impl = { [BLOCKS] = "blocks", [INT8] = "int8" } };

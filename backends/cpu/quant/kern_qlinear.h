@@ -20,9 +20,10 @@ struct activations {
 	int64_t k, groups;
 };
 
-// How loops multiply: 16-bit activations, the same with VNNI's sums of two products, 8-bit ones with AVX2's
-// or AVX-512's products of bytes, or with VNNI's.  The loop for many rows has 16 bits.
-enum way { WORDS, PAIRS, BYTES, VNNI, WAYS };
+// How loops multiply: 16-bit activations, the same with VNNI's sums of two products, 8-bit ones with AVX2's,
+// AVX-512's or AArch64's products of bytes, or with VNNI's.  SPLIT: 16-bit ones as their upper, signed and lower,
+// unsigned bytes, with AArch64's products of bytes.  The loop for many rows has 16 bits.
+enum way { WORDS, PAIRS, BYTES, VNNI, SPLIT, WAYS };
 // compilers whose assemblers know VNNI's instructions in both encodings
 #if VF > 4 && (__GNUC__ >= 11 || (defined __clang__ && __clang_major__ >= 12))
 #define HAVE_VNNI 1
@@ -119,6 +120,21 @@ YK_INLINE vf add_scaled(const int f, vi sum, vf scale, const float *min, float x
 enum { STRIP = VF, FOUR = 4, LONG_ROW = 3072 }; // bytes
 
 typedef uint8_t vub __attribute__((vector_size(VF * 4)));
+
+// Sums of products of four bytes of a, signed or (in lower_products) unsigned, with four signed ones of q.
+#ifdef YK_DOT
+YK_INLINE vi upper_products(vi to, vub a, vub q)
+{
+	return (vi)vdotq_s32((int32x4_t)to, (int8x16_t)a, (int8x16_t)q);
+}
+
+// In assembler, because not all processors that run this build have it.
+YK_INLINE vi lower_products(vi to, vub a, vub q)
+{
+	__asm__(".arch_extension i8mm\n\tusdot %0.4s, %1.16b, %2.16b" : "+w"(to) : "w"(a), "w"(q));
+	return to;
+}
+#endif
 
 // Elements 0 .. 15 and 16 .. 31 of a group, of the rows of a vector.
 struct bytes {
@@ -232,7 +248,7 @@ YK_INLINE vs odds(vub q)
 }
 
 // A group of x in each 16 bytes: in 16 bits the elements 0 2 .. 14, 1 3 .. 15, 16 18 .. 30,
-// 17 19 .. 31, otherwise 0 .. 15, 16 .. 31.
+// 17 19 .. 31, otherwise 0 .. 15, 16 .. 31; SPLIT has the lower bytes of these, then the upper ones.
 struct group_of_x {
 	vub part[4];
 };
@@ -242,7 +258,7 @@ YK_INLINE struct group_of_x group_of_x(const enum way way, const struct activati
 	struct group_of_x v;
 #pragma GCC unroll 4
 	for (int i = 0; i < 4; i++)
-		if (is_words(way))
+		if (is_words(way) || way == SPLIT)
 			v.part[i] = repeat_16(x->q + at + 8 * i);
 		else if (i < 2)
 			v.part[i] = repeat_16(x->q8 + at + 16 * i);
@@ -295,7 +311,7 @@ YK_INLINE vi sums_of_four(const vi *v)
 YK_INLINE int offset(const int f, const enum way way)
 {
 	if (f == Q8_0)
-		return way == BYTES ? 0 : 128;
+		return way == BYTES || way == SPLIT ? 0 : 128;
 	return f == Q6_K ? 32 : middle(f);
 }
 
@@ -311,11 +327,46 @@ YK_INLINE vi half_product(const int f, const enum way way, vub q, const struct g
 	if (way == VNNI)
 		return add_fours((vi){ 0 }, q, x->part[part / 2]);
 #endif
-#if VF > 4
+#if defined YK_DOT
+	if (way == SPLIT) {
+		const vi upper = upper_products((vi){ 0 }, x->part[2 + part / 2], q);
+		return lower_products(upper << 8, x->part[part / 2], q);
+	}
+	return upper_products((vi){ 0 }, x->part[part / 2], q);
+#elif VF > 4
 	return pairs(pairs_of_bytes(q, x->part[part / 2], f == Q8_0), (vs)us_splat(1));
 #else
 	return (vi){ 0 };
 #endif
+}
+
+// Products of a whole group.
+YK_INLINE vi whole_product(const int f, const enum way way, const struct bytes *q, const struct group_of_x *x)
+{
+#if defined YK_DOT
+	vi sum = { 0 };
+	if (way == BYTES || way == SPLIT) {
+		const int upper = way == SPLIT ? 2 : 0;
+		sum = upper_products(upper_products(sum, x->part[upper], q->low), x->part[upper + 1], q->high);
+		return way == BYTES ? sum : lower_products(lower_products(sum << 8, x->part[0], q->low), x->part[1], q->high);
+	}
+#elif VF > 4
+	if (way == BYTES && f != Q8_0) // at most 4 * 31 * 127
+		return pairs(pairs_of_bytes(q->low, x->part[0], false) + pairs_of_bytes(q->high, x->part[1], false),
+			     (vs)us_splat(1));
+#endif
+	return half_product(f, way, q->low, x, 0) + half_product(f, way, q->high, x, 2);
+}
+
+// Products of a group of a vector of rows; of Q6_K, of its halves.
+YK_INLINE void products(const int f, const enum way way, const struct bytes *q, const struct group_of_x *x, vi *low, vi *high)
+{
+	if (f != Q6_K) {
+		*low = whole_product(f, way, q, x);
+		return;
+	}
+	*low = half_product(f, way, q->low, x, 0);
+	*high = half_product(f, way, q->high, x, 2);
 }
 
 // The products of a group of STRIP rows, of the sums over its halves; over the whole group in `low`, but for
@@ -338,22 +389,11 @@ YK_INLINE vi group_product(const int f, const enum way way, const uint8_t *const
 #pragma GCC unroll 4
 	for (int r = 0; r < FOUR; r++) {
 		struct bytes q = bytes_of(f, row, r, at, g);
-		if (f == Q8_0 && way != BYTES) {
+		if (offset(f, way) == 128) {
 			q.low ^= 128;
 			q.high ^= 128;
 		}
-#if VF > 4
-		if (way == BYTES && f != Q8_0 && f != Q6_K) { // at most 4 * 31 * 127
-			low[r] = pairs(pairs_of_bytes(q.low, x->part[0], false) +
-					       pairs_of_bytes(q.high, x->part[1], false),
-				       (vs)us_splat(1));
-			continue;
-		}
-#endif
-		low[r] = half_product(f, way, q.low, x, 0);
-		high[r] = half_product(f, way, q.high, x, 2);
-		if (f != Q6_K)
-			low[r] += high[r];
+		products(f, way, &q, x, low + r, high + r);
 	}
 	return joined(f, way, low, high, isum, first, *a, *b);
 }
@@ -430,9 +470,10 @@ YK_INLINE void strip(const int f, const enum way way, const uint8_t *const *row,
 
 // ---- several rows of x: the integers of STRIP rows of w are widened once for all of them ----
 
-// Elements of a group of the rows of a vector in 16 bits, in the order of group_of_x.
+// Elements of a group of the rows of a vector, in the order of group_of_x: 16 bits, or bytes.
 struct words {
 	vs part[4];
+	struct bytes bytes;
 };
 
 YK_INLINE void add_group_to_rows(const int f, const enum way way, const struct words *w, const struct activations *x, int64_t m, int64_t count,
@@ -440,10 +481,14 @@ YK_INLINE void add_group_to_rows(const int f, const enum way way, const struct w
 {
 	for (int64_t i = m; i < m + count; i++, y += STRIP) {
 		const int64_t at = i * x->groups + group;
-		const struct group_of_x xg = group_of_x(WORDS, x, i * x->k + group * GROUP);
+		const struct group_of_x xg = group_of_x(way, x, i * x->k + group * GROUP);
 		vi low[FOUR], high[FOUR];
 #pragma GCC unroll 4
 		for (int r = 0; r < FOUR; r++) {
+			if (!is_words(way)) {
+				products(f, way, &w[r].bytes, &xg, low + r, high + r);
+				continue;
+			}
 			low[r] = add_pairs(way, (vi){ 0 }, w[r].part[0], (vs)xg.part[0]);
 			low[r] = add_pairs(way, low[r], w[r].part[1], (vs)xg.part[1]);
 			high[r] = add_pairs(way, f == Q6_K ? (vi){ 0 } : low[r], w[r].part[2], (vs)xg.part[2]);
@@ -451,7 +496,7 @@ YK_INLINE void add_group_to_rows(const int f, const enum way way, const struct w
 			if (f != Q6_K)
 				low[r] = high[r];
 		}
-		const vi sum = joined(f, WORDS, low, high, x->isum[at], x->first[at], a, b);
+		const vi sum = joined(f, way, low, high, x->isum[at], x->first[at], a, b);
 		vf_store(y, add_scaled(f, sum, vf_load(scale), min, x->scale[at], x->sum[at], vf_load(y)));
 	}
 }
@@ -473,11 +518,14 @@ YK_INLINE void add_groups_to_rows(const int f, const enum way way, const uint8_t
 #pragma GCC unroll 4
 		for (int r = 0; r < FOUR; r++) {
 			struct bytes q = bytes_of(f, row, r, (is_long(f) ? block : block + g) * bytes, g);
-			if (f == Q8_0) {
+			if (offset(f, way) == 128) {
 				q.low ^= 128;
 				q.high ^= 128;
 			}
-			w[r] = (struct words){ { evens(q.low), odds(q.low), evens(q.high), odds(q.high) } };
+			if (is_words(way))
+				w[r] = (struct words){ { evens(q.low), odds(q.low), evens(q.high), odds(q.high) }, q };
+			else
+				w[r].bytes = q;
 		}
 		add_group_to_rows(f, way, w, x, m, count, from + g, scale + g * STRIP, min + g * STRIP, a[g], b[g], y);
 	}

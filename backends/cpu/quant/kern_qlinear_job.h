@@ -54,5 +54,8 @@ static inline void rows_of_w(const struct job *j, int64_t n, int count, const ui
 extern const struct yk_kernel ISA(yk_qlinear);
 // Runs the op with these loops for many rows.
 int ISA(yk_qlinear_run)(const struct yoke_op *, const struct qlinear_many *);
+// AArch64: the same kernel for processors with sdot.
+extern const struct yk_kernel yk_qlinear_dot;
+int yk_qlinear_run_dot(const struct yoke_op *, const struct qlinear_many *);
 
 #endif

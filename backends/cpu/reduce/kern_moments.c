@@ -75,9 +75,9 @@ static inline double min(double a, double b)
 // VD floats as doubles
 static inline vd widen_f32(const float *p)
 {
-#if VF == 16
+#if defined __AVX512F__
 	return (vd)_mm512_cvtps_pd(_mm256_loadu_ps(p));
-#elif VF == 8
+#elif defined __AVX2__
 	return (vd)_mm256_cvtps_pd(_mm_loadu_ps(p));
 #else
 	typedef float half __attribute__((vector_size(VD * 4)));
@@ -92,7 +92,11 @@ typedef int64_t vl __attribute__((vector_size(VD * 8)));
 static inline vd vd_min(vd a, vd b)
 {
 	const vl less = a < b;
+#ifdef YK_SVE
+	return yk_sve_select_f64(less, a, b);
+#else
 	return (vd)((less & (vl)a) | (~less & (vl)b));
+#endif
 }
 
 static inline vd vd_max(vd a, vd b)

@@ -42,9 +42,9 @@ static inline rv NAME(fma)(rv a, rv b, rv c)
 {
 #if IS_F32
 	return vf_fma(a, b, c);
-#elif VF == 16
+#elif defined __AVX512F__
 	return (rv)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c);
-#elif VF == 8
+#elif defined __AVX2__
 	return (rv)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c);
 #else
 	return a * b + c;
@@ -53,7 +53,13 @@ static inline rv NAME(fma)(rv a, rv b, rv c)
 
 static inline rv NAME(pick)(ri mask, rv a, rv b)
 {
+#if defined YK_SVE && IS_F32
+	return yk_sve_select(mask, a, b);
+#elif defined YK_SVE
+	return yk_sve_select_f64(mask, a, b);
+#else
 	return (rv)((mask & (ri)a) | (~mask & (ri)b));
+#endif
 }
 
 static inline rv NAME(larger)(rv a, rv b)

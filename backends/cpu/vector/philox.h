@@ -45,9 +45,9 @@ enum { YK_PHILOX_LANES = VF / 2, YK_PHILOX_RUN = 4 * YK_PHILOX_LANES };
 // The product of the lower halves of the lanes.
 static inline vq vq_mul(vq a, vq b)
 {
-#if VF == 16
+#if defined __AVX512F__
 	return (vq)_mm512_mul_epu32((__m512i)a, (__m512i)b);
-#elif VF == 8
+#elif defined __AVX2__
 	return (vq)_mm256_mul_epu32((__m256i)a, (__m256i)b);
 #elif defined __SSE2__
 	return (vq)_mm_mul_epu32((__m128i)a, (__m128i)b);

@@ -18,6 +18,8 @@
 #define VF 16
 #elif defined __AVX2__ && defined __FMA__
 #define VF 8
+#elif defined YK_SVE
+#define VF (YK_SVE / 32)
 #else
 #define VF 4
 #endif
@@ -41,9 +43,9 @@ static inline void vf_store(float *p, vf v)
 // has used it calls vf_fence before others may read the data.
 static inline void vf_stream(float *p, vf v)
 {
-#if VF == 16
+#if defined __AVX512F__
 	_mm512_stream_ps(p, (__m512)v);
-#elif VF == 8
+#elif defined __AVX2__
 	_mm256_stream_ps(p, (__m256)v);
 #elif defined __SSE__
 	_mm_stream_ps(p, (__m128)v);
@@ -100,7 +102,7 @@ static inline void vf_stream_copy(void *to, const void *from, size_t bytes)
 	memcpy(y + at, x + at, bytes - at);
 }
 
-#if VF == 8
+#if defined __AVX2__ && !defined __AVX512F__
 static inline __m256i vi_first(int64_t n)
 {
 	return (__m256i)((vi){ 0, 1, 2, 3, 4, 5, 6, 7 } < (vi){ 0 } + (int32_t)n);
@@ -110,23 +112,26 @@ static inline __m256i vi_first(int64_t n)
 // Loads the first n < VF lanes; the others are 0 and their memory is not read.
 static inline vf vf_load_n(const float *p, int64_t n)
 {
-#if VF == 16
+#if defined __AVX512F__
 	return (vf)_mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), p);
-#elif VF == 8
+#elif defined __AVX2__
 	return (vf)_mm256_maskload_ps(p, vi_first(n));
 #else
-	return (vf){ n > 0 ? p[0] : 0, n > 1 ? p[1] : 0, n > 2 ? p[2] : 0, 0 };
+	vf v = { 0 };
+	for (int i = 0; i < VF - 1; i++)
+		v[i] = i < n ? p[i] : 0;
+	return v;
 #endif
 }
 
 static inline void vf_store_n(float *p, vf v, int64_t n)
 {
-#if VF == 16
+#if defined __AVX512F__
 	_mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1), (__m512)v);
-#elif VF == 8
+#elif defined __AVX2__
 	_mm256_maskstore_ps(p, vi_first(n), (__m256)v);
 #else
-	for (int i = 0; i < 3 && i < n; i++)
+	for (int i = 0; i < VF - 1 && i < n; i++)
 		p[i] = v[i];
 #endif
 }
@@ -156,12 +161,12 @@ static inline void vf_write(float *p, vf v, int64_t n, bool stream)
 
 static inline vf vf_splat(float x)
 {
-#if VF == 16
+#if defined __AVX512F__
 	return (vf)_mm512_set1_ps(x);
-#elif VF == 8
+#elif defined __AVX2__
 	return (vf)_mm256_set1_ps(x);
 #else
-	return (vf){ x, x, x, x };
+	return x - (vf){ 0 };
 #endif
 }
 
@@ -185,9 +190,9 @@ static inline vi vi_iota(void)
 // a * b + c
 static inline vf vf_fma(vf a, vf b, vf c)
 {
-#if VF == 16
+#if defined __AVX512F__
 	return (vf)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
-#elif VF == 8
+#elif defined __AVX2__
 	return (vf)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
 #elif defined VECTOR_FMA
 	return VECTOR_FMA(vf, VF, __builtin_fmaf, a, b, c);
@@ -199,9 +204,9 @@ static inline vf vf_fma(vf a, vf b, vf c)
 // mask (all bits or none in each lane) ? a : b
 static inline vf vf_select(vi mask, vf a, vf b)
 {
-#if VF == 16
+#if defined __AVX512F__
 	return (vf)_mm512_ternarylogic_epi32((__m512i)mask, (__m512i)a, (__m512i)b, 0xca);
-#elif VF == 8
+#elif defined __AVX2__
 	return (vf)_mm256_blendv_ps((__m256)b, (__m256)a, (__m256)mask);
 #else
 	return (vf)((mask & (vi)a) | (~mask & (vi)b));
@@ -211,9 +216,9 @@ static inline vf vf_select(vi mask, vf a, vf b)
 // The larger value; b if either is NaN.
 static inline vf vf_max(vf a, vf b)
 {
-#if VF == 16
+#if defined __AVX512F__
 	return (vf)_mm512_max_ps((__m512)a, (__m512)b);
-#elif VF == 8
+#elif defined __AVX2__
 	return (vf)_mm256_max_ps((__m256)a, (__m256)b);
 #elif defined __SSE__
 	return (vf)_mm_max_ps((__m128)a, (__m128)b);
@@ -225,9 +230,9 @@ static inline vf vf_max(vf a, vf b)
 // The smaller value; b if either is NaN.
 static inline vf vf_min(vf a, vf b)
 {
-#if VF == 16
+#if defined __AVX512F__
 	return (vf)_mm512_min_ps((__m512)a, (__m512)b);
-#elif VF == 8
+#elif defined __AVX2__
 	return (vf)_mm256_min_ps((__m256)a, (__m256)b);
 #elif defined __SSE__
 	return (vf)_mm_min_ps((__m128)a, (__m128)b);
@@ -249,12 +254,18 @@ static inline vf vf_min_nan(vf a, vf b)
 
 static inline vf vf_sqrt(vf a)
 {
-#if VF == 16
+#if defined __AVX512F__
 	return (vf)_mm512_sqrt_ps((__m512)a);
-#elif VF == 8
+#elif defined __AVX2__
 	return (vf)_mm256_sqrt_ps((__m256)a);
 #elif defined __SSE__
 	return (vf)_mm_sqrt_ps((__m128)a);
+#elif defined YK_SVE
+	yk_sv s;
+	memcpy(&s, &a, sizeof s);
+	s = svsqrt_f32_x(svptrue_b32(), s);
+	memcpy(&a, &s, sizeof a);
+	return a;
 #elif defined __aarch64__
 	return (vf)vsqrtq_f32((float32x4_t)a);
 #else
@@ -267,7 +278,7 @@ static inline vf vf_sqrt(vf a)
 // Sum and maximum over the lanes, by halving.
 static inline float vf_sum(vf v)
 {
-#if VF == 16
+#if defined __AVX512F__
 	return _mm512_reduce_add_ps((__m512)v);
 #else
 	float a[VF];
@@ -281,7 +292,7 @@ static inline float vf_sum(vf v)
 
 static inline float vf_hmax(vf v)
 {
-#if VF == 16
+#if defined __AVX512F__
 	return _mm512_reduce_max_ps((__m512)v);
 #else
 	float a[VF];

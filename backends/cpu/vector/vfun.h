@@ -45,7 +45,7 @@ YK_INLINE void v_exp_reduce(vf *x, vf *t, const int n, const bool near)
 // p 2^k, rounded once
 static inline vf vf_scale(vf p, vf t)
 {
-#if VF == 16
+#if defined __AVX512F__
 	return (vf)_mm512_scalef_ps((__m512)p, (__m512)(t - vf_splat(0x1.8p23f)));
 #else
 	// two factors, since 2^k itself may overflow or be subnormal
@@ -81,7 +81,7 @@ static inline vf vf_exp2_low(vf t)
 YK_INLINE void v_exp(vf *x, const int n)
 {
 	vf t[4], c[4];
-#if VF == 16
+#if defined __AVX512F__
 	YK_EACH(j, n) c[j] = vf_max(vf_splat(-105.0f), x[j]);
 	v_exp_reduce(c, t, n, false);
 	YK_EACH(j, n) x[j] = vf_scale(c[j] + 1.0f, t[j]);
@@ -122,7 +122,7 @@ YK_INLINE void v_sigmoid(vf *x, const int n)
 	YK_EACH(j, n) x[j] = vf_select(x[j] >= 0, vf_splat(1), e[j]) / (e[j] + 1.0f);
 }
 
-#if VF == 16
+#if defined __AVX512F__
 
 // Tables of 16 intervals in registers: one instruction looks up 16 floats by the low 4 bits of the
 // indices.

@@ -46,9 +46,9 @@ static inline vh2 vh2_join(vh a, vh b)
 
 static inline vf vf_of_f16(vh h)
 {
-#if VF == 16
+#if defined __AVX512F__
 	return (vf)_mm512_cvtph_ps((__m256i)h);
-#elif VF == 8 && defined __F16C__
+#elif defined __F16C__
 	return (vf)_mm256_cvtph_ps((__m128i)h);
 #else
 	float a[VF];
@@ -61,9 +61,9 @@ static inline vf vf_of_f16(vh h)
 
 static inline vh vf_to_f16(vf x)
 {
-#if VF == 16
+#if defined __AVX512F__
 	return (vh)_mm512_cvtps_ph((__m512)x, _MM_FROUND_TO_NEAREST_INT);
-#elif VF == 8 && defined __F16C__
+#elif defined __F16C__
 	return (vh)_mm256_cvtps_ph((__m256)x, _MM_FROUND_TO_NEAREST_INT);
 #else
 	float a[VF];
@@ -78,7 +78,7 @@ static inline vh vf_to_f16(vf x)
 
 static inline vf vf_of_bf16(vh h)
 {
-#if VF == 16
+#if defined __AVX512F__
 	// words 0, 1, 2, ... to the upper halves, zeros to the lower halves
 	const vi to = vi_iota() * 0x10000;
 	return (vf)_mm512_maskz_permutexvar_epi16(0xaaaaaaaa, (__m512i)to,
@@ -91,7 +91,7 @@ static inline vf vf_of_bf16(vh h)
 // bf16 in the upper half of each 32-bit lane; the lower half is undefined.
 static inline vi vi_bf16(vf x)
 {
-#if VF == 16
+#if defined __AVX512F__
 	__m512i u = (__m512i)x,
 		odd = _mm512_and_epi32(_mm512_srli_epi32(u, 16), _mm512_set1_epi32(1));
 	__m512i r = _mm512_add_epi32(_mm512_add_epi32(u, _mm512_set1_epi32(0x7fff)), odd);
@@ -112,7 +112,7 @@ static inline vf vf_round_bf16(vf x)
 
 static inline vh vf_to_bf16(vf x)
 {
-#if VF == 16
+#if defined __AVX512F__
 	return (vh)_mm512_cvtepi32_epi16(_mm512_srli_epi32((__m512i)vi_bf16(x), 16));
 #else
 	return __builtin_convertvector(vi_bf16(x) >> 16, vh);
@@ -139,7 +139,7 @@ static inline vh2 vf2_to_f16(vf a, vf b)
 
 static inline vh2 vf2_to_bf16(vf a, vf b)
 {
-#if VF == 16
+#if defined __AVX512F__
 	const vi upper = vi_iota() * 0x40004 + 0x30001; // words 1, 3, 5, ...
 	return (vh2)_mm512_permutex2var_epi16((__m512i)vi_bf16(a), (__m512i)upper,
 					      (__m512i)vi_bf16(b));
