@@ -135,7 +135,7 @@ int yk_token_file_take(struct yk_token_file *to, const struct yk_safetensors *f)
 	if (!yk_token_file_is(f))
 		return yk_fail(YOKE_EFORMAT, "%s: is no token file: its metadata has no format \"" YK_TOKENS_FORMAT "\"", f->path);
 	if (strcmp(format, YK_TOKENS_FORMAT))
-		return yk_fail(YOKE_EFORMAT, "%s: has the format \"%.32s\"; this version reads \"" YK_TOKENS_FORMAT "\"", f->path, format);
+		return yk_fail(YOKE_EFORMAT, "%s: is a token file of format \"%.32s\"; this version reads \"" YK_TOKENS_FORMAT "\"", f->path, format);
 	const char *type = !x ? "" : x->dtype == yoke_u8 ? "u8" : x->dtype == YK_SAFETENSORS_U16 ? "u16" :
 			   x->dtype == YK_SAFETENSORS_U32 ? "u32" : "";
 	if (!*type || x->rank != 1)
