@@ -141,6 +141,7 @@ EXTRA_DIST += $(directory_readmes)
 directory_readmes = \
 	backends/README.md \
 	backends/cpu/README.md \
+	backends/cpu/contract/README.md \
 	backends/gpu/README.md \
 	backends/opencl/README.md \
 	bench/README.md \

@@ -9,7 +9,7 @@ set -u
 . "${srcdir:-.}/tests/tap.sh"
 . "${srcdir:-.}/tests/built.sh"
 guides=$(cd "$source" && echo README.md doc/*.md)
-readmes=$(cd "$source" && echo src/README.md backends/README.md tests/fake_gpu/README.md src/*/*/README.md backends/*/README.md plugins/README.md plugins/*/README.md cl/README.md \
+readmes=$(cd "$source" && echo src/README.md backends/README.md tests/fake_gpu/README.md src/*/*/README.md backends/*/README.md backends/cpu/contract/README.md plugins/README.md plugins/*/README.md cl/README.md \
 	tests/README.md bench/README.md python/README.md)
 
 # ---- programs ----
