@@ -7,7 +7,7 @@ import sys
 import tempfile
 
 import numpy as np
-from sklearn.datasets import load_digits  # type: ignore[import-untyped]
+from sklearn.datasets import load_digits  # type: ignore
 
 import yoke
 from yoke import nn, optim
