@@ -70,7 +70,7 @@ def _shown(a: Any) -> str:
 
 
 def _lengths(sizes: Any) -> Any:
-    """The lengths of sequences, which do not increase, from batch_sizes."""
+    """The lengths of sequences, which do not increase, from batch_sizes; batch_sizes from such lengths."""
     import numpy
 
     return (sizes[None, :] > numpy.arange(sizes[0])[:, None]).sum(1)
@@ -111,10 +111,9 @@ def pack_padded_sequence(input: Any, lengths: Any, batch_first: bool = False, en
     if enforce_sorted and (numpy.diff(n) > 0).any():
         raise ValueError(f"pack_padded_sequence: lengths {_shown(n)} increase; give enforce_sorted=False, and the rows are sorted")
     n = n[order]
-    sizes = (n[None, :] > numpy.arange(n[0])[:, None]).sum(1)
     at = _packed_at(n, order, 1 if batch_first else rows, steps if batch_first else 1)
     data = _core.gather(_core.reshape(x, (rows * steps, *x.shape[2:])), at, 0)
-    return PackedSequence(data, sizes, None if enforce_sorted else order)
+    return PackedSequence(data, _lengths(n), None if enforce_sorted else order)
 
 
 def pad_packed_sequence(sequence: PackedSequence, batch_first: bool = False, padding_value: float = 0.0,
