@@ -35,7 +35,7 @@ def refused(fn, kind, text):
 
 
 class Same:
-    """A network's names and bits, looked at before and behind."""
+    """A network's names and bits, before and after a call."""
 
     def __init__(self, net):
         self.net, self.before = net, net.state_dict()

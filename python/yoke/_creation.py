@@ -17,7 +17,7 @@ __all__ = [
 
 
 def _made_of(call: str, shape: tuple[Any, ...], dtype: Any) -> tuple[tuple[int, ...], Any]:
-    """A shape, with an element type behind it."""
+    """A shape, and an element type after it."""
     if len(shape) > 1 and dtype is None and (isinstance(shape[-1], (str, type, _dtype)) or
                                              (hasattr(shape[-1], "itemsize") and not hasattr(shape[-1], "__index__"))):
         shape, dtype = shape[:-1], shape[-1]

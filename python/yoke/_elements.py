@@ -220,8 +220,8 @@ def absolute(x: Any) -> Tensor:
 
 
 def pad(x: Any, lo: Any, hi: Any = None, value: float = 0.0) -> Tensor:
-    """A value added before and behind each axis.  lo and hi: how many elements, for each axis, before and behind; or, as NumPy's
-    pad has it, lo alone: a number, a pair (before, behind), or a pair for each axis."""
+    """A value added before and after each axis.  lo and hi: how many elements, for each axis, before and after; or, as NumPy's
+    pad has it, lo alone: a number, a pair (before, after), or a pair for each axis."""
     x = _of(x)
     if hi is None:
         import numpy
