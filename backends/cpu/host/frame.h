@@ -109,8 +109,8 @@ struct yk_cores {
 	struct yk_domain *domain; // the set by node
 	int domains;              // 0: the nodes are not known, or there was no memory
 	struct yk_cores_limits limits;
-	int allowed,
-		apart; // processors that affinity allows; of these, on cores of their own and of the fastest kind
+	int allowed;  // processors that affinity allows
+	int apart;    // of these, on cores of their own and of the fastest kind
 	bool fastest; // slower kinds of cores were dropped
 };
 

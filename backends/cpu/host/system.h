@@ -58,7 +58,7 @@ void yk_team_wake(atomic_uint *word, int most);
 // Asks the system for the registers of matrix tiles (AMX).
 bool yk_permits_tiles(void);
 
-// What an AArch64 processor has besides NEON. Fallback: nothing.
+// Extensions of an AArch64 processor beyond NEON. Fallback: none.
 struct yk_arm {
 	bool dot, i8mm, bf16; // products of bytes; of unsigned by signed ones and of matrices; of bf16
 	int sve_bits;         // length of the vectors of SVE; 0: no SVE
