@@ -14,7 +14,7 @@
 static const char *const names[] = { "avx2",	     "avx512", "avx512_bf16", "amx", "neon", "neon_bf16", "sve256",
 				     "sve256_bf16", "sve512", "sve512_bf16", "rvv", "sse9", "AVX2" };
 
-// What a process printed and did with YOKE_CPU_ISA=name.
+// Output and exit status of a process with YOKE_CPU_ISA=name.
 struct outcome {
 	int status;       // -1: it crashed
 	char text[2048];  // its error message, then all that it wrote to stderr

@@ -44,7 +44,7 @@ struct yk_range_sum { // indexed by path
 	uint64_t calls, host_ns, ns; // ns: of activities in this range and in no nested range
 };
 
-// What a trace has: at most `max` events, of which each kind is an array.
+// The events of a trace, at most `max` of all kinds together; each kind has an array.
 struct yk_profile_trace {
 	struct yk_traced *event;
 	size_t events, event_cap;
