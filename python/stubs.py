@@ -55,7 +55,7 @@ def tensor_class() -> str:
 
 
 # The files of functions for the package's users.
-FUNCTIONS = [f"_{name}.py" for name in "shapes reductions creation elements matrices resolvents sampling".split()]
+FUNCTIONS = [f"_{name}.py" for name in "shapes reductions creation elements indexing statistics matrices resolvents sampling".split()]
 
 
 def listed(name: str, file: str = "_methods.py") -> list[str]:

@@ -23,6 +23,8 @@ from ._shapes import *
 from ._reductions import *
 from ._creation import *
 from ._elements import *
+from ._indexing import *
+from ._statistics import *
 from ._matrices import *
 from ._resolvents import *
 from ._sampling import *

@@ -1,93 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions of elements, of masks and of sets of values, as NumPy has them."""
+"""Functions of elements, as NumPy and PyTorch have them."""
 from __future__ import annotations
 
-from typing import Any, Sequence
+from typing import Any
 
 from . import _core
-from ._arrays import tensor
-from ._common import Axis, Tensor, _axis_of, _is_integer, _no_out, _of
-from ._shapes import stack
-from ._reductions import _as_index, _averaged, _floating, _truth, all, max, mean, min, sum
+from ._common import Tensor, _is_integer, _no_out, _of
+from ._reductions import _averaged, _floating, _truth, all
 from ._creation import ones_like, zeros_like
 
 __all__ = [
-    "add", "subtract", "multiply", "divide", "true_divide", "div", "mod", "fmod", "negative", "absolute", "pad", "where",
-    "nonzero", "clip", "clamp", "round", "floor", "ceil", "trunc", "isnan", "isinf", "isfinite", "nan_to_num", "sign", "log2",
-    "log10", "exp2", "power", "float_power", "logical_and", "logical_or", "logical_xor", "logical_not", "masked_fill",
-    "masked_select", "masked_scatter", "index_put", "bucketize", "isclose", "allclose", "array_equal", "clone", "detach", "tan",
-    "sinh", "cosh", "cbrt", "hypot", "logaddexp", "deg2rad", "rad2deg", "nansum", "nanmean", "nanmax", "nanmin", "ptp",
-    "average", "searchsorted", "unique", "histc", "bincount", "argwhere", "take_along_axis", "copy",
+    "add", "subtract", "multiply", "divide", "true_divide", "div", "mod", "fmod", "negative", "absolute", "pad", "clip",
+    "clamp", "round", "floor", "ceil", "trunc", "isnan", "isinf", "isfinite", "nan_to_num", "sign", "log2", "log10", "exp2",
+    "power", "float_power", "logical_and", "logical_or", "logical_xor", "logical_not", "isclose", "allclose", "array_equal",
+    "clone", "detach", "tan", "sinh", "cosh", "cbrt", "hypot", "logaddexp", "deg2rad", "rad2deg", "copy",
 ]
-
-
-def where(condition: Any, x: Any = None, y: Any = None) -> Any:
-    """x where the condition is true (or not 0), else y; all broadcast, dtypes of x and y are promoted.  With the condition
-    alone: nonzero."""
-    if x is None and y is None:
-        return nonzero(condition)
-    if x is None or y is None:
-        raise ValueError("where: takes x and y, or the condition alone")
-    if not isinstance(x, Tensor) and not isinstance(y, Tensor) and not (type(x) is float and type(y) is float):
-        x = _of(x)
-    return _core.where(condition if isinstance(condition, Tensor) else _of(condition), x, y)
-
-
-def _count(mask: Tensor) -> int:
-    """How many elements are true; it reads that."""
-    return int(_core.nonzero(mask, 0)[1].item())
-
-
-def nonzero(x: Any) -> tuple[Tensor, ...]:
-    """The indices of the elements that are not 0, an i64 tensor for each axis.  It reads their number."""
-    x = _truth(_of(x))
-    found, _ = _core.nonzero(x, _count(x))
-    return tuple(_core.reshape(_core.slice(found, 0, k, k + 1), (-1,)) for k in range(x.ndim)) if found.size else \
-        tuple(_core.full("i64", (0,), 0) for _ in range(x.ndim))
-
-
-def masked_select(x: Any, mask: Any) -> Tensor:
-    """The elements where the mask is true, in row-major order; x and mask broadcast.  It reads their number."""
-    import numpy
-
-    x, m = _of(x), _truth(_of(mask))
-    if m.shape != x.shape:
-        try:
-            m = _core.broadcast_to(m, numpy.broadcast_shapes(x.shape, m.shape))
-        except ValueError:
-            raise ValueError(f"masked_select: x {list(x.shape)} and mask {list(m.shape)} do not broadcast") from None
-    return _core.masked_select(x, m, _count(m))[0]
-
-
-def masked_scatter(x: Any, mask: Any, source: Any) -> Tensor:
-    """x with the elements of source, in row-major order, where the mask is true."""
-    x = _of(x)
-    return _core.masked_scatter(x, _truth(_of(mask)), _core.cast(_of(source), x.dtype))
-
-
-def index_put(x: Any, indices: Sequence[Any], values: Any, accumulate: bool = False) -> Tensor:
-    """x with values at the indices of its first axes, one array for each, which broadcast; the last of several values at an
-    index wins, or all are added.  Indices below 0 count from the end.  A mask of bool means the indices of its true elements,
-    and is read for that."""
-    x = _of(x)
-    at: list[Any] = []
-    for i in map(_as_index, indices):
-        if isinstance(i, Tensor) and i.dtype.name == "bool":
-            if i.shape != x.shape[len(at):len(at) + i.ndim]:
-                raise IndexError(f"index_put: a mask {list(i.shape)} for axes {len(at)} .. of x {list(x.shape)}")
-            at += nonzero(i)
-        else:
-            at.append(i)
-    if len(at) > x.ndim:
-        raise IndexError(f"index_put: {len(at)} indices for x {list(x.shape)}, which has {x.ndim} axes")
-    at = [_core.select(i < 0, i + n, i) if isinstance(i, Tensor) else tensor(i % n if -n <= i < n else i) for i, n in zip(at, x.shape)]
-    return _core.index_put(x, at, values if not isinstance(values, Tensor) or values.dtype is x.dtype else _core.cast(values, x.dtype), accumulate)
-
-
-def bucketize(x: Any, boundaries: Any, right: bool = False) -> Tensor:
-    """The interval of each element between ascending boundaries [N], 0 .. N; i64.  right: the intervals begin with their
-    lower boundary, as in PyTorch."""
-    return searchsorted(boundaries, x, right)
 
 
 def clip(x: Any, min: Any = None, max: Any = None, *, a_min: Any = None, a_max: Any = None, out: None = None) -> Tensor:
@@ -277,11 +204,6 @@ def logical_not(x: Any) -> Tensor:
     return ~_truth(_of(x))
 
 
-def masked_fill(x: Any, mask: Any, value: Any) -> Tensor:
-    """The value where the mask is true, else x."""
-    return _core.select(_truth(_of(mask)), value, x)
-
-
 def isclose(x: Any, y: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
     """|x - y| <= atol + rtol |y|; infinities of one sign are close, NaNs if equal_nan says so."""
     x, y = _of(x), _of(y)
@@ -359,110 +281,3 @@ def deg2rad(x: Any) -> Tensor:
 def rad2deg(x: Any) -> Tensor:
     """Radians as degrees."""
     return _floating(_of(x)) * 57.29577951308232
-
-
-def nansum(x: Any, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
-    """The sum of the elements that are not NaN."""
-    x = _of(x)
-    return sum(_core.select(isnan(x), 0, x), axis, keepdims=keepdims)
-
-
-def nanmean(x: Any, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
-    """The mean of the elements that are not NaN."""
-    x = _averaged(_of(x), None)
-    return nansum(x, axis, keepdims=keepdims) / _core.cast(sum(~isnan(x), axis, keepdims=keepdims), x.dtype)
-
-
-def nanmax(x: Any, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
-    """The largest of the elements that are not NaN; NaN where there is none."""
-    x = _of(x)
-    y = max(_core.select(isnan(x), float("-inf"), x), axis, keepdims=keepdims) if not _is_integer(x) else max(x, axis, keepdims=keepdims)
-    return y if _is_integer(x) else _core.select(all(isnan(x), axis, keepdims=keepdims), float("nan"), y)
-
-
-def nanmin(x: Any, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
-    """The smallest of the elements that are not NaN; NaN where there is none."""
-    x = _of(x)
-    return -nanmax(-x, axis, keepdims=keepdims)
-
-
-def ptp(x: Any, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
-    """The largest minus the smallest element."""
-    return max(x, axis, keepdims=keepdims) - min(x, axis, keepdims=keepdims)
-
-
-def average(x: Any, axis: Axis = None, weights: Any = None) -> Tensor:
-    """The mean, with weights of the shape of x or, along one axis, of that axis."""
-    x = _averaged(_of(x), None)
-    if weights is None:
-        return mean(x, axis)
-    w = _core.cast(_of(weights), x.dtype)
-    if w.shape != x.shape and isinstance(axis, int) and w.ndim == 1:
-        w = _core.reshape(w, [w.shape[0] if k == _axis_of(x, axis, "average") else 1 for k in range(x.ndim)])
-    w = _core.broadcast_to(w, x.shape)
-    return sum(x * w, axis) / sum(w, axis)
-
-
-def searchsorted(sorted: Any, v: Any, right: bool | str = False, *, side: str | None = None) -> Tensor:
-    """Where the elements of v belong in a vector sorted along its last axis: how many of its elements are below each, or with
-    right (side="right") not above it; i64.  sorted may have rows of its own for each row of v."""
-    if isinstance(right, str):
-        side = right
-        right = False
-    if side not in (None, "left", "right"):
-        raise ValueError(f"searchsorted: side is 'left' or 'right', not {side!r}")
-    return _core.searchsorted(_of(sorted), _of(v), bool(right or side == "right"))
-
-
-def unique(x: Any, return_inverse: bool = False, return_counts: bool = False) -> Any:
-    """The values that occur, ascending; with return_inverse the index of each element's value, with return_counts how often
-    each occurs, i64, in this order.  NaNs count as one value, as in NumPy.  It reads their number."""
-    x = _of(x)
-    found = list(_core.unique(x, x.size))
-    for k, wanted in ((2, return_counts), (1, return_inverse)):
-        if not wanted:
-            del found[k]  # what nothing refers to is not computed
-    _core.eval(*found)
-    n = int(found.pop().item())
-    values, *rest = found
-    inverse = rest[:1] if return_inverse else []
-    counts = [_core.slice(t, 0, 0, n) for t in rest[len(inverse):]]
-    values = _core.slice(values, 0, 0, n)
-    if not _is_integer(x) and n > 1 and bool(isnan(_core.slice(values, 0, n - 2, n - 1)).item()):
-        first = int(sum(~isnan(values)).item())  # the first NaN
-        counts = [_core.concat([_core.slice(c, 0, 0, first), _core.sum(_core.slice(c, 0, first, n), 0, keepdims=True)], 0) for c in counts]
-        values, inverse = _core.slice(values, 0, 0, first + 1), [_core.min(i, first) for i in inverse]
-    return (values, *inverse, *counts) if return_inverse or return_counts else values
-
-
-def histc(x: Any, bins: int = 100, min: float = 0, max: float = 0, *, weight: Any = None) -> Tensor:
-    """How many elements are in each of `bins` intervals of equal width from min to max, in the dtype of x; with weight, of the
-    shape of x, the sum of their weights.  Where min and max are equal: from the smallest to the largest element, which are read."""
-    x = _of(x)
-    if min == max and x.size:
-        min, max = float(_core.reduce_min(x).item()), float(_core.reduce_max(x).item())
-    if min == max:
-        min, max = min - 1, max + 1
-    if bins < 1 or not min < max:
-        raise ValueError(f"histc: {bins} bins from {min} to {max}, for x {list(x.shape)}: one bin at least, and min below max")
-    if weight is None:
-        return _core.cast(_core.histogram(x, bins, min, max), x.dtype)
-    return _core.histogram_weighted(x, _of(weight), bins, min, max)
-
-
-def bincount(x: Any, minlength: int = 0) -> Tensor:
-    """How often each whole number from 0 on occurs; i64.  It reads x, since their number depends on it."""
-    import numpy
-
-    return tensor(numpy.bincount(_of(x).numpy(), minlength=minlength))
-
-
-def argwhere(x: Any) -> Tensor:
-    """The indices of the elements that are not 0, i64 [N,axes].  It reads x, since their number depends on it."""
-    return stack(nonzero(x), 1)
-
-
-def take_along_axis(x: Any, indices: Any, axis: int) -> Tensor:
-    """y[..,i,..] = x[..,indices[..,i,..],..] along an axis."""
-    x, i = _of(x), _of(indices)
-    return _core.take_along(x, _core.select(i < 0, i + x.shape[axis], i), axis)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import _core, _creation, _elements, _matrices, _reductions, _shapes
+from . import _core, _creation, _elements, _indexing, _matrices, _reductions, _shapes, _statistics
 
 Tensor = _core.Tensor
 
@@ -59,5 +59,5 @@ CORE_METHODS = (
 
 def function(name: str) -> Any:
     """The function that becomes the method of a name."""
-    files = (_shapes, _reductions, _creation, _elements, _matrices)
+    files = (_shapes, _reductions, _creation, _elements, _indexing, _statistics, _matrices)
     return globals().get(name) or next(getattr(f, name) for f in files if name in f.__all__)
