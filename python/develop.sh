@@ -30,7 +30,7 @@ $to/obj/nb_combined.o:
 END
 make -f "$to/Makefile" -j "${JOBS:-2}" -k
 for f in "$source"/yoke/*; do
-	ln -sf "$f" "$to/yoke/"
+	ln -sfn "$f" "$to/yoke/${f##*/}"
 done
 mkdir -p "$to/yoke/_prefix/bin" # where a wheel has the command
 ln -sf "$build/yoke" "$to/yoke/_prefix/bin/yoke"

@@ -233,7 +233,7 @@ def test_lists_and_dicts_of_modules():
                                    lambda: {1: nn.Linear(1, 1)}, lambda: {"a": [nn.Linear(1, 1)]}])
 def test_containers_that_register_nothing_warn(value):
     net = nn.Module()
-    with pytest.warns(UserWarning, match="no parts of the network"):
+    with pytest.warns(UserWarning, match="not registered"):
         net.parts = value()
     later = nn.Module()
     later.layers = []

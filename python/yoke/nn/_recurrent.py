@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import _core
-from ._arrays import tensor
+from .. import _core
+from .._arrays import tensor
 from ._sequences import PackedSequence, _lengths, _packed_at, _padded_at
-from .nn import Module, Parameter
+from ._module import Module, Parameter
 
 Tensor = _core.Tensor
-
-__all__ = ["GRU", "GRUCell", "LSTM", "LSTMCell", "RNN", "RNNCell"]
 
 _NONLINEARITIES = ("tanh", "relu")
 

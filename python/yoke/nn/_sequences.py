@@ -8,13 +8,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, Sequence
 
-from . import _core, _creation, _methods, _shapes
-from ._arrays import tensor
+from .. import _core, _creation, _methods, _shapes
+from .._arrays import tensor
 
 Tensor = _core.Tensor
-
-__all__ = ["PackedSequence", "pack_padded_sequence", "pad_packed_sequence", "pack_sequence", "unpack_sequence", "pad_sequence",
-           "unpad_sequence"]
 
 
 class _Fields(NamedTuple):
