@@ -25,7 +25,7 @@ static int64_t factor(double *a, int64_t n)
 {
 	for (int64_t i = 0; i < n; i++)
 		for (int64_t j = 0; j <= i; j++) {
-			const double x = a[i * n + j] - dot(a + i * n, a + j * n, j);
+			const double x = a[i * n + j] - vd_dot(a + i * n, a + j * n, j);
 			if (j < i)
 				a[i * n + j] = x / a[j * n + j];
 			else if (x > 0)

@@ -27,11 +27,9 @@ enum {
 // off-diagonal elements up to NOTHING count as 0.
 #define NOTHING (DBL_EPSILON * DBL_EPSILON)
 
-#define REAL double
-#define VL VD
+#include "../vector/vec_f64.h"
 #define PANELS(name) panels_##name
-#define FMA vd_fma
-#define SPLAT vd_splat
+#define DOT vd_dot
 #include "panels.h"
 
 struct eigen {
@@ -144,7 +142,7 @@ static void tridiagonal(struct eigen *g)
 		for (int64_t i = k + 1; i < n; i++)
 			reduce_row(g, i, k + 1);
 		// w = tau p - tau^2 (p' u) u / 2
-		const double tau = g->tau[k], half = tau * tau * dot(g->p, g->u, n) / 2;
+		const double tau = g->tau[k], half = tau * tau * vd_dot(g->p, g->u, n) / 2;
 		for (int64_t i = k + 1; i < n; i++) {
 			g->a[k * ld + i] = g->v[i] = g->u[i];
 			g->w[i] = tau * g->p[i] - half * g->u[i];

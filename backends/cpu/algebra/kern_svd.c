@@ -80,6 +80,22 @@ static double smaller_value(double f, double g, double h)
 	return 2 * (min * (1 / (sqrt(1 + as * as) + sqrt(1 + at * at))) * au);
 }
 
+// As vd_dot, of f32.
+static float vf_dot(const float *a, const float *b, int64_t n)
+{
+	vf sum[4] = { { 0 }, { 0 }, { 0 }, { 0 } };
+	int64_t i = 0;
+	for (; i + 4 * VF <= n; i += 4 * VF)
+		for (int k = 0; k < 4; k++)
+			sum[k] = vf_fma(vf_load(a + i + k * VF), vf_load(b + i + k * VF), sum[k]);
+	for (; i + VF <= n; i += VF)
+		sum[0] = vf_fma(vf_load(a + i), vf_load(b + i), sum[0]);
+	float s = vf_sum((sum[0] + sum[1]) + (sum[2] + sum[3]));
+	for (; i < n; i++)
+		s += a[i] * b[i];
+	return s;
+}
+
 // As reflect, of f32, with sums in f64.
 static double reflect_f32(float *u, int64_t at, int64_t n, float *tau)
 {
@@ -149,31 +165,24 @@ static void fill_nan(const struct yoke_op *op, int64_t index)
 	}
 }
 
-#define REAL float
-#define VL VF
+#include "../vector/vec_f32.h"
 #define PANELS(name) panels_##name##_f32
 #define SVD(name) svd_##name##_f32
-#define FMA vf_fma
-#define SPLAT vf_splat
+#define DOT vf_dot
 #define DENSE ISA(yk_dense_f32)
 #define REFLECT reflect_f32
 #include "panels.h"
 #include "kern_svd_core.h"
-#undef REAL
-#undef VL
 #undef PANELS
 #undef SVD
-#undef FMA
-#undef SPLAT
+#undef DOT
 #undef DENSE
 #undef REFLECT
 
-#define REAL double
-#define VL VD
+#include "../vector/vec_f64.h"
 #define PANELS(name) panels_##name##_f64
 #define SVD(name) svd_##name##_f64
-#define FMA vd_fma
-#define SPLAT vd_splat
+#define DOT vd_dot
 #define DENSE ISA(yk_dense_f64)
 #define REFLECT reflect
 #include "panels.h"

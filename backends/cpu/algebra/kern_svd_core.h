@@ -70,12 +70,12 @@ static void SVD(subtract)(REAL *to, int64_t from, int64_t ld, int64_t m, const R
 			  const REAL *a, int64_t n, const REAL *g, const REAL *b)
 {
 	for (int64_t j = from / VL * VL; j < ld; j += VL) {
-		PANELS(v) x = PANELS(get)(to + j);
+		V x = LOAD(to + j);
 		for (int64_t p = 0; p < m; p++)
-			x = FMA(SPLAT(-f[p]), PANELS(get)(a + p * ld + j), x);
+			x = FMA(SPLAT(-f[p]), LOAD(a + p * ld + j), x);
 		for (int64_t q = 0; q < n; q++)
-			x = FMA(SPLAT(-g[q]), PANELS(get)(b + q * ld + j), x);
-		PANELS(put)(to + j, x);
+			x = FMA(SPLAT(-g[q]), LOAD(b + q * ld + j), x);
+		STORE(to + j, x);
 	}
 }
 
@@ -98,20 +98,18 @@ static void SVD(times_left)(void *arg, int64_t item)
 	memset(sum, 0, (size_t)ld * sizeof *sum);
 	for (; i + 4 <= to; i += 4) {
 		const REAL *a = g->a + i * ld;
-		const PANELS(v) f[4] = { SPLAT(g->l[i]), SPLAT(g->l[i + 1]), SPLAT(g->l[i + 2]),
-					 SPLAT(g->l[i + 3]) };
+		const V f[4] = { SPLAT(g->l[i]), SPLAT(g->l[i + 1]), SPLAT(g->l[i + 2]),
+				 SPLAT(g->l[i + 3]) };
 		for (int64_t j = first; j < ld; j += VL) {
-			PANELS(v) x = PANELS(get)(sum + j);
+			V x = LOAD(sum + j);
 			for (int p = 0; p < 4; p++)
-				x = FMA(f[p], PANELS(get)(a + p * ld + j), x);
-			PANELS(put)(sum + j, x);
+				x = FMA(f[p], LOAD(a + p * ld + j), x);
+			STORE(sum + j, x);
 		}
 	}
 	for (; i < to; i++)
 		for (int64_t j = first; j < ld; j += VL)
-			PANELS(put)
-			(sum + j,
-			 FMA(SPLAT(g->l[i]), PANELS(get)(g->a + i * ld + j), PANELS(get)(sum + j)));
+			STORE(sum + j, FMA(SPLAT(g->l[i]), LOAD(g->a + i * ld + j), LOAD(sum + j)));
 }
 
 // x of this step, without the pending updates: the products of rows of a with the right reflection
@@ -124,22 +122,21 @@ static void SVD(times_right)(void *arg, int64_t item)
 	SVD(chunk)(g, item, &i, &to);
 	for (i = larger(i, g->k + 1); i + 4 <= to; i += 4) {
 		const REAL *a = g->a + i * ld;
-		PANELS(v) sum[4][2] = { { { 0 } } };
+		V sum[4][2] = { { { 0 } } };
 		int64_t j = first;
 		for (; j + 2 * VL <= ld; j += 2 * VL)
 			for (int h = 0; h < 2; h++)
 				for (int p = 0; p < 4; p++)
-					sum[p][h] = FMA(PANELS(get)(a + p * ld + j + h * VL),
-							PANELS(get)(g->r + j + h * VL), sum[p][h]);
+					sum[p][h] = FMA(LOAD(a + p * ld + j + h * VL),
+							LOAD(g->r + j + h * VL), sum[p][h]);
 		for (; j < ld; j += VL)
 			for (int p = 0; p < 4; p++)
-				sum[p][0] = FMA(PANELS(get)(a + p * ld + j), PANELS(get)(g->r + j),
-						sum[p][0]);
+				sum[p][0] = FMA(LOAD(a + p * ld + j), LOAD(g->r + j), sum[p][0]);
 		for (int p = 0; p < 4; p++)
-			x[i + p] = PANELS(sum)(sum[p][0] + sum[p][1]);
+			x[i + p] = SUM(sum[p][0] + sum[p][1]);
 	}
 	for (; i < to; i++)
-		x[i] = PANELS(dot)(g->a + i * ld + first, g->r + first, ld - first);
+		x[i] = DOT(g->a + i * ld + first, g->r + first, ld - first);
 }
 
 static inline __attribute__((always_inline)) void SVD(update_rows)(const struct SVD(core) * g,
@@ -153,18 +150,18 @@ static inline __attribute__((always_inline)) void SVD(update_rows)(const struct 
 			f[steps + p][q] = -g->x[p * ld + i + q];
 		}
 	for (int64_t j = g->k / VL * VL; j < ld; j += VL) {
-		PANELS(v) sum[4];
+		V sum[4];
 		for (int q = 0; q < rows; q++)
-			sum[q] = PANELS(get)(g->a + (i + q) * ld + j);
+			sum[q] = LOAD(g->a + (i + q) * ld + j);
 		for (int64_t p = 0; p < steps; p++) {
-			const PANELS(v) y = PANELS(get)(g->y + p * ld + j),
-					r = PANELS(get)(g->a + (g->begin + p) * ld + j);
+			const V y = LOAD(g->y + p * ld + j),
+				r = LOAD(g->a + (g->begin + p) * ld + j);
 			for (int q = 0; q < rows; q++)
 				sum[q] = FMA(SPLAT(f[steps + p][q]), r,
 					     FMA(SPLAT(f[p][q]), y, sum[q]));
 		}
 		for (int q = 0; q < rows; q++)
-			PANELS(put)(g->a + (i + q) * ld + j, sum[q]);
+			STORE(g->a + (i + q) * ld + j, sum[q]);
 	}
 }
 
@@ -215,8 +212,8 @@ static void SVD(reduce_step)(struct SVD(core) * g, int64_t k)
 			for (int64_t j = k; j < ld; j++)
 				y[j] += g->sums[c * ld + j];
 		for (int64_t p = 0; p < at; p++) {
-			f[p] = PANELS(dot)(lefts + p * ld + k, l + k, n - k);
-			h[p] = PANELS(dot)(g->x + p * ld + k, l + k, n - k);
+			f[p] = DOT(lefts + p * ld + k, l + k, n - k);
+			h[p] = DOT(g->x + p * ld + k, l + k, n - k);
 		}
 		SVD(subtract)(y, k, ld, at, f, g->y, at, h, rights);
 		for (int64_t j = k + 1; j < n; j++)
@@ -239,9 +236,9 @@ static void SVD(reduce_step)(struct SVD(core) * g, int64_t k)
 	}
 	SVD(pass)(g, SVD(times_right));
 	for (int64_t p = 0; p <= at; p++)
-		f[p] = PANELS(dot)(g->y + p * ld + k, row + k, n - k);
+		f[p] = DOT(g->y + p * ld + k, row + k, n - k);
 	for (int64_t p = 0; p < at; p++)
-		h[p] = PANELS(dot)(rights + p * ld + k, row + k, n - k);
+		h[p] = DOT(rights + p * ld + k, row + k, n - k);
 	SVD(subtract)(x, k, ld, at + 1, f, lefts, at, h, g->x);
 	for (int64_t i = k + 1; i < n; i++)
 		x[i] *= g->v.tau[k];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Helpers for linear algebra in f64: vectors of VD doubles, and access to the matrices in a view's
-// last two axes.
+// Helpers for linear algebra in f64: products, reflections, and access to the matrices in a view's last two
+// axes.
 #ifndef YK_MATRIX_H
 #define YK_MATRIX_H
 
@@ -8,52 +8,9 @@
 #include <math.h>
 
 #include "../cpu.h"
-#include "../vector/vec.h"
+#include "../vector/vecd.h"
 
-enum { VD = VF / 2 };
-typedef double vd __attribute__((vector_size(VD * 8)));
-
-static inline vd vd_load(const double *p)
-{
-	vd v;
-	memcpy(&v, p, sizeof v);
-	return v;
-}
-
-static inline void vd_store(double *p, vd v)
-{
-	memcpy(p, &v, sizeof v);
-}
-
-static inline vd vd_splat(double x)
-{
-	return (vd){ 0 } + x;
-}
-
-// a * b + c
-static inline vd vd_fma(vd a, vd b, vd c)
-{
-#if defined __AVX512F__
-	return (vd)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c);
-#elif defined __AVX2__
-	return (vd)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c);
-#else
-	return a * b + c;
-#endif
-}
-
-// Sum of the lanes, by halving.
-static inline double vd_sum(vd v)
-{
-	double a[VD];
-	vd_store(a, v);
-	for (int n = VD / 2; n; n /= 2)
-		for (int i = 0; i < n; i++)
-			a[i] += a[i + n];
-	return a[0];
-}
-
-static inline double dot(const double *a, const double *b, int64_t n)
+static inline double vd_dot(const double *a, const double *b, int64_t n)
 {
 	vd sum[4] = { { 0 }, { 0 }, { 0 }, { 0 } };
 	int64_t i = 0;

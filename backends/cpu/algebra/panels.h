@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Vectors of EIGH and SVD as panels: WIDTH components of all n vectors lie together, z [n][WIDTH], so that
 // reflections and recorded rotations of the vectors are applied to each panel independently, in a
-// cache. The work on a panel depends only on n. Included once per precision with REAL, PANELS(name), VL lanes,
-// FMA and SPLAT.
+// cache. The work on a panel depends only on n. Included once per precision, after vec_f32.h or
+// vec_f64.h, with PANELS(name) and DOT(a, b, n).
 
 #ifndef YK_PANELS_H
 #define YK_PANELS_H
@@ -20,49 +20,10 @@ struct sweep {
 
 #endif
 
-typedef REAL PANELS(v) __attribute__((vector_size(VL * sizeof(REAL))));
 enum {
 	PANELS(width) = 128 / sizeof(REAL),
 	PANELS(count) = PANELS(width) / VL
 }; // components; vectors of them
-
-static inline PANELS(v) PANELS(get)(const REAL *p)
-{
-	PANELS(v) x;
-	memcpy(&x, p, sizeof x);
-	return x;
-}
-
-static inline void PANELS(put)(REAL *p, PANELS(v) x)
-{
-	memcpy(p, &x, sizeof x);
-}
-
-static inline REAL PANELS(sum)(PANELS(v) x)
-{
-	REAL a[VL];
-	PANELS(put)(a, x);
-	for (int n = VL / 2; n; n /= 2)
-		for (int i = 0; i < n; i++)
-			a[i] += a[i + n];
-	return a[0];
-}
-
-static inline REAL PANELS(dot)(const REAL *a, const REAL *b, int64_t n)
-{
-	PANELS(v) sum[4] = { { 0 }, { 0 }, { 0 }, { 0 } };
-	int64_t i = 0;
-	for (; i + 4 * VL <= n; i += 4 * VL)
-		for (int k = 0; k < 4; k++)
-			sum[k] = FMA(PANELS(get)(a + i + k * VL), PANELS(get)(b + i + k * VL),
-				     sum[k]);
-	for (; i + VL <= n; i += VL)
-		sum[0] = FMA(PANELS(get)(a + i), PANELS(get)(b + i), sum[0]);
-	REAL s = PANELS(sum)((sum[0] + sum[1]) + (sum[2] + sum[3]));
-	for (; i < n; i++)
-		s += a[i] * b[i];
-	return s;
-}
 
 static inline int64_t PANELS(of)(int64_t n)
 {
@@ -82,8 +43,8 @@ static void PANELS(dots)(int64_t n, const REAL *u, int64_t ld, int64_t shift, RE
 		for (int64_t j = 1; j < GROUP; j++)
 			for (int64_t i = 0; i < j; i++, dots++) {
 				const int64_t from = k + j + shift;
-				*dots = from < n ? PANELS(dot)(u + (k + j) * ld + from,
-							       u + (k + i) * ld + from, n - from) :
+				*dots = from < n ? DOT(u + (k + j) * ld + from,
+						       u + (k + i) * ld + from, n - from) :
 						   0;
 			}
 }
@@ -98,7 +59,7 @@ static void PANELS(begin)(int64_t n, const REAL *u, int64_t ld, const REAL *tau,
 		z[(panel * W + j) * W + j] = 1;
 	for (int64_t k = 0; k < n; k += GROUP, dots += PAIRS) {
 		const REAL *row[GROUP];
-		PANELS(v) s[GROUP][N] = { { { 0 } } };
+		V s[GROUP][N] = { { { 0 } } };
 		bool any = false;
 		for (int j = 0; j < GROUP; j++) {
 			row[j] = u + (k + j < n ? k + j : k) * ld;
@@ -110,9 +71,9 @@ static void PANELS(begin)(int64_t n, const REAL *u, int64_t ld, const REAL *tau,
 			const int64_t begun =
 				i - k - shift + 1; // reflections that have a component i
 			for (int j = 0; j < GROUP; j++) {
-				const PANELS(v) f = SPLAT(j < begun ? row[j][i] : 0);
+				const V f = SPLAT(j < begun ? row[j][i] : 0);
 				for (int p = 0; p < N; p++)
-					s[j][p] = FMA(f, PANELS(get)(z + i * W + p * VL), s[j][p]);
+					s[j][p] = FMA(f, LOAD(z + i * W + p * VL), s[j][p]);
 			}
 		}
 		for (int j = 0; j < GROUP; j++)
@@ -125,10 +86,10 @@ static void PANELS(begin)(int64_t n, const REAL *u, int64_t ld, const REAL *tau,
 		for (int64_t i = k + shift; i < n; i++) {
 			const int64_t begun = i - k - shift + 1;
 			for (int p = 0; p < N; p++) {
-				PANELS(v) x = PANELS(get)(z + i * W + p * VL);
+				V x = LOAD(z + i * W + p * VL);
 				for (int j = 0; j < GROUP; j++)
 					x = FMA(SPLAT(j < begun ? -row[j][i] : 0), s[j][p], x);
-				PANELS(put)(z + i * W + p * VL, x);
+				STORE(z + i * W + p * VL, x);
 			}
 		}
 	}
@@ -140,19 +101,18 @@ static void PANELS(turn)(const struct sweep *w, const REAL *c, const REAL *s, RE
 	enum { N = PANELS(count), W = PANELS(width) };
 	const int64_t step = w->to > w->from ? W : -W;
 	REAL *row = z + w->from * W, *const end = z + w->to * W;
-	PANELS(v) carried[N];
+	V carried[N];
 	c += w->at;
 	s += w->at;
 	for (int p = 0; p < N; p++)
-		carried[p] = PANELS(get)(row + p * VL);
+		carried[p] = LOAD(row + p * VL);
 	for (; row != end; row += step, c++, s++)
 		for (int p = 0; p < N; p++) {
-			const PANELS(v) next = PANELS(get)(row + step + p * VL);
-			PANELS(put)
-			(row + p * VL,
-			 FMA(SPLAT(*s), next, FMA(SPLAT(*c), carried[p], carried[p])));
+			const V next = LOAD(row + step + p * VL);
+			STORE(row + p * VL,
+			      FMA(SPLAT(*s), next, FMA(SPLAT(*c), carried[p], carried[p])));
 			carried[p] = FMA(SPLAT(-*s), carried[p], FMA(SPLAT(*c), next, next));
 		}
 	for (int p = 0; p < N; p++)
-		PANELS(put)(row + p * VL, carried[p]);
+		STORE(row + p * VL, carried[p]);
 }

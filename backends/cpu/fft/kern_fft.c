@@ -179,24 +179,14 @@ static void rows_next(const struct rows *r, int64_t *at, int64_t *x, int64_t *y)
 		at[i] = 0;
 }
 
-#define REAL float
-#define VL VF
-#define FMA vf_fma
-#define SPLAT vf_splat
+#include "../vector/vec_f32.h"
 #define FFT(name) name##_f32
 #include "kern_fft_passes.h"
 #include "kern_fft_lanes.h"
 #include "kern_fft_flat.h"
-#undef REAL
-#undef VL
 #undef FFT
-#undef FMA
-#undef SPLAT
 
-#define REAL double
-#define VL (VF / 2)
-#define FMA vd_fma
-#define SPLAT vd_splat
+#include "../vector/vec_f64.h"
 #define FFT(name) name##_f64
 #include "kern_fft_passes.h"
 #include "kern_fft_lanes.h"

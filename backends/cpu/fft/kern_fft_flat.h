@@ -384,13 +384,12 @@ static int FFT(run)(const struct yoke_op *op, const struct attrs *f, const struc
 	return atomic_load(&j.no_memory) ? YOKE_ENOMEM : 0;
 }
 
-#undef V
 #undef FOUR
 #undef MAX_FACTORS
 #undef RE
 #undef IM
-#undef LOAD
-#undef STORE
+#undef LOAD_PAIR
+#undef STORE_PAIR
 #undef PASS
 #undef EACH
 #undef END

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Passes of Fourier transforms in one precision, with their tables. Each vector lane computes a
 // transform of its own, so that no step exchanges lanes. Included first by kern_fft.c, once per
-// precision with REAL, VL lanes, FFT(name), FMA and SPLAT.
+// precision, after vec_f32.h or vec_f64.h, with FFT(name).
 //
 // Complex vectors are pairs: element k of a buffer is x[2 k] (re) and x[2 k + 1] (im). All transforms
 // are forward, exp(-2 pi i jk / n); the others exchange re and im of operands and results.
-
-typedef REAL FFT(v) __attribute__((vector_size(VL * sizeof(REAL))));
-#define V FFT(v)
 
 enum { FFT(max_factors) = 32 };
 #define MAX_FACTORS FFT(max_factors)
@@ -89,8 +86,8 @@ static const REAL *FFT(chirps)(struct table *t, int64_t n)
 
 #define RE(p, k) (p)[2 * (k)]
 #define IM(p, k) (p)[2 * (k) + 1]
-#define LOAD(k) const V r##k = RE(p, (k)*step), i##k = IM(p, (k)*step)
-#define STORE(k, re, im) \
+#define LOAD_PAIR(k) const V r##k = RE(p, (k)*step), i##k = IM(p, (k)*step)
+#define STORE_PAIR(k, re, im) \
 	do { \
 		const V x_ = re, y_ = im; \
 		if (twiddled) { \
@@ -117,11 +114,11 @@ static const REAL *FFT(chirps)(struct table *t, int64_t n)
 PASS(2)
 {
 	EACH(2)
-	LOAD(0);
-	LOAD(1);
+	LOAD_PAIR(0);
+	LOAD_PAIR(1);
 	RE(o, 0) = r0 + r1;
 	IM(o, 0) = i0 + i1;
-	STORE(1, r0 - r1, i0 - i1);
+	STORE_PAIR(1, r0 - r1, i0 - i1);
 	END
 }
 
@@ -129,32 +126,32 @@ PASS(3)
 {
 	const REAL c = (REAL)0.866025403784438646763723170752936183;
 	EACH(3)
-	LOAD(0);
-	LOAD(1);
-	LOAD(2);
+	LOAD_PAIR(0);
+	LOAD_PAIR(1);
+	LOAD_PAIR(2);
 	const V sr = r1 + r2, si = i1 + i2, dr = (r1 - r2) * c, di = (i1 - i2) * c;
 	const V ar = r0 - sr * (REAL)0.5, ai = i0 - si * (REAL)0.5;
 	RE(o, 0) = r0 + sr;
 	IM(o, 0) = i0 + si;
-	STORE(1, ar + di, ai - dr);
-	STORE(2, ar - di, ai + dr);
+	STORE_PAIR(1, ar + di, ai - dr);
+	STORE_PAIR(2, ar - di, ai + dr);
 	END
 }
 
 PASS(4)
 {
 	EACH(4)
-	LOAD(0);
-	LOAD(1);
-	LOAD(2);
-	LOAD(3);
+	LOAD_PAIR(0);
+	LOAD_PAIR(1);
+	LOAD_PAIR(2);
+	LOAD_PAIR(3);
 	const V ar = r0 + r2, ai = i0 + i2, br = r0 - r2, bi = i0 - i2;
 	const V cr = r1 + r3, ci = i1 + i3, dr = r1 - r3, di = i1 - i3;
 	RE(o, 0) = ar + cr;
 	IM(o, 0) = ai + ci;
-	STORE(1, br + di, bi - dr);
-	STORE(2, ar - cr, ai - ci);
-	STORE(3, br - di, bi + dr);
+	STORE_PAIR(1, br + di, bi - dr);
+	STORE_PAIR(2, ar - cr, ai - ci);
+	STORE_PAIR(3, br - di, bi + dr);
 	END
 }
 
@@ -165,11 +162,11 @@ PASS(5)
 	const V s1 = SPLAT((REAL)0.951056516295153572116439333379382143),
 		s2 = SPLAT((REAL)0.587785252292473129168705954639072769);
 	EACH(5)
-	LOAD(0);
-	LOAD(1);
-	LOAD(2);
-	LOAD(3);
-	LOAD(4);
+	LOAD_PAIR(0);
+	LOAD_PAIR(1);
+	LOAD_PAIR(2);
+	LOAD_PAIR(3);
+	LOAD_PAIR(4);
 	const V ar = r1 + r4, ai = i1 + i4, br = r2 + r3, bi = i2 + i3;
 	const V cr = r1 - r4, ci = i1 - i4, dr = r2 - r3, di = i2 - i3;
 	const V er = FMA(br, c2, FMA(ar, c1, r0)), ei = FMA(bi, c2, FMA(ai, c1, i0));
@@ -178,10 +175,10 @@ PASS(5)
 	const V hr = FMA(cr, s2, -(dr * s1)), hi = FMA(ci, s2, -(di * s1));
 	RE(o, 0) = r0 + ar + br;
 	IM(o, 0) = i0 + ai + bi;
-	STORE(1, er + gi, ei - gr);
-	STORE(2, fr + hi, fi - hr);
-	STORE(3, fr - hi, fi + hr);
-	STORE(4, er - gi, ei + gr);
+	STORE_PAIR(1, er + gi, ei - gr);
+	STORE_PAIR(2, fr + hi, fi - hr);
+	STORE_PAIR(3, fr - hi, fi + hr);
+	STORE_PAIR(4, er - gi, ei + gr);
 	END
 }
 
@@ -189,14 +186,14 @@ PASS(8)
 {
 	const REAL c = (REAL)0.707106781186547524400844362104849039;
 	EACH(8)
-	LOAD(0);
-	LOAD(1);
-	LOAD(2);
-	LOAD(3);
-	LOAD(4);
-	LOAD(5);
-	LOAD(6);
-	LOAD(7);
+	LOAD_PAIR(0);
+	LOAD_PAIR(1);
+	LOAD_PAIR(2);
+	LOAD_PAIR(3);
+	LOAD_PAIR(4);
+	LOAD_PAIR(5);
+	LOAD_PAIR(6);
+	LOAD_PAIR(7);
 	const V ar = r0 + r4, ai = i0 + i4, br = r0 - r4, bi = i0 - i4;
 	const V cr = r2 + r6, ci = i2 + i6, dr = r2 - r6, di = i2 - i6;
 	const V er = r1 + r5, ei = i1 + i5, fr = r1 - r5, fi = i1 - i5;
@@ -205,17 +202,17 @@ PASS(8)
 	const V k1r = er + gr, k1i = ei + gi, k3r = er - gr, k3i = ei - gi;
 	RE(o, 0) = k0r + k1r;
 	IM(o, 0) = k0i + k1i;
-	STORE(4, k0r - k1r, k0i - k1i);
-	STORE(2, k2r + k3i, k2i - k3r);
-	STORE(6, k2r - k3i, k2i + k3r);
+	STORE_PAIR(4, k0r - k1r, k0i - k1i);
+	STORE_PAIR(2, k2r + k3i, k2i - k3r);
+	STORE_PAIR(6, k2r - k3i, k2i + k3r);
 	const V l0r = br + di, l0i = bi - dr, l2r = br - di, l2i = bi + dr;
 	const V m0r = fr + hi, m0i = fi - hr, m2r = fr - hi, m2i = fi + hr;
 	const V n0r = (m0r + m0i) * c, n0i = (m0i - m0r) * c, n2r = (m2i - m2r) * c,
 		n2i = (m2r + m2i) * -c;
-	STORE(1, l0r + n0r, l0i + n0i);
-	STORE(5, l0r - n0r, l0i - n0i);
-	STORE(3, l2r + n2r, l2i + n2i);
-	STORE(7, l2r - n2r, l2i - n2i);
+	STORE_PAIR(1, l0r + n0r, l0i + n0i);
+	STORE_PAIR(5, l0r - n0r, l0i - n0i);
+	STORE_PAIR(3, l2r + n2r, l2i + n2i);
+	STORE_PAIR(7, l2r - n2r, l2i - n2i);
 	END
 }
 
@@ -254,8 +251,8 @@ static void FFT(pass_odd)(const V *restrict x, V *restrict y, int r, int64_t m, 
 			dr = FMA(apart[l][0], sn, dr);
 			di = FMA(apart[l][1], sn, di);
 		}
-		STORE(k + 1, br - di, bi + dr);
-		STORE(r - 1 - k, br + di, bi - dr);
+		STORE_PAIR(k + 1, br - di, bi + dr);
+		STORE_PAIR(r - 1 - k, br + di, bi - dr);
 	}
 	END
 }

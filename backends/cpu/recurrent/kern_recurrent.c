@@ -64,27 +64,17 @@ static inline __attribute__((always_inline)) void tanh_f64(vd *x, const int n)
 			x[j][i] = yk_tanh_f64(x[j][i]);
 }
 
-#define REAL float
-#define VL VF
+#include "../vector/vec_f32.h"
 #define RNN(name) name##_f32
-#define FMA vf_fma
-#define SPLAT vf_splat
 #define SIGMOID v_sigmoid
 #define TANH v_tanh
 #include "kern_recurrent_steps.h"
-#undef REAL
-#undef VL
 #undef RNN
-#undef FMA
-#undef SPLAT
 #undef SIGMOID
 #undef TANH
 
-#define REAL double
-#define VL VD
+#include "../vector/vec_f64.h"
 #define RNN(name) name##_f64
-#define FMA vd_fma
-#define SPLAT vd_splat
 #define SIGMOID sigmoid_f64
 #define TANH tanh_f64
 #include "kern_recurrent_steps.h"

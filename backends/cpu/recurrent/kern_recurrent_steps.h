@@ -2,11 +2,8 @@
 // The steps of a recurrent layer in one precision. In each step a work item computes the gates of
 // some units for some rows: their product with the state, from weights packed once, and then the
 // cell, while the products are in registers. Backward an item computes the derivative by some units'
-// states, from the step after, and then the derivatives of their gates. Included once per precision
-// with REAL, VL lanes, RNN(name), FMA, SPLAT, and the functions SIGMOID(x, n) and TANH(x, n).
-
-typedef REAL RNN(v) __attribute__((vector_size(VL * sizeof(REAL))));
-#define V RNN(v)
+// states, from the step after, and then the derivatives of their gates. Included once per precision,
+// after vec_f32.h or vec_f64.h, with RNN(name) and the functions SIGMOID(x, n) and TANH(x, n).
 
 struct RNN(run) {
 	struct layer l;
@@ -405,5 +402,3 @@ static uint64_t RNN(work)(const struct layer *l, bool back) // bytes
 		       sizeof(REAL);
 	return (uint64_t)(padded(l->blocks * l->units * l->nv * VL) + 3 * state) * sizeof(REAL);
 }
-
-#undef V
