@@ -80,7 +80,15 @@ def methods(stub: str) -> str:
             out.append(f"    def {name}(self{m.group(2)}")
             if not m.group(2).rstrip().endswith("..."):
                 out.append("        ...")
-    defined = {n.name: n for file in [*FUNCTIONS, "_methods.py"] for n in parsed(file).body if isinstance(n, ast.FunctionDef)}
+    defined: dict[str, ast.FunctionDef] = {}
+    for node in (n for file in [*FUNCTIONS, "_methods.py"] for n in parsed(file).body):
+        if isinstance(node, ast.FunctionDef):
+            defined[node.name] = node
+        elif isinstance(node, ast.Assign):  # other names: a = b, a, b = c, d
+            values = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value] * len(node.targets)
+            targets = [t for n in node.targets for t in (n.elts if isinstance(n, ast.Tuple) else [n])]
+            defined |= {t.id: defined[v.id] for t, v in zip(targets, values)
+                        if isinstance(t, ast.Name) and isinstance(v, ast.Name) and v.id in defined}
     for name in listed("METHODS"):
         f = defined[name]
         f.args.args[0] = ast.arg("self")

@@ -59,6 +59,10 @@ xp.unique(i); xp.bincount(i.ravel()); xp.bincount(w, minlength=9); xp.argwhere(m
 xp.tensordot(c, a, axes=([1, 2], [0, 1])); xp.inner(a, b); xp.inner(v, v); xp.vdot(a, b); xp.kron(a, s); xp.kron(v, a); xp.array_split(v, 3); xp.array_split(a, 2, 1)
 xp.column_stack([v, v]); xp.column_stack([a, b]); xp.append(v, [1.0]); xp.append(a, b, 0); xp.append(a, 1.0); xp.atleast_1d(a[0, 0]); xp.atleast_2d(v); xp.fliplr(a)
 xp.flipud(a); xp.copy(a); a.copy(); xp.zeros_like(xp.empty((2, 3))); xp.identity(3); xp.zeros_like(xp.empty_like(a)); a.flatten(); s.dot(v); a.dtype == np.float64; i.dtype == "int64"
+xp.nanprod(z, 0); xp.nanvar(z[:, :1]); xp.nanstd(a, 1, ddof=1); xp.nanmedian(z[:, 0]); xp.nanmedian(z[:, :3], 1); xp.nanquantile(z[:1], 0.3, axis=1); xp.nanmedian(z, 0, keepdims=True)
+xp.sinc(a); xp.fmax(z, a); xp.fmin(z, a); xp.heaviside(z, a); xp.signbit(z); xp.isin(i, w); xp.isin(a, v); xp.equal(a, b); xp.greater(i, j); xp.bitwise_xor(i, j); xp.logaddexp2(a, b)
+xp.arcsinh(a); xp.arctan2(a, b); xp.reciprocal(a); xp.positive(a); xp.vander(v); xp.cross(a[:, :3], b[:, :3]); xp.dstack([a, b]); xp.hsplit(a, 2); xp.vsplit(a, 3); xp.rot90(a, 3)
+xp.atleast_3d(v); xp.diagflat(v, 1); xp.corrcoef(a); xp.trapezoid(a, v, axis=1); xp.broadcast_arrays(a, v); xp.broadcast_shapes((3, 1), (4,)); xp.floor_divide(i, w); xp.less_equal(a, v)
 """
 LINES = [e for line in EXPRESSIONS.strip().split("\n") for e in line.split("; ")]
 

@@ -219,6 +219,93 @@ def test_values_and_gradients(name):
         np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-8, atol=1e-9)
 
 
+# Expressions of either library t: a, b real [3,4], p in 0 .. 1 [3,4], c [2,3,4], d [2,4,3], v, w [4], s [4,4] far from singular,
+# z with NaN and infinities; without gradients: e with equal elements [3,4], i 0 .. 2 [3,4], k a permutation of 0 .. 2, h i32 [3,4], m bool [3,4].
+EXPRESSIONS = """
+t.reciprocal(a); t.positive(a); t.frac(a * 3); t.signbit(z); t.asinh(a * 5); t.asinh(a * 1e9); t.acosh(p + 1); t.acosh(p * 1e9 + 2); t.atanh(p); t.sinc(a); t.sinc(a * i)
+t.logit(p); t.logit(p, 0.3); t.xlogy(a, p); t.xlogy(a * i, p * i).detach(); t.logaddexp2(a, b); t.heaviside(e - 2, b.detach()); t.heaviside(e, b.detach()); t.fmax(z, b); t.fmin(z, b); t.lerp(a, b, 0.3)
+t.lerp(a, b, 0.8); t.lerp(a, b, p); t.addcmul(a, b, v); t.addcmul(a, b, v, value=0.5); t.addcdiv(a, b, p, value=-2); t.clamp_min(a, 0.1); t.clamp_max(a, b); t.aminmax(e)
+t.aminmax(a, dim=1, keepdim=True); t.isposinf(z); t.isneginf(z); t.isposinf(i); t.not_equal(i, 1); t.greater(a, b); t.greater_equal(i, 1); t.less(a, 0); t.less_equal(a, v)
+t.bitwise_and(h, i); t.bitwise_or(h, 5); t.bitwise_xor(h, h + 1); t.bitwise_not(h); t.bitwise_not(m); t.floor_divide(h, 3); t.fix(a * 3); t.arcsin(p); t.arccos(p); t.arctan(a)
+t.arctan2(a, b); t.arcsinh(a); t.arctanh(p); t.take_along_dim(a, i, 0); t.take_along_dim(a, i); t.isin(i, k[:2]); t.isin(a, a[1]); t.index_select(a, 1, k); t.index_select(a, -2, k)
+t.index_add(a, 0, k, b); t.index_add(c, -1, k, c[:, :, 1:], alpha=2.5); t.index_copy(a, 0, k, b); t.index_copy(c, 1, k[:2], c[:, 1:]); t.index_fill(a, 1, k, 0.5)
+t.scatter(a, 0, i, b).detach(); t.scatter(a, 0, i[:2], b).detach(); t.scatter(a, 1, i[:, :3], 2.0); t.scatter(a, 1, i[:2, :1], b).detach(); t.scatter(a, 0, i, b, reduce="add").detach(); t.scatter(a, 0, k[:, None], b).detach(); t.scatter(a, 0, k[:, None] + 0 * i, b)
+t.scatter_reduce(a, 0, i, b, "sum"); t.scatter_reduce(a, 0, i, b, "sum", include_self=False); t.scatter_reduce(a, 0, i, b, "mean"); t.scatter_reduce(a, 1, i, b, "mean", include_self=False)
+t.scatter_reduce(a, 0, i, b, "amax"); t.scatter_reduce(a, 1, i, b, "amin", include_self=False); t.scatter_reduce(a, 0, i, b, "prod"); t.scatter_reduce(h, 0, i, h + 3, "amax", include_self=False)
+t.scatter_reduce(h, 0, i, h - 300, "amax", include_self=False); t.scatter_reduce(h, 0, i, h, "mean"); t.movedim(c, 0, -1); t.swapdims(c, 0, 2); t.row_stack([a, v]); t.t(a); t.t(v); a.t()
+t.unbind(c); t.unbind(c, -1); t.narrow(a, 1, 1, 2); t.narrow(a, 0, -2, 1); t.unflatten(c, -1, (2, -1)); t.unflatten(a, 0, (3, 1)); t.tensor_split(a, 3, 1); t.tensor_split(v, (1, 3)); t.vsplit(a, 3)
+t.hsplit(a, 2); t.hsplit(v, [1]); t.dsplit(c, 2); t.atleast_3d(v); t.atleast_3d(a); t.dstack([v, w]); t.dstack([a, b]); t.rot90(a); t.rot90(a, -1); t.rot90(c, 2, (0, 2)); t.rot90(c, 3, (2, 1))
+t.broadcast_tensors(a, v, p[:, :1]); t.cartesian_prod(v, w[:2]); t.cartesian_prod(v); t.combinations(v); t.combinations(v, 3); t.combinations(v, 2, True); t.combinations(v[:1], 2)
+t.mm(a, s); t.mv(a, v); t.bmm(c, d); t.addmm(a, b, s); t.addmm(v, b, s, beta=0.5, alpha=2); t.addmm(z, b, s, beta=0); t.addmv(v[:3], a, v); t.addr(a, v[:3], w, alpha=3); t.baddbmm(c[:, :, :3], c, d)
+t.addbmm(a[:, :3], c, d, beta=2); t.cross(a[:, :3], b[:, :3], dim=-1); t.cross(c, c * c, dim=1); t.cdist(a, b); t.cdist(c, a); t.cdist(a, b, 1.0); t.cdist(a, b, float("inf")); t.cdist(a, a)
+t.block_diag(a, v, s); t.diag_embed(a); t.diag_embed(a, 2); t.diag_embed(a, -1, 0, 2); t.diag_embed(c, 1, 1, -1); t.diagflat(a); t.diagflat(v, -2); t.vander(v).detach(); t.vander(v, 3, True).detach(); t.inverse(s)
+t.pinverse(a); t.logdet(s @ s.T); t.logdet(-t.eye(3)); t.nansum(z, 1); t.kthvalue(a, 2); t.kthvalue(a, 3, 0, True); t.dist(a, b); t.dist(a, b, 1); t.corrcoef(a); t.trapezoid(a); t.trapz(a, v); t.trapezoid(a, dx=0.5, dim=0)
+t.trapezoid(a, t.cumsum(p, 1), dim=1); a.eq(b); a.ne(0); a.lt(b); a.ge(v); a.where(m, b); a.where(a > 0, 0.0); a.view_as(a.reshape(4, 3)); v.expand_as(a); i.type_as(a); a.new_zeros(2, 3); i.new_ones((2,))
+a.new_full((2, 2), 1.5); a.new_tensor([1, 2]); a.index_select(0, k); a.scatter(1, i, 0.0); a.lerp(b, 0.5); a.unbind(1); a.addmm(b, s); c.bmm(d); a.mm(s); a.mv(v); a.logical_and(m); a.atan2(b); a.tan(); p.acos(); p.digamma()
+a.copysign(b); a.remainder(0.7); s.det(); s.inverse() if t is torch else s.inv(); a.amax(1); v.outer(w); a.rot90(); a.diag(); a.isneginf(); a.argwhere(); a.reciprocal(); a.absolute(); a.subtract(b); a.multiply(v)
+""".strip().replace("\n", "; ").split("; ")
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("text", EXPRESSIONS)
+def test_an_expression_and_its_gradients(text):
+    rng = np.random.default_rng(5)
+    arrays = {"a": rng.normal(size=(3, 4)), "b": rng.normal(size=(3, 4)), "p": rng.uniform(0.1, 0.9, (3, 4)), "c": rng.normal(size=(2, 3, 4)),
+              "d": rng.normal(size=(2, 4, 3)), "v": rng.normal(size=4), "w": rng.normal(size=4), "s": rng.normal(size=(4, 4)) + 3 * np.eye(4)}
+    z = rng.normal(size=(3, 4))
+    z[0, 1], z[1, 2], z[2, 3], z[0, 0] = np.nan, np.inf, -np.inf, -0.0
+    fixed = {"z": z, "e": rng.integers(0, 5, (3, 4)).astype("f8"), "i": rng.integers(0, 3, (3, 4)), "k": rng.permutation(3),
+             "h": rng.integers(-9, 9, (3, 4), "i4"), "m": rng.integers(0, 2, (3, 4)) > 0}
+    theirs = {n: torch.tensor(x, requires_grad=True) for n, x in arrays.items()}
+    ours = {n: yoke.tensor(x) for n, x in arrays.items()}
+    want = leaves(eval(text, {"t": torch, "torch": torch, **theirs, **{n: torch.tensor(x) for n, x in fixed.items()}}))
+    got = leaves(eval(text, {"t": yoke, "torch": torch, **ours, **{n: yoke.tensor(x) for n, x in fixed.items()}}))
+    assert len(got) == len(want)
+    loss = other = None
+    for y, x in zip(got, want):
+        assert tuple(y.shape) == tuple(x.shape) and y.dtype == x.dtype, (y.shape, x.shape, y.dtype, x.dtype)
+        np.testing.assert_allclose(y.numpy(), x.detach().numpy(), rtol=1e-10, atol=1e-11)
+        if x.requires_grad:
+            weight = np.cos(np.arange(x.numel())).reshape(x.shape)
+            loss, other = ((0 if sofar is None else sofar) + (r * of(weight)).sum() for sofar, r, of in ((loss, y, yoke.tensor), (other, x, torch.tensor)))
+    if loss is not None:
+        used = [n for n, g in zip(theirs, torch.autograd.grad(other, list(theirs.values()), allow_unused=True, retain_graph=True)) if g is not None]
+        for g, x in zip(yoke.grad(loss, [ours[n] for n in used]), torch.autograd.grad(other, [theirs[n] for n in used])):
+            np.testing.assert_allclose(g.numpy(), x.numpy(), rtol=1e-8, atol=1e-9)
+
+
+def test_windows_and_limits():
+    for name in ("hann", "hamming", "blackman", "bartlett", "kaiser"):
+        for n in (0, 1, 2, 7):
+            for periodic in (True, False):
+                theirs = getattr(torch, f"{name}_window")(n, periodic, dtype=torch.float64).numpy()
+                np.testing.assert_allclose(getattr(yoke, f"{name}_window")(n, periodic, dtype="f64").numpy(), theirs, atol=1e-9)
+    for kind in ("float16", "bfloat16", "float32", "float64"):
+        mine, theirs = yoke.finfo(kind), torch.finfo(getattr(torch, kind))
+        assert all(getattr(mine, n) == getattr(theirs, n) for n in ("bits", "eps", "max", "min", "tiny"))
+    for kind in ("int8", "uint8", "int32", "int64"):
+        mine, theirs = yoke.iinfo(kind), torch.iinfo(getattr(torch, kind))
+        assert all(getattr(mine, n) == getattr(theirs, n) for n in ("bits", "max", "min"))
+
+
+def test_random_numbers_follow_their_distributions():
+    """Means and deviations of 2^16 numbers within five standard errors, and draws in the proportion of their weights."""
+    n, random = 1 << 16, yoke.random
+    random.seed(7)
+    for x, mean, deviation in [(random.exponential(2.0, n), 2, 2), (random.laplace(1.0, 0.5, n), 1, 0.5 ** 0.5), (random.gumbel(0, 1, n), np.euler_gamma, np.pi / 6 ** 0.5),
+                               (random.lognormal(0, 0.5, n), np.exp(0.125), ((np.exp(0.25) - 1) * np.exp(0.25)) ** 0.5), (random.bernoulli(0.3, n), 0.3, 0.21 ** 0.5),
+                               (yoke.rand_like(yoke.zeros(n)), 0.5, 12 ** -0.5), (yoke.randn_like(yoke.zeros(n)), 0, 1), (yoke.randint(5, (n,)).double(), 2, 2 ** 0.5)]:
+        x = x.numpy().astype("f8")
+        assert x.shape == (n,) and abs(x.mean() - mean) < 5 * deviation / n ** 0.5 and abs(x.std() / deviation - 1) < 0.05
+    drawn = np.bincount(yoke.multinomial([1.0, 0.0, 2.0, 5.0], n, True).numpy(), minlength=4) / n
+    assert drawn[1] == 0 and np.abs(drawn - np.array([1, 0, 2, 5]) / 8).max() < 5 * 0.5 / n ** 0.5
+    first = yoke.multinomial(np.tile([1.0, 0.0, 2.0, 5.0], (n, 1)), 3).numpy()
+    assert (np.sort(first, 1) == [0, 2, 3]).all()
+    assert np.abs(np.bincount(first[:, 0], minlength=4) / n - np.array([1, 0, 2, 5]) / 8).max() < 5 * 0.5 / n ** 0.5
+    assert (yoke.bernoulli(yoke.tensor([0.0, 1.0])).numpy() == [0, 1]).all() and yoke.randint_like(yoke.zeros(3, dtype="i32"), 4).dtype is yoke.i32
+    assert sorted(yoke.randperm(9).tolist()) == list(range(9))
+
+
 t33, ids = yoke.tensor(real(3, 3)), yoke.tensor(np.array([0, 1, 2]))
 BAD = {
     "einsum": [lambda: yoke.einsum("ij,jk->ik", t33, yoke.zeros(4, 2)), lambda: yoke.einsum("ij->ik", t33), lambda: yoke.einsum("ij,jk", t33),
@@ -243,6 +330,16 @@ BAD = {
     "svd": [lambda: L.svd(ids)], "qr": [lambda: L.qr(t33, "best")], "matrix_power": [lambda: L.matrix_power(yoke.zeros(2, 3), 2)],
     "quantile": [lambda: yoke.quantile(t33, 1.5), lambda: yoke.quantile(t33, 0.5, method="best"), lambda: yoke.quantile(t33, 0.5, 4)],
     "fft": [lambda: yoke.fft(yoke.zeros(())), lambda: yoke.fft(yoke.zeros(3, 2), 0), lambda: yoke.fft(yoke.zeros(3, 2), axis=4)],
+    "unbind": [lambda: yoke.unbind(t33, 2)], "narrow": [lambda: yoke.narrow(t33, 0, 2, 2), lambda: yoke.narrow(t33, 1, -4, 1)],
+    "unflatten": [lambda: yoke.unflatten(t33, 0, (2, -1)), lambda: yoke.unflatten(t33, 1, (2, 2))], "t": [lambda: yoke.t(yoke.zeros(2, 3, 4))],
+    "rot90": [lambda: yoke.rot90(t33, 1, (0, 0))], "mm": [lambda: yoke.mm(t33, ids)], "bmm": [lambda: yoke.bmm(yoke.zeros(2, 3, 3), yoke.zeros(3, 3, 3))],
+    "cross": [lambda: yoke.cross(yoke.zeros(2), yoke.zeros(2))], "cdist": [lambda: yoke.cdist(t33, yoke.zeros(3, 2))],
+    "diag_embed": [lambda: yoke.diag_embed(t33, 0, 1, 1), lambda: yoke.diag_embed(t33, 0, 0, 5)], "kthvalue": [lambda: yoke.kthvalue(t33, 4), lambda: yoke.kthvalue(t33, 0)],
+    "index_add": [lambda: yoke.index_add(t33, 0, ids, yoke.zeros(2, 3)), lambda: yoke.index_add(t33, 0, yoke.zeros(2, 2, dtype="i64"), t33)],
+    "index_select": [lambda: yoke.index_select(t33, 3, ids)], "scatter": [lambda: yoke.scatter(t33, 0, ids, t33), lambda: yoke.scatter(t33, 0, ids[None], 1.0, reduce="best")],
+    "scatter_reduce": [lambda: yoke.scatter_reduce(t33, 0, ids[None], t33, "best")], "nanquantile": [lambda: yoke.nanquantile(t33, 2)],
+    "multinomial": [lambda: yoke.multinomial(ids, 4), lambda: yoke.multinomial(t33, 0, True)], "hann_window": [lambda: yoke.hann_window(-1)],
+    "finfo": [lambda: yoke.finfo("i32")], "iinfo": [lambda: yoke.iinfo("f32")],
     "cummax_indices": [lambda: yoke.cummax_indices(t33, 2)],
 }
 

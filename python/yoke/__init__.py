@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from . import _core
 from ._core import *
-from ._record import Record as Record, dtype as dtype
+from ._record import Record as Record, dtype as dtype, finfo as finfo, iinfo as iinfo
 
 _core._set_classes(dtype, Record)
 
@@ -29,6 +29,8 @@ from ._matrices import *
 from ._resolvents import *
 from ._sampling import *
 from . import linalg as linalg, nn as nn, optim as optim, random as random
+from .random import (bernoulli as bernoulli, multinomial as multinomial, rand as rand, rand_like as rand_like, randint as randint,
+                     randint_like as randint_like, randn as randn, randn_like as randn_like, randperm as randperm, seed as manual_seed)
 from ._arrays import asarray as asarray, from_ as from_, put as put, tensor as tensor, variable_of as variable_of
 from ._fit import fit as fit
 from ._grad import grad as grad, value_and_grad as value_and_grad

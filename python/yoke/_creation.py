@@ -12,7 +12,8 @@ from ._record import dtype as _dtype
 
 __all__ = [
     "zeros", "ones", "full", "zeros_like", "ones_like", "full_like", "eye", "arange", "linspace", "logspace", "meshgrid",
-    "one_hot", "empty", "empty_like", "identity",
+    "one_hot", "empty", "empty_like", "identity", "hann_window", "hamming_window", "blackman_window", "bartlett_window",
+    "kaiser_window",
 ]
 
 
@@ -140,3 +141,45 @@ def one_hot(ids: Any, num_classes: int = -1, *, dtype: Any = "i64") -> Tensor:
         raise TypeError(f"one_hot: ids are integers, got {ids.dtype.name} {list(ids.shape)}")
     n = num_classes if num_classes >= 0 else int(_core.reduce_max(ids).item()) + 1 if ids.size else 0
     return _core.one_hot(ids if ids.dtype.name in ("i32", "i64") else _core.cast(ids, "i64"), n, dtype)
+
+
+def _window(call: str, n: int, periodic: bool, dtype: Any, fn: Any) -> Tensor:
+    """The window fn(n), symmetric; periodic: that of n + 1 without its last element."""
+    if n < 0:
+        raise ValueError(f"{call}: {n} elements")
+    return tensor(fn(n + 1)[:-1] if periodic and n > 1 else fn(n), "f32" if dtype is None else dtype)
+
+
+def hann_window(n: int, periodic: bool = True, *, dtype: Any = None) -> Tensor:
+    """Hann's window of n elements, as PyTorch's; periodic is for spectra, otherwise it is symmetric (NumPy's hanning)."""
+    import numpy
+
+    return _window("hann_window", n, periodic, dtype, numpy.hanning)
+
+
+def hamming_window(n: int, periodic: bool = True, *, dtype: Any = None) -> Tensor:
+    """Hamming's window of n elements, periodic or symmetric."""
+    import numpy
+
+    return _window("hamming_window", n, periodic, dtype, numpy.hamming)
+
+
+def blackman_window(n: int, periodic: bool = True, *, dtype: Any = None) -> Tensor:
+    """Blackman's window of n elements, periodic or symmetric."""
+    import numpy
+
+    return _window("blackman_window", n, periodic, dtype, numpy.blackman)
+
+
+def bartlett_window(n: int, periodic: bool = True, *, dtype: Any = None) -> Tensor:
+    """Bartlett's window of n elements, a triangle, periodic or symmetric."""
+    import numpy
+
+    return _window("bartlett_window", n, periodic, dtype, numpy.bartlett)
+
+
+def kaiser_window(n: int, periodic: bool = True, beta: float = 12.0, *, dtype: Any = None) -> Tensor:
+    """Kaiser's window of n elements, periodic or symmetric; beta is its shape."""
+    import numpy
+
+    return _window("kaiser_window", n, periodic, dtype, lambda k: numpy.kaiser(k, beta))

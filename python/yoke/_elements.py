@@ -2,18 +2,23 @@
 """Functions of elements, as NumPy and PyTorch have them."""
 from __future__ import annotations
 
+import builtins
 from typing import Any
 
 from . import _core
-from ._common import Tensor, _is_integer, _no_out, _of
-from ._reductions import _averaged, _floating, _truth, all
+from ._common import Axis, Tensor, _is_integer, _no_out, _of
+from ._reductions import _averaged, _floating, _truth, all, amax, amin
 from ._creation import ones_like, zeros_like
 
 __all__ = [
     "add", "subtract", "multiply", "divide", "true_divide", "div", "mod", "fmod", "negative", "absolute", "pad", "clip",
     "clamp", "round", "floor", "ceil", "trunc", "isnan", "isinf", "isfinite", "nan_to_num", "sign", "log2", "log10", "exp2",
     "power", "float_power", "logical_and", "logical_or", "logical_xor", "logical_not", "isclose", "allclose", "array_equal",
-    "clone", "detach", "tan", "sinh", "cosh", "cbrt", "hypot", "logaddexp", "deg2rad", "rad2deg", "copy",
+    "clone", "detach", "tan", "sinh", "cosh", "cbrt", "hypot", "logaddexp", "deg2rad", "rad2deg", "copy", "reciprocal",
+    "positive", "frac", "signbit", "asinh", "acosh", "atanh", "sinc", "logit", "xlogy", "logaddexp2", "heaviside", "fmax",
+    "fmin", "lerp", "addcmul", "addcdiv", "clamp_min", "clamp_max", "aminmax", "isposinf", "isneginf", "equal", "not_equal",
+    "greater", "greater_equal", "less", "less_equal", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not",
+    "floor_divide", "fix", "arcsin", "arccos", "arctan", "arctan2", "arcsinh", "arccosh", "arctanh",
 ]
 
 
@@ -281,3 +286,197 @@ def deg2rad(x: Any) -> Tensor:
 def rad2deg(x: Any) -> Tensor:
     """Radians as degrees."""
     return _floating(_of(x)) * 57.29577951308232
+
+
+def reciprocal(x: Any) -> Tensor:
+    """1 / x; of integers f32."""
+    return _core.recip(_floating(_of(x)))
+
+
+def positive(x: Any) -> Tensor:
+    """x itself."""
+    return _of(x)
+
+
+def frac(x: Any) -> Tensor:
+    """The part behind the point, with the sign of x."""
+    return _of(x) - trunc(x)
+
+
+def signbit(x: Any) -> Tensor:
+    """Is the sign negative?  Also of -0.0 and NaN."""
+    y: Tensor = _of(x)
+    return y < 0 if _is_integer(y) else _core.copysign(ones_like(y), y) < 0
+
+
+_LARGE = 1e8  # above it x^2 + 1 and x^2 are one number, also in f64
+_LOG_2 = 0.6931471805599453
+
+
+def asinh(x: Any) -> Tensor:
+    """The inverse of sinh."""
+    y: Tensor = _floating(_of(x))
+    a = _core.abs(y)
+    near = _core.min(a, _LARGE)
+    return _core.sign(y) * _core.select(a > _LARGE, _core.log(_core.max(a, 1.0)) + _LOG_2,
+                                        _core.log1p(near + near * near / (1.0 + _core.sqrt(1.0 + near * near))))
+
+
+def acosh(x: Any) -> Tensor:
+    """The inverse of cosh, 0 or more; NaN below 1."""
+    y: Tensor = _floating(_of(x))
+    t = _core.min(y, _LARGE) - 1.0
+    return _core.select(y > _LARGE, _core.log(_core.max(y, 1.0)) + _LOG_2, _core.log1p(t + _core.sqrt(t) * _core.sqrt(t + 2.0)))
+
+
+def atanh(x: Any) -> Tensor:
+    """The inverse of tanh; infinite at -1 and 1, NaN outside."""
+    y: Tensor = _floating(_of(x))
+    return (_core.log1p(y) - _core.log1p(-y)) * 0.5
+
+
+def sinc(x: Any) -> Tensor:
+    """sin(pi x) / (pi x), 1 at 0."""
+    y: Tensor = _floating(_of(x))
+    angle = _core.select(y == 0, 1.0, y) * 3.141592653589793
+    return _core.select(y == 0, 1.0, _core.sin(angle) / angle)
+
+
+def logit(x: Any, eps: float | None = None) -> Tensor:
+    """log(x / (1 - x)), the inverse of sigmoid; with eps of x clamped to eps .. 1 - eps."""
+    y: Tensor = _floating(_of(x))
+    y = y if eps is None else _core.clamp(y, eps, 1 - eps)
+    return _core.log(y) - _core.log1p(-y)
+
+
+def xlogy(x: Any, y: Any) -> Tensor:
+    """x log(y), and 0 where x is 0 and y is not NaN."""
+    a, b = _floating(_of(x)), _floating(_of(y))
+    nothing = (a == 0) & ~isnan(b)
+    return _core.select(nothing, 0.0, a * _core.log(_core.select(nothing, 1.0, b)))
+
+
+def logaddexp2(x: Any, y: Any) -> Tensor:
+    """The logarithm to base 2 of 2^x + 2^y, without overflow."""
+    return logaddexp(_floating(_of(x)) * _LOG_2, _floating(_of(y)) * _LOG_2) / _LOG_2
+
+
+def heaviside(x: Any, values: Any) -> Tensor:
+    """0 where x is negative, 1 where it is positive, values where it is 0."""
+    a, b = _of(x), _of(values)
+    return _core.select(a == 0, b, _core.select(isnan(a), a, _core.cast(a > 0, a.dtype)))
+
+
+def fmax(x: Any, y: Any) -> Tensor:
+    """The larger of two elements; that which is a number if the other one is NaN."""
+    a, b = _of(x), _of(y)
+    return _core.select(isnan(a), b, _core.select(isnan(b), a, _core.max(a, b)))
+
+
+def fmin(x: Any, y: Any) -> Tensor:
+    """The smaller of two elements; that which is a number if the other one is NaN."""
+    a, b = _of(x), _of(y)
+    return _core.select(isnan(a), b, _core.select(isnan(b), a, _core.min(a, b)))
+
+
+def lerp(x: Any, end: Any, weight: Any) -> Tensor:
+    """x + weight (end - x), which is x at weight 0 and end at 1."""
+    a, b, w = _of(x), _of(end), weight if isinstance(weight, (int, float)) else _of(weight)
+    near, far = a + (b - a) * w, b - (b - a) * (1 - w)
+    if isinstance(w, Tensor):
+        return _core.select(_core.abs(w) < 0.5, near, far)
+    return near if builtins.abs(w) < 0.5 else far
+
+
+def addcmul(x: Any, tensor1: Any, tensor2: Any, *, value: float = 1) -> Tensor:
+    """x + value tensor1 tensor2."""
+    product = _of(tensor1) * _of(tensor2)
+    return _of(x) + (product if value == 1 else product * value)
+
+
+def addcdiv(x: Any, tensor1: Any, tensor2: Any, *, value: float = 1) -> Tensor:
+    """x + value tensor1 / tensor2."""
+    quotient = _of(tensor1) / _of(tensor2)
+    return _of(x) + (quotient if value == 1 else quotient * value)
+
+
+def clamp_min(x: Any, min: Any) -> Tensor:
+    """No less than min."""
+    return _core.max(_of(x), min)
+
+
+def clamp_max(x: Any, max: Any) -> Tensor:
+    """No more than max."""
+    return _core.min(_of(x), max)
+
+
+def aminmax(x: Any, *, dim: Axis = None, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    """The smallest and the largest element over an axis, several axes, or all."""
+    return amin(x, dim, keepdims=keepdim), amax(x, dim, keepdims=keepdim)
+
+
+def isposinf(x: Any) -> Tensor:
+    """Is the element +infinity?"""
+    y: Tensor = _of(x)
+    return zeros_like(y, "bool") if _is_integer(y) else y == float("inf")
+
+
+def isneginf(x: Any) -> Tensor:
+    """Is the element -infinity?"""
+    y: Tensor = _of(x)
+    return zeros_like(y, "bool") if _is_integer(y) else y == float("-inf")
+
+
+def equal(x: Any, y: Any) -> Tensor:
+    """Is x equal to y?  Elementwise, as in NumPy; array_equal compares whole tensors, as PyTorch's equal."""
+    return _core.eq(x, y)
+
+
+def not_equal(x: Any, y: Any) -> Tensor:
+    """Is x not equal to y?"""
+    return _core.ne(x, y)
+
+
+def greater(x: Any, y: Any) -> Tensor:
+    """Is x above y?"""
+    return _core.gt(x, y)
+
+
+def greater_equal(x: Any, y: Any) -> Tensor:
+    """Is x not below y?"""
+    return _core.ge(x, y)
+
+
+def less(x: Any, y: Any) -> Tensor:
+    """Is x below y?"""
+    return _core.lt(x, y)
+
+
+def less_equal(x: Any, y: Any) -> Tensor:
+    """Is x not above y?"""
+    return _core.le(x, y)
+
+
+def bitwise_and(x: Any, y: Any) -> Tensor:
+    """The bits that both integers have, or x and y of bool."""
+    return _core.and_(x, y)
+
+
+def bitwise_or(x: Any, y: Any) -> Tensor:
+    """The bits that either integer has, or x or y of bool."""
+    return _core.or_(x, y)
+
+
+def bitwise_xor(x: Any, y: Any) -> Tensor:
+    """The bits that one integer has, or either x or y of bool."""
+    return _core.xor(x, y)
+
+
+def bitwise_not(x: Any) -> Tensor:
+    """The bits that an integer has not, or not x of bool."""
+    return _core.not_(x)
+
+
+floor_divide, fix = _core.floor_div, trunc
+arcsin, arccos, arctan, arctan2 = _core.asin, _core.acos, _core.atan, _core.atan2
+arcsinh, arccosh, arctanh = asinh, acosh, atanh

@@ -2,17 +2,20 @@
 """Elements chosen by masks and indices, and put at them."""
 from __future__ import annotations
 
-from typing import Any, Sequence
+import builtins
+from typing import Any, Callable, Sequence
 
 from . import _core
 from ._arrays import tensor
-from ._common import Tensor, _of
+from ._common import Tensor, _axis_of, _of
+from ._record import iinfo
 from ._reductions import _as_index, _truth
-from ._shapes import stack
+from ._shapes import _promoted, moveaxis, stack
 
 __all__ = [
     "where", "nonzero", "masked_fill", "masked_select", "masked_scatter", "index_put", "bucketize", "searchsorted",
-    "argwhere", "take_along_axis",
+    "argwhere", "take_along_axis", "take_along_dim", "isin", "index_select", "index_add", "index_copy", "index_fill",
+    "scatter", "scatter_reduce",
 ]
 
 
@@ -110,3 +113,118 @@ def take_along_axis(x: Any, indices: Any, axis: int) -> Tensor:
     """y[..,i,..] = x[..,indices[..,i,..],..] along an axis."""
     x, i = _of(x), _of(indices)
     return _core.take_along(x, _core.select(i < 0, i + x.shape[axis], i), axis)
+
+
+def take_along_dim(x: Any, indices: Any, dim: int | None = None) -> Tensor:
+    """take_along_axis; without dim of all elements in row-major order."""
+    if dim is None:
+        return take_along_axis(_core.reshape(_of(x), (-1,)), _core.reshape(_of(indices), (-1,)), 0)
+    return take_along_axis(x, indices, dim)
+
+
+def isin(x: Any, values: Any) -> Tensor:
+    """Is the element one of the values?"""
+    x, v = _of(x), _core.reshape(_of(values), (-1,))
+    if not v.size:
+        return _core.full("bool", x.shape, False)
+    x, v = _promoted([x, v])
+    v = _core.sort(v, 0)[0]
+    at = _core.min(_core.searchsorted(v, x, False), v.size - 1)
+    found: Tensor = _core.gather(v, at, 0) == x
+    return found
+
+
+def index_select(x: Any, dim: int, index: Any) -> Tensor:
+    """The slices of x at the indices [I] of an axis."""
+    x, i = _of(x), _of(index)
+    if i.ndim > 1:
+        raise ValueError(f"index_select: the indices are a vector, got {list(i.shape)}")
+    return _core.gather(x, _core.reshape(i, (-1,)), _axis_of(x, dim, "index_select"))
+
+
+def _along_first(call: str, fn: Callable[..., Tensor], x: Any, dim: int, index: Any, source: Any) -> Tensor:
+    """fn of rows of the axis dim, at the indices [I]."""
+    x, i, v = _of(x), _of(index), _of(source)
+    at = _axis_of(x, dim, call)
+    to = x.shape[:at] + (i.size,) + x.shape[at + 1:]
+    if i.ndim > 1 or v.shape != to:
+        raise ValueError(f"{call}: takes indices [I] and values of the shape of x with I at axis {at}, got x {list(x.shape)}, "
+                         f"indices {list(i.shape)} and values {list(v.shape)}")
+    return moveaxis(fn(moveaxis(x, at, 0), _core.reshape(i, (-1,)), moveaxis(_core.cast(v, x.dtype), at, 0)), 0, at)
+
+
+def index_add(x: Any, dim: int, index: Any, source: Any, *, alpha: float = 1) -> Tensor:
+    """x with alpha times the slices of source added at the indices [I] of an axis, in their order."""
+    return _along_first("index_add", _core.scatter_add, x, dim, index, source if alpha == 1 else _of(source) * alpha)
+
+
+def index_copy(x: Any, dim: int, index: Any, source: Any) -> Tensor:
+    """x with the slices of source at the indices [I] of an axis; the last of several at an index wins."""
+    return _along_first("index_copy", _core.scatter_set, x, dim, index, source)
+
+
+def index_fill(x: Any, dim: int, index: Any, value: Any) -> Tensor:
+    """x with a number at the indices [I] of an axis."""
+    x, i = _of(x), _of(index)
+    at = _axis_of(x, dim, "index_fill")
+    dims = x.shape[:at] + (i.size,) + x.shape[at + 1:]
+    return index_copy(x, dim, i, _core.broadcast_to(_core.cast(_of(value), x.dtype), dims))
+
+
+_SCATTERED = {"sum": _core.SCATTER_SET, "mean": _core.SCATTER_SET, "prod": _core.SCATTER_PROD, "amax": _core.SCATTER_MAX,
+              "amin": _core.SCATTER_MIN}
+
+
+def _scattered(call: str, x: Any, dim: int, index: Any, src: Any, fn: Callable[..., Tensor]) -> Tensor:
+    """fn(x, index, src, axis) of that part of x and src which has the shape of index in the other axes."""
+    x, i = _of(x), _of(index)
+    at = _axis_of(x, dim, call)
+    part: Tensor = x
+    v = _core.cast(src, x.dtype) if isinstance(src, Tensor) else _core.full(x.dtype, i.shape, src)
+    if i.ndim != x.ndim or v.ndim != x.ndim or builtins.any(n > m for n, m in zip(i.shape, v.shape)) or \
+            builtins.any(n > m for k, (n, m) in enumerate(zip(i.shape, x.shape)) if k != at):
+        raise ValueError(f"{call}: index {list(i.shape)} has no axis longer than that of src {list(v.shape)}, nor, but for axis "
+                         f"{at}, than that of x {list(x.shape)}")
+    if not i.size:
+        return part
+    for k, n in enumerate(i.shape):
+        v = v if v.shape[k] == n else _core.slice(v, k, 0, n)
+        part = part if k == at or part.shape[k] == n else _core.slice(part, k, 0, n)
+    y: Tensor = fn(part, i, v, at)
+    return y if part.shape == x.shape else _core.slice_update(x, (0,) * x.ndim, y)
+
+
+def scatter(x: Any, dim: int, index: Any, src: Any, *, reduce: str | None = None) -> Tensor:
+    """x with the elements of src, or a number, at the indices of an axis, as in PyTorch: y[index[i,j],j] = src[i,j] for dim 0;
+    the last of several at an index wins.  reduce "add" or "multiply" combines them with x."""
+    if reduce not in (None, "add", "multiply"):
+        raise ValueError(f"scatter: reduce is 'add', 'multiply' or None, not {reduce!r}")
+    if reduce == "add":
+        return _scattered("scatter", x, dim, index, src, _core.scatter_add_along)
+    kind = _core.SCATTER_SET if reduce is None else _core.SCATTER_PROD
+    return _scattered("scatter", x, dim, index, src, lambda x, i, v, at: _core.scatter_along(x, i, v, at, kind))
+
+
+def scatter_reduce(x: Any, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True) -> Tensor:
+    """x combined with the elements of src at the indices of an axis, by "sum", "prod", "mean", "amax" or "amin"; without
+    include_self x counts only where no index points."""
+    if reduce not in _SCATTERED:
+        raise ValueError(f"scatter_reduce: reduce is one of {', '.join(_SCATTERED)}, not {reduce!r}")
+
+    def combine(x: Tensor, i: Tensor, v: Tensor, at: int) -> Tensor:
+        first = x
+        count = _core.scatter_add_along(_core.full(x.dtype, x.shape, 1.0 if include_self else 0.0), i, _core.full(x.dtype, v.shape, 1.0), at)
+        if not include_self:
+            limits = None if x.dtype.is_floating_point else iinfo(x.dtype)
+            neutral = {"prod": 1, "amax": limits.min if limits else float("-inf"), "amin": limits.max if limits else float("inf")}
+            first = _core.select(count > 0, neutral.get(reduce, 0), x)
+        if reduce in ("sum", "mean"):
+            y = _core.scatter_add_along(first, i, v, at)
+        else:
+            y = _core.scatter_along(first, i, v, at, _SCATTERED[reduce])
+        if reduce == "mean":
+            n = _core.max(count, 1)
+            y = y / n if x.dtype.is_floating_point else _core.floor_div(y, n)
+        return y
+
+    return _scattered("scatter_reduce", x, dim, index, src, combine)

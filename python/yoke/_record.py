@@ -105,3 +105,37 @@ class dtype(enum.Enum):
 
 
 _bool = bool  # inside the class bool is a dtype
+
+
+class finfo:
+    """The limits of a floating-point dtype: bits, eps (the step above 1), max, min (-max), tiny (the least normal number)."""
+
+    def __init__(self, of: Any) -> None:
+        self.dtype = dtype(of)
+        if not self.dtype.is_floating_point:
+            raise TypeError(f"finfo: {self.dtype.name} is no floating-point dtype; iinfo is for integers")
+        fraction, top = {"f16": (10, 15), "bf16": (7, 127), "f32": (23, 127), "f64": (52, 1023)}[self.dtype.name]
+        self.bits = 8 * self.dtype.itemsize
+        self.eps = 2.0 ** -fraction
+        self.max = (2.0 - self.eps) * 2.0 ** top
+        self.min = -self.max
+        self.tiny = self.smallest_normal = 2.0 ** (1 - top)
+
+    def __repr__(self) -> str:
+        return f"finfo({self.dtype.name}: eps={self.eps:g}, max={self.max:g}, tiny={self.tiny:g})"
+
+
+class iinfo:
+    """The limits of an integer dtype: bits, min, max."""
+
+    def __init__(self, of: Any) -> None:
+        self.dtype = dtype(of)
+        if self.dtype.is_floating_point or self.dtype is dtype.bool:
+            raise TypeError(f"iinfo: {self.dtype.name} is no integer dtype; finfo is for floating-point numbers")
+        self.bits = 8 * self.dtype.itemsize
+        signed = self.dtype is not dtype.u8
+        self.max: int = 2 ** (self.bits - signed) - 1
+        self.min: int = -self.max - 1 if signed else 0
+
+    def __repr__(self) -> str:
+        return f"iinfo({self.dtype.name}: min={self.min}, max={self.max})"

@@ -1,18 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Other shapes of tensors: axes, parts, repetitions, as NumPy has them."""
+"""Other shapes of tensors: axes, parts, repetitions, as NumPy and PyTorch have them."""
 from __future__ import annotations
 
 import builtins
 from typing import Any, Sequence
 
 from . import _core
+from ._arrays import tensor
 from ._common import Axis, Tensor, _axis_of, _of, _one, _shape_of
 
 __all__ = [
     "reshape", "permute", "transpose", "swapaxes", "moveaxis", "squeeze", "unsqueeze", "expand_dims", "flatten", "ravel",
     "broadcast_to", "expand", "concat", "concatenate", "cat", "stack", "vstack", "hstack", "split", "chunk", "repeat",
-    "repeat_interleave", "tile", "roll", "flip", "array_split", "column_stack", "append", "atleast_1d", "atleast_2d", "fliplr",
-    "flipud",
+    "repeat_interleave", "tile", "roll", "flip", "array_split", "column_stack", "append", "atleast_1d", "atleast_2d",
+    "fliplr", "flipud", "movedim", "swapdims", "row_stack", "t", "unbind", "narrow", "unflatten", "tensor_split", "vsplit",
+    "hsplit", "dsplit", "atleast_3d", "dstack", "rot90", "broadcast_shapes", "broadcast_tensors", "broadcast_arrays",
+    "cartesian_prod", "combinations",
 ]
 
 
@@ -295,3 +298,123 @@ def flip(x: Any, axis: Axis = None, *, dim: Axis = None) -> Tensor:
     """The elements in reverse order along an axis, several axes, or all."""
     x, axis = _of(x), _one("flip", axis, dim)
     return _core.flip(x, tuple(range(x.ndim)) if axis is None else axis)
+
+
+movedim, swapdims, row_stack = moveaxis, swapaxes, vstack
+
+
+def t(x: Any) -> Tensor:
+    """A matrix transposed; a vector or a number as it is."""
+    x = _of(x)
+    if x.ndim > 2:
+        raise ValueError(f"t: takes a matrix, a vector or a number, got {list(x.shape)}; .mT exchanges the last two axes")
+    return _core.permute(x, (1, 0)) if x.ndim == 2 else x
+
+
+def unbind(x: Any, dim: int = 0) -> tuple[Tensor, ...]:
+    """The slices along an axis, without it."""
+    x = _of(x)
+    at = _axis_of(x, dim, "unbind")
+    rest = x.shape[:at] + x.shape[at + 1:]
+    return tuple(_core.reshape(_core.slice(x, at, k, k + 1), rest) for k in range(x.shape[at]))
+
+
+def narrow(x: Any, dim: int, start: int, length: int) -> Tensor:
+    """The elements start .. start + length - 1 of an axis; a start below 0 counts from the end."""
+    x = _of(x)
+    at = _axis_of(x, dim, "narrow")
+    first = start + x.shape[at] if start < 0 else start
+    if not 0 <= first <= first + length <= x.shape[at]:
+        raise IndexError(f"narrow: {length} elements from {start} on are not in axis {at} of x {list(x.shape)}")
+    return _core.slice(x, at, first, first + length)
+
+
+def unflatten(x: Any, dim: int, sizes: Sequence[int]) -> Tensor:
+    """An axis divided into several of these sizes, of which one may be -1."""
+    x = _of(x)
+    at = _axis_of(x, dim, "unflatten")
+    known = 1
+    for n in sizes:
+        known *= builtins.max(int(n), 1 if n == -1 else 0)
+    to = [x.shape[at] // known if n == -1 and known else int(n) for n in sizes]
+    size = 1
+    for n in to:
+        size *= n
+    if size != x.shape[at] or list(sizes).count(-1) > 1:
+        raise ValueError(f"unflatten: axis {at} of x {list(x.shape)} has {x.shape[at]} elements, which are not {list(sizes)}")
+    return _core.reshape(x, x.shape[:at] + tuple(to) + x.shape[at + 1:])
+
+
+tensor_split = array_split
+
+
+def vsplit(x: Any, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
+    """split along the first axis."""
+    return split(x, indices_or_sections, 0)
+
+
+def hsplit(x: Any, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
+    """split along the second axis, of a vector along its own."""
+    return split(x, indices_or_sections, builtins.min(_of(x).ndim - 1, 1))
+
+
+def dsplit(x: Any, indices_or_sections: int | Sequence[int]) -> list[Tensor]:
+    """split along the third axis."""
+    return split(x, indices_or_sections, 2)
+
+
+def atleast_3d(x: Any) -> Tensor:
+    """With three axes at least: a vector is [1,N,1], a matrix [N,M,1]."""
+    x = _of(x)
+    return _core.reshape(x, (1, x.size, 1) if x.ndim < 2 else x.shape + (1,)) if x.ndim < 3 else x
+
+
+def dstack(x: Sequence[Any]) -> Tensor:
+    """Joined along the third axis."""
+    return concat([atleast_3d(v) for v in x], 2)
+
+
+def rot90(x: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
+    """Rotated k times by 90 degrees, from the first of two axes to the second."""
+    x = _of(x)
+    a, b = (_axis_of(x, axis, "rot90") for axis in axes)
+    if a == b:
+        raise ValueError(f"rot90: axes {tuple(axes)} are one axis of x {list(x.shape)}")
+    if k % 2 == 0:
+        return flip(x, (a, b)) if k % 4 else x
+    return flip(swapaxes(x, a, b), a if k % 4 == 1 else b)
+
+
+def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
+    """The shape to which arrays of these shapes broadcast."""
+    import numpy
+
+    return tuple(int(n) for n in numpy.broadcast_shapes(*shapes))
+
+
+def broadcast_tensors(*x: Any) -> list[Tensor]:
+    """Tensors broadcast to one shape."""
+    parts = [_of(v) for v in x]
+    to = broadcast_shapes(*(v.shape for v in parts))
+    return [_core.broadcast_to(v, to) for v in parts]
+
+
+broadcast_arrays = broadcast_tensors
+
+
+def cartesian_prod(*x: Any) -> Tensor:
+    """All tuples of elements of vectors, in their order: [N,vectors]; of one vector the vector."""
+    parts = [ravel(v) for v in x]
+    n = len(parts)
+    grid = broadcast_tensors(*(_core.reshape(v, [-1 if k == i else 1 for k in range(n)]) for i, v in enumerate(parts)))
+    return parts[0] if n == 1 else stack([ravel(v) for v in grid], 1)
+
+
+def combinations(x: Any, r: int = 2, with_replacement: bool = False) -> Tensor:
+    """All choices of r elements of a vector, in their order: [N,r]."""
+    import itertools
+
+    x = _of(x)
+    choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    at = list(choose(range(x.shape[0]), r))
+    return _core.gather(x, tensor(at, "i64"), 0) if at and r else _core.full(x.dtype, (len(at), r), 0)

@@ -2,16 +2,18 @@
 """Statistics without NaN, weighted means, histograms and sets of values."""
 from __future__ import annotations
 
+import builtins
 from typing import Any
 
 from . import _core
 from ._arrays import tensor
-from ._common import Axis, Tensor, _axis_of, _is_integer, _of
+from ._common import Axis, Tensor, _axis_of, _is_integer, _of, _one
 from ._elements import isnan
-from ._reductions import _averaged, all, max, mean, min, sum
+from ._reductions import _averaged, _floating, all, diff, max, mean, min, norm, prod, sum
 
 __all__ = [
-    "nansum", "nanmean", "nanmax", "nanmin", "ptp", "average", "unique", "histc", "bincount",
+    "nansum", "nanmean", "nanmax", "nanmin", "ptp", "average", "unique", "histc", "bincount", "nanprod", "nanvar", "nanstd",
+    "nanquantile", "nanmedian", "kthvalue", "dist", "corrcoef", "trapezoid", "trapz",
 ]
 
 
@@ -98,3 +100,81 @@ def bincount(x: Any, minlength: int = 0) -> Tensor:
     import numpy
 
     return tensor(numpy.bincount(_of(x).numpy(), minlength=minlength))
+
+
+def nanprod(x: Any, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
+    """The product of the elements that are not NaN."""
+    x = _of(x)
+    return prod(_core.select(isnan(x), 1, x), axis, keepdims=keepdims)
+
+
+def nanvar(x: Any, axis: Axis = None, *, ddof: float = 0, keepdims: bool = False) -> Tensor:
+    """The variance of the elements that are not NaN: the sum of squared deviations from their mean, over their number - ddof."""
+    x = _averaged(_of(x), None)
+    apart = nansum(_core.square(x - nanmean(x, axis, keepdims=True)), axis, keepdims=keepdims)
+    n = _core.cast(sum(~isnan(x), axis, keepdims=keepdims), x.dtype)
+    return _core.select(n > ddof, apart / (n - ddof), float("nan"))
+
+
+def nanstd(x: Any, axis: Axis = None, *, ddof: float = 0, keepdims: bool = False) -> Tensor:
+    """The standard deviation of the elements that are not NaN, the root of nanvar."""
+    return _core.sqrt(nanvar(x, axis, ddof=ddof, keepdims=keepdims))
+
+
+def nanquantile(x: Any, q: float, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
+    """The value below which a fraction q of the elements that are not NaN lies, linear between two of them; NaN if there is none."""
+    if not 0 <= q <= 1:
+        raise ValueError(f"nanquantile: q is {q}; it is a fraction, 0 to 1")
+    x = _averaged(_of(x), None)
+    flat, at = (_core.reshape(x, (-1,)), 0) if axis is None else (x, _axis_of(x, axis, "nanquantile"))
+    n = sum(~isnan(flat), at, keepdims=True)
+    ascending = _core.sort(flat, at)[0]
+    place = _core.cast(_core.max(n - 1, 0), "f64") * q
+    low = _core.floor(place)
+    ends = [_core.take_along(ascending, _core.cast(p, "i64"), at) for p in (low, _core.ceil(place))]
+    y = _core.select(n > 0, ends[0] + (ends[1] - ends[0]) * _core.cast(place - low, x.dtype), float("nan"))
+    if not keepdims:
+        return _core.reshape(y, flat.shape[:at] + flat.shape[at + 1:])
+    return _core.reshape(y, (1,) * x.ndim) if axis is None else y
+
+
+def nanmedian(x: Any, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
+    """The median of the elements that are not NaN; between two, their mean, as in NumPy."""
+    return nanquantile(x, 0.5, axis, keepdims=keepdims)
+
+
+def kthvalue(x: Any, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    """The k-th smallest element along an axis, k from 1 on, and its index: (values, indices)."""
+    x = _of(x)
+    at = _axis_of(x, dim, "kthvalue")
+    if not 1 <= k <= x.shape[at]:
+        raise ValueError(f"kthvalue: k is {k}, and axis {at} of x {list(x.shape)} has {x.shape[at]} elements")
+    found = tuple(_core.slice(t, at, k - 1, k) for t in _core.sort(x, at))
+    values, indices = found if keepdim else tuple(_core.reshape(t, x.shape[:at] + x.shape[at + 1:]) for t in found)
+    return values, indices
+
+
+def dist(x: Any, y: Any, p: float = 2.0) -> Tensor:
+    """The norm of x - y (norm)."""
+    return norm(_of(x) - _of(y), p)
+
+
+def corrcoef(x: Any) -> Tensor:
+    """Pearson's correlations of the rows of x [V,N]: N observations of V variables -> [V,V]."""
+    return _core.corr(_floating(_of(x)))
+
+
+def trapezoid(y: Any, x: Any = None, dx: float = 1.0, axis: int = -1, *, dim: int | None = None) -> Tensor:
+    """The integral along an axis by trapezoids, between points x [N], or of the shape of y, or dx apart."""
+    y = _floating(_of(y))
+    at = _axis_of(y, _one("trapezoid", axis, dim, -1), "trapezoid")
+    n = y.shape[at]
+    pairs = _core.slice(y, at, builtins.min(1, n), n) + _core.slice(y, at, 0, builtins.max(n - 1, 0))
+    if x is None:
+        return sum(pairs, at) * (dx * 0.5)
+    x = _of(x)
+    apart = _core.reshape(diff(x), [-1 if k == at else 1 for k in range(y.ndim)]) if x.ndim == 1 else diff(x, 1, at)
+    return sum(pairs * apart, at) * 0.5
+
+
+trapz = trapezoid
