@@ -62,6 +62,11 @@ static const struct row {
 	{ "adagrad decayed", "adagrad", "window=8 window_by=decayed", { { 1, 2, 0 } } },
 	{ "adagrad window", "adagrad", "window=4 window_by=sum", { { 1, 3, 0 } } },
 	{ "adadelta", "adadelta", "", { { 1, 3, 0 } } },
+	{ "nadam", "nadam", "", { { 1, 3, 0 } } },
+	{ "radam", "radam", "", { { 1, 3, 0 } } },
+	{ "adamax", "adamax", "", { { 1, 3, 0 } } },
+	{ "rprop", "rprop", "", { { 1, 3, 0 } } },
+	{ "asgd", "asgd", "", { { 1, 2, 0 } } },
 };
 
 static float *array[ARRAYS];

@@ -49,6 +49,19 @@
 //                window_by=decayed h = (1 - 1/W) h + g^2.  sum and mean keep W states per
 //                parameter.
 //   adadelta     lr=1 rho=0.9 eps=1e-6 weight_decay=0.  Zeiler 2012.
+//   nadam        lr=2e-3 beta1=0.9 beta2=0.999 eps=1e-8 weight_decay=0 momentum_decay=4e-3
+//                decoupled_weight_decay=0.  Dozat 2016, as in PyTorch: the momentum of step t is
+//                beta1 (1 - 0.96^(t momentum_decay) / 2).  decoupled_weight_decay=1: as adamw.
+//   radam        lr=1e-3 beta1=0.9 beta2=0.999 eps=1e-8 weight_decay=0 decoupled_weight_decay=0.
+//                Liu et al. 2020, as in PyTorch.
+//   adamax       lr=2e-3 beta1=0.9 beta2=0.999 eps=1e-8 weight_decay=0.  Kingma and Ba 2015,
+//                algorithm 2: p -= lr / (1 - beta1^t) m / u with u = max(beta2 u, |g| + eps).
+//   rprop        lr=0.01 etaminus=0.5 etaplus=1.2 step_size_min=1e-6 step_size_max=50.  Riedmiller
+//                and Braun 1993, as in PyTorch: lr is the first step of each element; schedules
+//                have no effect.  For gradients of all data.
+//   asgd         lr=0.01 lambd=1e-4 alpha=0.75 t0=1e6 weight_decay=0.  Polyak and Juditsky 1992, as
+//                in PyTorch: p = (1 - lambd r) p - r g with r = lr / (1 + lambd lr (t - 1))^alpha;
+//                the state `average` is the mean of p over the steps after t0, before that p.
 //
 // All kinds have these settings.  clip=0: the largest 2-norm over the gradients of all parameters;
 // g is multiplied by min(1, clip / (norm + 1e-6)) before weight decay is added.  clip_value=0:
@@ -143,8 +156,8 @@ YOKE_API int yoke_optim_check(yoke_optim *);
 // ---- states ----
 
 // A state variable, which the optimizer owns.  States of a parameter: "momentum", "prev", "x", "m",
-// "v", "vmax", "mean", "sum", "window0", ..., "square", "delta"; before the first step all are 0,
-// or `initial`.  With parameter NULL, the states of the kind accelerated: "theta", "last", "since"
+// "v", "vmax", "mean", "sum", "window0", ..., "square", "delta", "norm", "step_size", "average";
+// before the first step all are 0, "sum" is `initial` and "step_size" is lr.  With parameter NULL, the states of the kind accelerated: "theta", "last", "since"
 // and "restarts", numbers of f32, or f64 if any parameter is f64.  NULL with ENOENT.
 YOKE_API yoke_tensor *yoke_optim_state(const yoke_optim *, const char *parameter, const char *state);
 // Saves states and step number to a safetensors file, and loads them into an optimizer of the same

@@ -14,7 +14,8 @@ enum { N = 6, STEPS = 100, STATES = 4, MAX_WINDOW = 12, MILLION = 1000003 };
 struct rule {
 	double lr, decay, clip, clip_value;
 	double momentum, dampening, beta1, beta2, eps, alpha, rho, lr_decay, initial, min, max, q;
-	bool nesterov, amsgrad, centered, adapt;
+	double momentum_decay, down, up, lambd, t0; // down, up: factors of a step
+	bool nesterov, amsgrad, centered, adapt, decoupled;
 	int window, by, precondition, restart; // by: 0 sum, 1 mean, 2 decayed; 1 pre, 2 post; 1 .. as the words
 };
 
@@ -155,6 +156,78 @@ static void adadelta(const struct rule *o, struct run *r, int t)
 	}
 }
 
+static void nadam(const struct rule *o, struct run *r, int t)
+{
+	double mu[2] = { 0 }, product = 1;
+	for (int i = 1; i <= t + 1; i++) {
+		mu[0] = mu[1];
+		mu[1] = o->beta1 * (1 - 0.5 * pow(0.96, i * o->momentum_decay));
+		product *= i <= t ? mu[1] : 1;
+	}
+	EACH(i, k) {
+		double *p = &r->p[i][k], g = r->g[i][k], *m = &r->s[i][0][k], *v = &r->s[i][1][k];
+		if (o->decoupled)
+			*p -= o->lr * o->decay * *p;
+		else
+			g += o->decay * *p;
+		*m += (1 - o->beta1) * (g - *m);
+		*v += (1 - o->beta2) * (g * g - *v);
+		const double root = sqrt(*v / (1 - pow(o->beta2, t))) + o->eps;
+		*p -= o->lr * (1 - mu[0]) / (1 - product) * g / root;
+		*p -= o->lr * mu[1] / (1 - product * mu[1]) * *m / root;
+	}
+}
+
+static void radam(const struct rule *o, struct run *r, int t)
+{
+	const double left = pow(o->beta2, t), longest = 2 / (1 - o->beta2) - 1, length = longest - 2 * t * left / (1 - left);
+	EACH(i, k) {
+		double *p = &r->p[i][k], g = r->g[i][k], *m = &r->s[i][0][k], *v = &r->s[i][1][k], step;
+		if (o->decoupled)
+			*p -= o->lr * o->decay * *p;
+		else
+			g += o->decay * *p;
+		*m += (1 - o->beta1) * (g - *m);
+		*v += (1 - o->beta2) * (g * g - *v);
+		step = *m / (1 - pow(o->beta1, t));
+		if (length > 5)
+			step *= sqrt((length - 4) * (length - 2) * longest / ((longest - 4) * (longest - 2) * length)) *
+				sqrt(1 - left) / (sqrt(*v) + o->eps);
+		*p -= o->lr * step;
+	}
+}
+
+static void adamax(const struct rule *o, struct run *r, int t)
+{
+	EACH(i, k) {
+		double *p = &r->p[i][k], g = r->g[i][k] + o->decay * *p, *m = &r->s[i][0][k], *u = &r->s[i][1][k];
+		*m += (1 - o->beta1) * (g - *m);
+		*u = fmax(o->beta2 * *u, fabs(g) + o->eps);
+		*p -= o->lr / (1 - pow(o->beta1, t)) * *m / *u;
+	}
+}
+
+static void rprop(const struct rule *o, struct run *r, int t)
+{
+	EACH(i, k) {
+		double g = r->g[i][k], *prev = &r->s[i][0][k], *s = &r->s[i][1][k], turn = g * *prev;
+		*s = t == 1 ? o->lr : *s;
+		*s = fmin(fmax(*s * (turn > 0 ? o->up : turn < 0 ? o->down : 1), o->min), o->max);
+		*prev = turn < 0 ? 0 : g;
+		r->p[i][k] -= *prev > 0 ? *s : *prev < 0 ? -*s : 0;
+	}
+}
+
+static void asgd(const struct rule *o, struct run *r, int t)
+{
+	const double rate = o->lr / pow(1 + o->lambd * o->lr * (t - 1), o->alpha);
+	EACH(i, k) {
+		double *p = &r->p[i][k], g = r->g[i][k] + o->decay * *p, *mean = &r->s[i][0][k];
+		*p = *p * (1 - o->lambd * rate) - rate * g;
+		*mean += (*p - *mean) / fmax(1, t - 1 - o->t0);
+	}
+}
+
 // The loss that restart=function observes: half of the squared distance from 0.
 static double loss_of(const struct run *r, double *const *p)
 {
@@ -278,6 +351,20 @@ static uint64_t plans(void)
 
 static const char *const names[N] = { "a", "b.weight", "b.bias", "c", "d", "e" };
 
+// The average of asgd follows the parameters.
+static void good_average(const yoke_optim *opt, const struct run *r, int dtype, const char *what)
+{
+	double worst = 0;
+	for (int i = 0; i < r->n; i++) {
+		double *got = room(r->count[i]);
+		get(yoke_optim_state(opt, names[i], "average"), got);
+		for (int64_t k = 0; k < r->count[i]; k++)
+			worst = fmax(worst, isnan(got[k]) ? INFINITY : fabs(got[k] - r->s[i][0][k]));
+		free(got);
+	}
+	ok(worst < (dtype == yoke_f64 ? 1e-11 : 1e-4), "%s: averages, error %.2g", what, worst);
+}
+
 static void compare(const char *kind, const char *settings, step_fn *step, struct rule o, int dtype,
 		    bool million)
 {
@@ -332,6 +419,8 @@ static void compare(const char *kind, const char *settings, step_fn *step, struc
 		free(got);
 	}
 	ok(worst < tolerance, "%s: parameters, error %.2g", what, worst);
+	if (good && step == asgd)
+		good_average(opt, &r, dtype, what);
 	if (good && o.restart) {
 		double got = NAN;
 		get(yoke_optim_state(opt, NULL, "restarts"), &got);
@@ -414,6 +503,30 @@ static const struct variant {
 	  .rule = { .lr = .01, .eps = 1e-10, .window = 7, .by = 2 } },
 	{ "adadelta", "weight_decay=0.1", adadelta,
 	  .rule = { .lr = 1, .decay = .1, .rho = .9, .eps = 1e-6 }, .device = true },
+	{ "nadam", "lr=0.01 weight_decay=0.1", nadam,
+	  .rule = { .lr = .01, .decay = .1, .beta1 = .9, .beta2 = .999, .eps = 1e-8, .momentum_decay = .004 },
+	  .device = true },
+	{ "nadam", "decoupled_weight_decay=1 weight_decay=0.1 clip=1 momentum_decay=0.1 beta1=0.8 beta2=0.5", nadam,
+	  .rule = { .lr = .002, .decay = .1, .beta1 = .8, .beta2 = .5, .eps = 1e-8, .momentum_decay = .1,
+		    .decoupled = true, .clip = 1 } },
+	{ "radam", "lr=0.01 weight_decay=0.1", radam,
+	  .rule = { .lr = .01, .decay = .1, .beta1 = .9, .beta2 = .999, .eps = 1e-8 }, .device = true },
+	{ "radam", "decoupled_weight_decay=1 weight_decay=0.1 beta2=0.9 eps=0.01", radam,
+	  .rule = { .lr = .001, .decay = .1, .beta1 = .9, .beta2 = .9, .eps = .01, .decoupled = true } },
+	{ "radam", "beta2=0.5", radam, .rule = { .lr = .001, .beta1 = .9, .beta2 = .5, .eps = 1e-8 } },
+	{ "adamax", "lr=0.01 weight_decay=0.1 clip_value=0.5", adamax,
+	  .rule = { .lr = .01, .decay = .1, .beta1 = .9, .beta2 = .999, .eps = 1e-8, .clip_value = .5 },
+	  .device = true },
+	{ "adamax", "beta1=0.5 beta2=0.9 eps=0.1", adamax,
+	  .rule = { .lr = .002, .beta1 = .5, .beta2 = .9, .eps = .1 } },
+	{ "rprop", "lr=0.001", rprop,
+	  .rule = { .lr = .001, .down = .5, .up = 1.2, .min = 1e-6, .max = 50 }, .device = true },
+	{ "rprop", "etaminus=0.7 etaplus=1.5 step_size_min=0.004 step_size_max=0.02", rprop,
+	  .rule = { .lr = .01, .down = .7, .up = 1.5, .min = .004, .max = .02 } },
+	{ "asgd", "weight_decay=0.1", asgd,
+	  .rule = { .lr = .01, .decay = .1, .lambd = 1e-4, .alpha = .75, .t0 = 1e6 } },
+	{ "asgd", "lr=0.1 lambd=0.5 alpha=0.3 t0=10 clip=1", asgd,
+	  .rule = { .lr = .1, .lambd = .5, .alpha = .3, .t0 = 10, .clip = 1 }, .device = true },
 };
 enum { VARIANTS = sizeof variants / sizeof *variants };
 

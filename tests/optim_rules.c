@@ -581,6 +581,10 @@ static const struct {
 	{ "adagrad", "lr=0.1 window=3" },
 	{ "heavy_ball", "lr=0.1" },
 	{ "adagrad", "lr=0.1 initial=0.5" },
+	{ "nadam", "lr=0.1" },
+	{ "radam", "lr=0.1 beta2=0.9" },
+	{ "rprop", "lr=0.1" },
+	{ "asgd", "lr=0.1 t0=2" },
 };
 
 // t steps in all, with states saved to a file, or moved to another context, in the middle: bit for
@@ -857,6 +861,11 @@ int main(void)
 	skipped("lamb", "lr=0.1");
 	skipped("heavy_ball", "lr=0.1");
 	skipped("adagrad", "lr=0.1 window=4");
+	skipped("nadam", "lr=0.1 clip=1 decoupled_weight_decay=1 weight_decay=0.1");
+	skipped("radam", "lr=0.1");
+	skipped("adamax", "lr=0.1 check=1");
+	skipped("rprop", "lr=0.1");
+	skipped("asgd", "lr=0.1 t0=1");
 	skipped("accelerated", "lr=0.1 check=1");
 	scaled();
 	groups();

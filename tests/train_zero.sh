@@ -62,6 +62,8 @@ optimizer=adam amsgrad=1 accumulate=4
 optimizer=adagrad window=2
 optimizer=rmsprop centered=1 momentum=0.5
 optimizer=adadelta
+optimizer=radam beta2=0.9
+optimizer=rprop lr=1e-3
 optimizer=heavy_ball precision=bf16-mixed allow_emulated=1
 optimizer=accelerated restart=none
 optimizer=accelerated restart=speed clip=0.5 lr=0.5

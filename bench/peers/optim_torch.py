@@ -30,6 +30,11 @@ ROWS = {  # of bench/optim: torch's class, its options
     "rmsprop all": (torch.optim.RMSprop, {"centered": True, "momentum": 0.9}),
     "adagrad": (torch.optim.Adagrad, {}),
     "adadelta": (torch.optim.Adadelta, {}),
+    "nadam": (torch.optim.NAdam, {}),
+    "radam": (torch.optim.RAdam, {}),
+    "adamax": (torch.optim.Adamax, {}),
+    "rprop": (torch.optim.Rprop, {}),
+    "asgd": (torch.optim.ASGD, {}),
 }
 FORMS = {"single": {"foreach": False}, "foreach": {"foreach": True}, "fused": {"fused": True}}
 

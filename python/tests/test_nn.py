@@ -172,7 +172,8 @@ def test_making_a_network_evaluates_nothing(dtype):
             net.more = nn.Buffer(shape=(3,), dtype=dtype, value=1.5)
 
 
-@pytest.mark.parametrize("kind", ["SGD", "HeavyBall", "Adam", "AdamW", "LAMB", "RMSprop", "Adagrad", "Adadelta", "Accelerated"])
+@pytest.mark.parametrize("kind", ["SGD", "HeavyBall", "Adam", "AdamW", "LAMB", "RMSprop", "Adagrad", "Adadelta", "Accelerated",
+                                  "NAdam", "RAdam", "Adamax", "Rprop", "ASGD"])
 def test_optimizers_go_downhill(kind):
     p = {"a": yoke.variable_of(np.array([3.0, -2.0], "f4"), "a")}
     o = getattr(optim, kind)(p, lr={"Adadelta": 1.0, "Adagrad": 0.5, "LAMB": 0.05}.get(kind, 0.05))

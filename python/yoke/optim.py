@@ -16,7 +16,8 @@ from .nn import Module
 
 Tensor = _core.Tensor
 
-__all__ = ["Accelerated", "Adadelta", "Adagrad", "Adam", "AdamW", "HeavyBall", "LAMB", "Optimizer", "RMSprop", "SGD"]
+__all__ = ["ASGD", "Accelerated", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "HeavyBall", "LAMB", "NAdam", "Optimizer",
+           "RAdam", "RMSprop", "Rprop", "SGD"]
 
 
 def __dir__() -> list[str]:
@@ -144,3 +145,23 @@ class Adagrad(Optimizer, kind="adagrad"):
 
 class Adadelta(Optimizer, kind="adadelta"):
     """Adadelta of Zeiler 2012."""
+
+
+class NAdam(Optimizer, kind="nadam"):
+    """Adam with Nesterov momentum, of Dozat 2016."""
+
+
+class RAdam(Optimizer, kind="radam"):
+    """Rectified Adam of Liu et al. 2020."""
+
+
+class Adamax(Optimizer, kind="adamax"):
+    """Adam with the infinity norm, of Kingma and Ba 2015."""
+
+
+class Rprop(Optimizer, kind="rprop"):
+    """Resilient backpropagation of Riedmiller and Braun 1993."""
+
+
+class ASGD(Optimizer, kind="asgd"):
+    """Averaged SGD of Polyak and Juditsky 1992; the state "average" has the averaged parameters."""

@@ -167,7 +167,8 @@ static int add(struct yk_optim *o, const struct yk_parameters *ps)
 	int e = 0;
 	for (int i = 0; i < ps->count && e == 0; i++) {
 		const char *name = ps->row[i].name;
-		e = yoke_optim_add(o->rule, 1, &ps->var[i], &name, ps->row[i].decay ? NULL : "weight_decay=0");
+		const bool off = !ps->row[i].decay && yk_optim_has(o->rule->kind, YK_O_weight_decay);
+		e = yoke_optim_add(o->rule, 1, &ps->var[i], &name, off ? "weight_decay=0" : NULL);
 	}
 	return e;
 }

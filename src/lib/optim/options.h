@@ -26,7 +26,7 @@
 	O(amsgrad, OPTIMIZER, ADVANCED, CHOICE, 0, 0, " 0 1", \
 	  "1: use the maximum of all past second moments") \
 	O(alpha, OPTIMIZER, ADVANCED, REAL, 0, YK_BELOW_1, "", \
-	  "for rmsprop: decay of the mean square") \
+	  "for rmsprop: decay of the mean square; for asgd: power with which lr falls") \
 	O(centered, OPTIMIZER, ADVANCED, CHOICE, 0, 0, " 0 1", \
 	  "1: for rmsprop: subtract the squared mean from the mean square") \
 	O(rho, OPTIMIZER, ADVANCED, REAL, 0, YK_BELOW_1, "", \
@@ -49,6 +49,20 @@
 	  "for lamb: minimum norm of a tensor in the ratio") \
 	O(norm_max, OPTIMIZER, ADVANCED, REAL, 0, 1e9, "", \
 	  "for lamb: maximum norm of a tensor in the ratio; 0: no limit") \
+	O(momentum_decay, OPTIMIZER, ADVANCED, REAL, 0, 1e3, "", \
+	  "for nadam: how fast the momentum rises from beta1/2 to beta1") \
+	O(decoupled_weight_decay, OPTIMIZER, ADVANCED, CHOICE, 0, 0, " 0 1", \
+	  "1: for nadam and radam: weight decay as in adamw") \
+	O(etaminus, OPTIMIZER, ADVANCED, REAL, 0, YK_BELOW_1, "", \
+	  "for rprop: factor of an element's step after its gradient changes sign") \
+	O(etaplus, OPTIMIZER, ADVANCED, REAL, 1, 1e3, "", \
+	  "for rprop: factor of an element's step while its gradient keeps its sign") \
+	O(step_size_min, OPTIMIZER, ADVANCED, REAL, 0, 1e9, "", "for rprop: smallest step") \
+	O(step_size_max, OPTIMIZER, ADVANCED, REAL, 0, 1e9, "", "for rprop: largest step") \
+	O(lambd, OPTIMIZER, ADVANCED, REAL, 0, 1e3, "", \
+	  "for asgd: decay of the parameters; step t has lr / (1 + lambd lr (t - 1))^alpha") \
+	O(t0, OPTIMIZER, ADVANCED, REAL, 0, 1e18, "", \
+	  "for asgd: steps before the average of the parameters begins") \
 	O(clip_value, OPTIMIZER, ADVANCED, REAL, 0, 1e9, "", \
 	  "maximum absolute value of a gradient's elements; 0: no limit") \
 	O(lr_min, SCHEDULE, ADVANCED, REAL, 0, 1e3, "", \

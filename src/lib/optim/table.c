@@ -13,6 +13,9 @@
 	" lr_cycle= lr_cycle_grow=1"
 
 #define COUPLED { .text = "g = g + weight_decay * p;" }
+#define EITHER_DECAY \
+	{ .when = "!decoupled_weight_decay", .text = "g = g + weight_decay * p;" }, \
+	{ .when = "decoupled_weight_decay", .text = "p = p * (1 - lr * weight_decay);" }
 #define MOMENTS \
 	{ .list = "m", .state = "m", .text = YK_TEXT_FIRST }, { .list = "v", .state = "v", .text = YK_TEXT_SECOND }
 #define ADAM_ROOT \
@@ -46,6 +49,53 @@ static double held(const double *option, int64_t t)
 static double adagrad_slower(const double *option, int64_t t)
 {
 	return 1 + (double)(t - 1) * option[YK_O_lr_decay];
+}
+
+// Dozat 2016: the momentum of step t, and the product of those up to t.  Products that 1 - product
+// rounds to 1 need no more factors.
+static double nadam_momentum(const double *option, int64_t t)
+{
+	return option[YK_O_beta1] * (1 - 0.5 * pow(0.96, (double)t * option[YK_O_momentum_decay]));
+}
+
+static double nadam_product(const double *option, int64_t t)
+{
+	double product = 1;
+	for (int64_t i = 1; i <= t && product > 1e-18; i++)
+		product *= nadam_momentum(option, i);
+	return product;
+}
+
+// Factors of the gradient and of its mean, corrected for bias.
+static double nadam_now(const double *option, int64_t t)
+{
+	return (1 - nadam_momentum(option, t)) / (1 - nadam_product(option, t));
+}
+
+static double nadam_ahead(const double *option, int64_t t)
+{
+	return nadam_momentum(option, t + 1) / (1 - nadam_product(option, t + 1));
+}
+
+// Liu et al. 2020: the rectification times Adam's sqrt(c2); 0 while the variance is intractable.
+static double rectified(const double *option, int64_t t)
+{
+	const double beta2 = option[YK_O_beta2], correction = c2(option, t), longest = 2 / (1 - beta2) - 1;
+	const double length = longest - 2 * (double)t * pow(beta2, (double)t) / correction;
+	return length > 5 ? sqrt((length - 4) * (length - 2) * longest / ((longest - 4) * (longest - 2) * length) *
+				 correction) :
+			    0;
+}
+
+// Polyak and Juditsky 1992: the weight of the newest parameters in the average.
+static double average(const double *option, int64_t t)
+{
+	return 1 / fmax(1, (double)(t - 1) - option[YK_O_t0]);
+}
+
+static double asgd_slower(const double *option, int64_t t)
+{
+	return pow(1 + option[YK_O_lambd] * option[YK_O_lr] * (double)(t - 1), option[YK_O_alpha]);
 }
 
 #define BIAS { { "c1", c1 }, { "c2", c2 } }
@@ -120,6 +170,40 @@ const struct yk_optim_kind yk_optim_kinds[] = {
 		      .text = "by = sqrt(d + eps) / sqrt(e + eps) * g;"
 			      "d = rho * d + (1 - rho) * (by * by);"
 			      "p = p - lr * by;" } } },
+	{ .name = "nadam",
+	  .options = "lr=0.002 beta1=0.9 beta2=0.999 eps=1e-08 weight_decay=0 momentum_decay=0.004 "
+		     "decoupled_weight_decay=0" COMMON,
+	  .part = { EITHER_DECAY, MOMENTS, { .text = YK_TEXT_ROOT "p = p - lr * (now * g + ahead * m) / root;" } },
+	  .number = { { "c2", c2 }, { "now", nadam_now }, { "ahead", nadam_ahead } } },
+	{ .name = "radam",
+	  .options = "lr=0.001 beta1=0.9 beta2=0.999 eps=1e-08 weight_decay=0 decoupled_weight_decay=0" COMMON,
+	  .part = { EITHER_DECAY, MOMENTS,
+		    { .text = "by = select(ne(rectified, 0), rectified / (sqrt(v) + eps), 1);"
+			      "p = p - lr / c1 * m * by;" } },
+	  .number = { { "c1", c1 }, { "rectified", rectified } } },
+	{ .name = "adamax",
+	  .options = "lr=0.002 beta1=0.9 beta2=0.999 eps=1e-08 weight_decay=0" COMMON,
+	  .part = { COUPLED,
+		    { .list = "m", .state = "m", .text = YK_TEXT_FIRST },
+		    { .list = "u", .state = "norm", .text = "u = max(beta2 * u, abs(g) + eps);" },
+		    { .text = "p = p - lr / c1 * m / u;" } },
+	  .number = { { "c1", c1 } } },
+	{ .name = "rprop",
+	  .options = "lr=0.01 etaminus=0.5 etaplus=1.2 step_size_min=1e-06 step_size_max=50" COMMON,
+	  .part = { { .list = "prev", .state = "prev", .text = "turn = g * prev;" },
+		    { .list = "s", .state = "step_size", .fill = "lr",
+		      .text = "by = select(gt(turn, 0), etaplus, select(lt(turn, 0), etaminus, 1));"
+			      "s = min(max(s * by, step_size_min), step_size_max);"
+			      "prev = select(lt(turn, 0), 0, g);"
+			      "p = p - sign(prev) * s;" } } },
+	{ .name = "asgd",
+	  .options = "lr=0.01 lambd=0.0001 alpha=0.75 t0=1000000 weight_decay=0" COMMON,
+	  .part = { COUPLED,
+		    { .list = "a", .state = "average",
+		      .text = "p = p * (1 - lambd * lr) - lr * g;"
+			      "a = select(eq(newest, 1), p, a + newest * (p - a));" } },
+	  .number = { { "newest", average } },
+	  .slower = asgd_slower },
 };
 const int yk_optim_kind_count = sizeof yk_optim_kinds / sizeof *yk_optim_kinds;
 

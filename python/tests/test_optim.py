@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Optimizers against PyTorch's in float64, on parameters of 0, 1, 2 and 4 axes together."""
+import numpy as np
+import pytest
+
+import yoke
+from yoke import optim
+
+torch = pytest.importorskip("torch")
+
+SHAPES = {"scale": (), "bias": (7,), "weight": (5, 3), "wide": (3, 8), "kernel": (4, 3, 2, 5)}
+ADAM = [dict(), dict(lr=0.02, betas=(0.8, 0.95), eps=1e-4), dict(weight_decay=0.1)]
+DECOUPLED = [*ADAM, dict(weight_decay=0.1, decoupled_weight_decay=True)]
+CASES = [
+    *[("NAdam", o) for o in [*DECOUPLED, dict(momentum_decay=0.1)]],
+    *[("RAdam", o) for o in [*DECOUPLED, dict(betas=(0.9, 0.6))]],
+    *[("Adamax", o) for o in ADAM],
+    *[("Rprop", o) for o in [dict(), dict(lr=1e-3, etas=(0.3, 1.7), step_sizes=(5e-4, 2e-3))]],
+    *[("ASGD", o) for o in [dict(), dict(lr=0.1, lambd=0.3, alpha=0.5, t0=3, weight_decay=0.1)]],
+]
+PAIRS = {"betas": ("beta1", "beta2"), "etas": ("etaminus", "etaplus"), "step_sizes": ("step_size_min", "step_size_max")}
+
+
+def settings(options):
+    """Ours for PyTorch's: pairs have two names."""
+    ours = {}
+    for k, v in options.items():
+        ours.update(zip(PAIRS[k], v) if k in PAIRS else {k: v})
+    return ours
+
+
+@pytest.fixture
+def double():
+    """PyTorch keeps step numbers and products of NAdam in the default dtype."""
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(torch.float32)
+
+
+@pytest.mark.parametrize("kind, options", CASES, ids=lambda x: x if isinstance(x, str) else " ".join(map(str, x)) or "defaults")
+def test_steps_are_pytorchs(double, rng, kind, options):
+    start = {n: rng.normal(size=s) for n, s in SHAPES.items()}
+    ours = {n: yoke.variable_of(x, n) for n, x in start.items()}
+    theirs = {n: torch.tensor(x, requires_grad=True) for n, x in start.items()}
+    a = getattr(optim, kind)(ours, **settings(options))
+    b = getattr(torch.optim, kind)(theirs.values(), **options)
+    for _ in range(12):
+        g = {n: rng.normal(size=s) for n, s in SHAPES.items()}
+        with yoke.scope("step"):
+            a.step({n: yoke.tensor(x) for n, x in g.items()})
+            yoke.eval()
+        for n, p in theirs.items():
+            p.grad = torch.tensor(g[n])
+        b.step()
+    for n, p in theirs.items():
+        want = p.detach().numpy()
+        np.testing.assert_allclose(ours[n].numpy(), want, rtol=1e-11, atol=1e-12, err_msg=n)
+        assert np.abs(want - start[n]).max() > 1e-4
+        if kind == "ASGD":
+            np.testing.assert_allclose(a.state(n, "average").numpy(), b.state[p]["ax"].numpy(), rtol=1e-11, atol=1e-12)
