@@ -67,7 +67,7 @@ FN void rows_copy(struct wg_rows *to, int rows, struct row_copies *c, int item)
 			break;
 		UNROLL
 		for (int d = 0; d < HEAD; d += WG_ROW)
-			wg_copy(at + d, to->x + place + d * rows + e * WG_ROW, e < c->left && d < c->columns ? 16 : 0);
+			quad_copy(at + d, to->x + place + d * rows + e * WG_ROW, e < c->left && d < c->columns ? 16 : 0);
 		at += PASS * c->step;
 	}
 	c->from += rows * c->step;
@@ -215,14 +215,14 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_wgmma(GLOBAL uchar *o_base,
 		struct row_copies q = copies_of(head_at(q_base, q_at, &a.q, b, t, h), a.q.t, T - t, a.D, item);
 		rows_copy(tiles, TILE, &q, item);
 		rows_copy(stages + (STAGES - 1) * 2 * BLOCK_ROOM, BLOCK, &k, item);
-		WG_COPIES_COMMIT();
+		COPIES_COMMIT();
 		ROLLED
 		for (; into < STAGES - 1; into++) {
 			rows_copy(stages + into * 2 * BLOCK_ROOM, BLOCK, &k, item);
 			rows_copy(stages + (into * 2 + 1) * BLOCK_ROOM, BLOCK, &v, item);
-			WG_COPIES_COMMIT();
+			COPIES_COMMIT();
 		}
-		WG_COPIES_WAIT(STAGES - 1);
+		COPIES_WAIT(STAGES - 1);
 		WG_VISIBLE();
 		BARRIER();
 		WG_FENCE();
@@ -237,7 +237,7 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_wgmma(GLOBAL uchar *o_base,
 		ROLLED
 		for (int j = 1; j < blocks; j++) { // scores of block j, values of block j - 1
 			// A stage is complete, and all have finished the previous one, into which copies go.
-			WG_COPIES_WAIT(STAGES - 2);
+			COPIES_WAIT(STAGES - 2);
 			WG_VISIBLE();
 			BARRIER();
 			WG_FENCE();
@@ -248,7 +248,7 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_wgmma(GLOBAL uchar *o_base,
 			k.left = v.left - BLOCK; // as it is, and takes no register
 			rows_copy(stages + into * 2 * BLOCK_ROOM, BLOCK, &k, item);
 			rows_copy(stages + (into * 2 + 1) * BLOCK_ROOM, BLOCK, &v, item);
-			WG_COPIES_COMMIT();
+			COPIES_COMMIT();
 			into = into + 1 == STAGES ? 0 : into + 1;
 			now = now + 1 == STAGES ? 0 : now + 1;
 			WG_WAIT(1);
@@ -262,7 +262,7 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_wgmma(GLOBAL uchar *o_base,
 			out_shrink(out, shrink);
 			weights_pack(words, scores);
 		}
-		WG_COPIES_WAIT(0);
+		COPIES_WAIT(0);
 		WG_VISIBLE();
 		BARRIER();
 		WG_FENCE();
@@ -293,8 +293,8 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_wgmma(GLOBAL uchar *o_base,
 		for (int j = 0; j < blocks; j++) {
 			rows_copy(stages, BLOCK, &k, item);
 			rows_copy(stages + BLOCK_ROOM, BLOCK, &v, item);
-			WG_COPIES_COMMIT();
-			WG_COPIES_WAIT(0);
+			COPIES_COMMIT();
+			COPIES_WAIT(0);
 			WG_VISIBLE();
 			BARRIER();
 			WG_FENCE();

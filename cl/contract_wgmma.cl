@@ -70,7 +70,7 @@ FN void copies_start(struct copies *c, int form, int lines, LOCAL_POINTER ushort
 		const int step = TURNED(form) ? e * PASS % WG_ROW : 0;
 		const int along = TURNED(form) ? c->lines - line : c->steps;
 		const bool there = TURNED(form) ? step < c->steps : line < c->lines;
-		wg_copy(c->from + line * c->line + step * c->step, tile + c->to + e * PASS * WG_ROW,
+		quad_copy(c->from + line * c->line + step * c->step, tile + c->to + e * PASS * WG_ROW,
 			there ? (along < 0 ? 0 : along > PER ? PER : along) * 2 : 0);
 	}
 	c->from += BK * c->step;
@@ -129,13 +129,13 @@ KERNEL void __launch_bounds__(ITEMS, MIN_GROUPS) contract_wgmma(GLOBAL uchar *a_
 	for (; into < STAGES - 2; into++) {
 		copies_start(&a_copies, A_FORM, BM, tiles[into * STAGE].x);
 		copies_start(&b_copies, B_FORM, BN, tiles[into * STAGE + BM / 8].x);
-		WG_COPIES_COMMIT();
+		COPIES_COMMIT();
 	}
 	ROLLED
 	for (int first = 0; first < steps; first += BK) {
 		// This stage is complete, and all have finished the one before the previous one, into which
 		// copies go.
-		WG_COPIES_WAIT(STAGES - 3);
+		COPIES_WAIT(STAGES - 3);
 		WG_VISIBLE();
 		BARRIER();
 		WG_FENCE();
@@ -147,7 +147,7 @@ KERNEL void __launch_bounds__(ITEMS, MIN_GROUPS) contract_wgmma(GLOBAL uchar *a_
 		WG_COMMIT();
 		copies_start(&a_copies, A_FORM, BM, tiles[into * STAGE].x);
 		copies_start(&b_copies, B_FORM, BN, tiles[into * STAGE + BM / 8].x);
-		WG_COPIES_COMMIT();
+		COPIES_COMMIT();
 		now = now + 1 == STAGES ? 0 : now + 1;
 		into = into + 1 == STAGES ? 0 : into + 1;
 		WG_WAIT(1);
@@ -156,7 +156,7 @@ KERNEL void __launch_bounds__(ITEMS, MIN_GROUPS) contract_wgmma(GLOBAL uchar *a_
 	wg_settle(sums);
 	long y_matrix = matrix_at(s, block.index, 0);
 	if (whole_quads(s, y_matrix Y_ARGS)) {
-		WG_COPIES_WAIT(0);
+		COPIES_WAIT(0);
 		WG_VISIBLE();
 		BARRIER(); // nobody reads or writes tiles any more
 		put_quads(sums, s, tiles[item / WARP * (BN / 32)].x, block.m + mine + lane / WARP * 16, block.n, y_matrix, lane Y_ARGS);

@@ -2,10 +2,16 @@
 // The kernel dialect for CUDA C++ and HIP (NVRTC, hiprtc): defines the same names as
 // prologue_opencl.h, on hosts with 64-bit long. Compile with -fmad=false. Vectors have width 1 or
 // 4; vectors of 4 are aligned to 16 bytes in memory (8 for halves). Processor instructions are
-// guarded by __CUDA_ARCH__ and __AMDGCN__; other C++ compilers see portable code.
+// guarded by CUDA_ARCH and __AMDGCN__; other C++ compilers see portable code.
 // WARP: the number of items that can exchange registers; undefined: none.
 #if defined __CUDACC__ && !defined __clang__
 #pragma nv_diag_suppress 177 // not every kernel uses all functions
+#endif
+// Compute capability x 100 whose instructions may be used. A test may define it, and with it models
+// of the instructions: COPY_QUAD, COPIES_COMMIT, COPIES_WAIT, MATRIX_LOAD, MATRIX_PAIR, MATRIX_TF32 and
+// MATRIX_MMA.
+#if defined __CUDA_ARCH__ && !defined CUDA_ARCH
+#define CUDA_ARCH __CUDA_ARCH__
 #endif
 typedef signed char schar;
 typedef unsigned char uchar;
@@ -190,15 +196,16 @@ FN void quad_move(const void *from, void *to) { *(quad *)to = *(const quad *)fro
 // COPIES_COMMIT closes a group of the item's copies, COPIES_WAIT(n) waits until at most n of its
 // latest groups are in flight; the other items see the copies after a BARRIER. Without
 // ASYNC_COPIES, quad_copy has copied when it returns.
-#if defined __CUDA_ARCH__ && __CUDA_ARCH__ >= 800
+#if defined CUDA_ARCH && CUDA_ARCH >= 800
 #define ASYNC_COPIES
-FN void quad_copy(const void *from, void *to, int bytes)
-{
-	asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
-	    :: "r"((uint)__cvta_generic_to_shared(to)), "l"(from), "r"(bytes) : "memory");
-}
+#ifndef COPY_QUAD
+#define COPY_QUAD(from, to, bytes) \
+	asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" \
+	    :: "r"((uint)__cvta_generic_to_shared(to)), "l"(from), "r"(bytes) : "memory")
 #define COPIES_COMMIT() asm volatile("cp.async.commit_group;" ::: "memory")
 #define COPIES_WAIT(n) asm volatile("cp.async.wait_group %0;" :: "n"(n) : "memory")
+#endif
+FN void quad_copy(const void *from, void *to, int bytes) { COPY_QUAD(from, to, bytes); }
 #else
 FN void quad_copy(const void *from, void *to, int bytes)
 {
@@ -314,8 +321,8 @@ FN void halves_store(const ushort *from, ushort *to)
 
 // ---- matrix units: see matrix.cl ----
 
-#if defined MATRIX && defined __CUDA_ARCH__
-#if MATRIX == 3 ? __CUDA_ARCH__ >= 700 : MATRIX >= 5 ? __CUDA_ARCH__ >= 750 : __CUDA_ARCH__ >= 800
+#if defined MATRIX && defined CUDA_ARCH
+#if MATRIX == 3 ? CUDA_ARCH >= 700 : MATRIX >= 5 ? CUDA_ARCH >= 750 : CUDA_ARCH >= 800
 #define MATRIX_UNITS
 #endif
 #elif defined MATRIX && defined __AMDGCN__
@@ -489,7 +496,7 @@ FN void matrix_multiply(matrix_sums *s, const matrix_part *a, const matrix_part 
 }
 
 // PTX ISA, "Matrix multiply-accumulate operation using mma instruction".
-#elif __CUDA_ARCH__ >= 750 // m16n8: sums 0..3 belong to columns 0..7, the others to 8..15
+#elif CUDA_ARCH >= 750 // m16n8: sums 0..3 belong to columns 0..7, the others to 8..15
 struct matrix_part {
 	uint x[4];
 };
@@ -499,10 +506,13 @@ FN int matrix_row(int i, int lane) { return i / 2 % 2 * 8 + lane / 4; }
 FN int matrix_column(int i, int lane) { return i / 4 * 8 + lane % 4 * 2 + i % 2; }
 FN int matrix_slot(int i) { return i / 2 % 2; }
 #if MATRIX == 1
+#ifndef MATRIX_TF32
+#define MATRIX_TF32(to, x) asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(to) : "f"(x))
+#endif
 FN uint matrix_tf32(float x)
 {
 	uint r;
-	asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(r) : "f"(x));
+	MATRIX_TF32(r, x);
 	return r;
 }
 #define MATRIX_TURNED(at, stride) matrix_tf32(*(at))
@@ -576,9 +586,9 @@ FN matrix_part matrix_b_turned(const matrix_unit *from, int stride, int lane)
 // k, and an item holds the same elements of both.
 #define MATRIX_A_OF_SUMS
 #ifndef MATRIX_PAIR
-#if __CUDA_ARCH__ >= 800 && MATRIX == 4
+#if CUDA_ARCH >= 800 && MATRIX == 4
 #define MATRIX_PAIR(to, low, high) asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(to) : "f"(high), "f"(low))
-#elif __CUDA_ARCH__ >= 800
+#elif CUDA_ARCH >= 800
 #define MATRIX_PAIR(to, low, high) asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(to) : "f"(high), "f"(low))
 #else
 #define MATRIX_PAIR(to, low, high) \
@@ -607,10 +617,10 @@ FN matrix_part matrix_a_of_sums(const matrix_sums *s)
 #else
 #define MATRIX_SHAPE(shape) MATRIX_BYTES(shape, "u8")
 #endif
-#if __CUDA_ARCH__ >= 800
+#if CUDA_ARCH >= 800
 #define MATRIX_NAME MATRIX_SHAPE("m16n8k32")
 #endif
-#elif __CUDA_ARCH__ >= 800
+#elif CUDA_ARCH >= 800
 #define MATRIX_NAME "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 #endif
 #if MATRIX >= 5
@@ -618,15 +628,20 @@ FN matrix_part matrix_a_of_sums(const matrix_sums *s)
 #else
 #define MATRIX_REGISTER "+f"
 #endif
+// c [4] += the product of a [4] and b [2]
+#if defined MATRIX_NAME && !defined MATRIX_MMA
+#define MATRIX_MMA(c, a, b) \
+	asm volatile(MATRIX_NAME " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" \
+	    : MATRIX_REGISTER((c)[0]), MATRIX_REGISTER((c)[1]), MATRIX_REGISTER((c)[2]), MATRIX_REGISTER((c)[3]) \
+	    : "r"((a)[0]), "r"((a)[1]), "r"((a)[2]), "r"((a)[3]), "r"((b)[0]), "r"((b)[1]))
+#endif
 FN void matrix_multiply(matrix_sums *s, const matrix_part *a, const matrix_part *b, int)
 {
 	UNROLL
 	for (int h = 0; h < 2; h++) {
 		matrix_sum *c = s->x + 4 * h;
-#ifdef MATRIX_NAME
-		asm volatile(MATRIX_NAME " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-		    : MATRIX_REGISTER(c[0]), MATRIX_REGISTER(c[1]), MATRIX_REGISTER(c[2]), MATRIX_REGISTER(c[3])
-		    : "r"(a->x[0]), "r"(a->x[1]), "r"(a->x[2]), "r"(a->x[3]), "r"(b->x[2 * h]), "r"(b->x[2 * h + 1]));
+#ifdef MATRIX_MMA
+		MATRIX_MMA(c, a->x, b->x + 2 * h);
 #elif MATRIX >= 5 // half of the steps and of the rows at a time
 		UNROLL
 		for (int k = 0; k < 4; k++)

@@ -58,13 +58,10 @@ FN ulong wg_from(ulong tile, int bytes) { return tile + (ulong)(bytes / 16); }
 // the sums as readable.
 // wg_before(x) makes the item compute x, which is not negative, before what follows; wg_here(p) makes it
 // compute what depends on p after what precedes.
-// wg_copy, WG_COPIES_COMMIT and WG_COPIES_WAIT are those of the prologue. WG_VISIBLE, before the barrier,
-// makes what the item has copied or stored in local memory visible to multiplications.
+// WG_VISIBLE, before the barrier, makes what the item has copied (quad_copy) or stored in local memory
+// visible to multiplications.
 #ifndef WG_INSTRUCTIONS
 #define WG_TILES(name, n) LOCAL_SIZED(struct wg_rows, name, n)
-#define wg_copy quad_copy
-#define WG_COPIES_COMMIT() COPIES_COMMIT()
-#define WG_COPIES_WAIT(n) COPIES_WAIT(n)
 #define WG_FENCE() asm volatile("wgmma.fence.sync.aligned;" ::: "memory")
 #define WG_COMMIT() asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory")
 #define WG_WAIT(n) asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(n) : "memory")

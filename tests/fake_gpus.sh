@@ -12,3 +12,19 @@ backends=$(for b in cuda rocm; do [ -e "$here/plugins/$b/.libs/yoke_$b.so" ] && 
 [ -n "$backends" ] || { echo '1..0 # SKIP neither plugin is in this build'; exit 0; }
 turn=${YOKE_TEST_SEED:-0}
 cd "${TMPDIR:-/tmp}" || exit 99
+
+# some N WORD ..: the N-th word from the seed on, or all words
+some()
+{
+	n=$1
+	shift
+	if [ -n "${YOKE_TEST_LONG:-}" ]; then echo "$*"; else echo "$*" | cut -d ' ' -f $((turn / n % $# + 1)); fi
+}
+
+# tuned CLASS NAME N OTHERS: yoke tune compares the kernels for the products of the class, without those named in
+# OTHERS, with sums in float64; prints its output if one is wrong, or fewer or more than N are called NAME..
+tuned()
+{
+	"$yoke" tune cuda:0 --only "$1" --without "$4" >tune.out 2>&1 && ! grep -E '^(wrong|fake_gpu)' tune.out &&
+		[ "$(grep -c "^time $2" tune.out)" -eq "$3" ] || cat tune.out
+}

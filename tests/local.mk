@@ -250,6 +250,7 @@ test_scripts = \
 	tests/fake_gpu.sh \
 	tests/generate.sh \
 	tests/gpu_script.sh \
+	tests/units.sh \
 	tests/wgmma.sh \
 	tests/icd.sh \
 	tests/install.sh \

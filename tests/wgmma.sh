@@ -14,28 +14,13 @@ case $backends in
 esac
 export LD_LIBRARY_PATH="$YOKE_TEST_FAKE" YOKE_PLUGIN_PATH="$here/plugins/cuda/.libs" YOKE_FAKE_ARCH=sm_90
 
-# some N WORD ..: the N-th word from the seed on, or all words
-some()
-{
-	n=$1
-	shift
-	if [ -n "${YOKE_TEST_LONG:-}" ]; then echo "$*"; else echo "$*" | cut -d ' ' -f $((turn / n % $# + 1)); fi
-}
-
 others=stages,stages-64,stages-128,stages-256,matrix,matrix-64,matrix-128,blocks,blocks-64,blocks-128,tiled,tiled-32,cublaslt
-
-# products CLASS: problems of the kernels of yoke tune there; it compares them with sums in float64
-products()
-{
-	"$yoke" tune cuda:0 --only "$1" --without "$others" >tune.out 2>&1 && ! grep -E '^(wrong|fake_gpu)' tune.out &&
-		[ "$(grep -c '^time wgmma-' tune.out)" -eq 2 ] || cat tune.out
-}
 
 # Sizes at the edges of tiles; 520 x 264 steps are split among groups.
 for dtype in $(some 1 bf16 f16); do
 	for layout in $(some 2 nn nt tn); do
 		for size in 40x264x72x1 136x32x200x2 128x256x64x1 264x136x520x1; do
-			verdict "products of $dtype, $layout, $size" "$(products contract.$dtype.$layout.$size)"
+			verdict "products of $dtype, $layout, $size" "$(tuned contract.$dtype.$layout.$size wgmma- 2 "$others")"
 		done
 	done
 done

@@ -114,18 +114,25 @@ static const char *behind(const char *word, const char *start)
 	return strncmp(word, start, n) ? NULL : word + n;
 }
 
-#define HAS_WGMMA "-DFAKE_SM_90A=1"
+// Headers with models of instructions, for architectures that have them.
+static const struct model {
+	const char *macro, *path;
+} models[] = {
+	{ "-DCUDA_ARCH=800", FAKE_UNITS },
+	{ "-DFAKE_SM_90A=1", FAKE_WGMMA },
+};
+enum { MODELS = sizeof models / sizeof *models };
 
-static bool has_wgmma(const struct words *macros)
+static bool has_model(const struct words *macros, const struct model *m)
 {
 	for (int i = 0; i < macros->n; i++)
-		if (!strcmp(macros->word[i], HAS_WGMMA))
+		if (!strcmp(macros->word[i], m->macro))
 			return true;
 	return false;
 }
 
-// "sm_90a" or "compute_80". __CUDA_ARCH__ is not defined, because it enables NVIDIA's instructions; wgmma.h
-// has models of those of sm_90a.
+// "sm_90a" or "compute_80". __CUDA_ARCH__ is not defined, because it enables NVIDIA's instructions; CUDA_ARCH
+// selects those that the prologue leaves to models.
 static bool cuda_arch(struct words *macros, const char *arch)
 {
 	const char *digits = behind(arch, "sm_");
@@ -134,8 +141,10 @@ static bool cuda_arch(struct words *macros, const char *arch)
 	if (!digits && !(digits = behind(arch, "compute_")))
 		return false;
 	const long n = strtol(digits, &end, 10);
+	if (n >= 80)
+		add_word(macros, "%s", models[0].macro);
 	if (!strcmp(arch, "sm_90a"))
-		add_word(macros, "%s", HAS_WGMMA);
+		add_word(macros, "%s", models[1].macro);
 	return end != digits && (!*end || !strcmp(end, "a") || !strcmp(end, "f")) && n >= 50 && n <= 130;
 }
 
@@ -608,10 +617,11 @@ static int compile(struct job *j, const char *text, const struct text *prologue,
 		add_word(&w, "%s", j->macros.word[i]);
 	add_word(&w, "%s", "-include"); // first the prologue, which may be precompiled
 	add_word(&w, "%s", j->prologue);
-	if (has_wgmma(&j->macros)) {
-		add_word(&w, "%s", "-include");
-		add_word(&w, "%s", FAKE_WGMMA);
-	}
+	for (int i = 0; i < MODELS; i++)
+		if (has_model(&j->macros, &models[i])) {
+			add_word(&w, "%s", "-include");
+			add_word(&w, "%s", models[i].path);
+		}
 	add_word(&w, "%s", "-shared");
 	add_word(&w, "%s", "-nostdlib"); // module.c links libm
 	add_word(&w, "%s", "-Wl,-Bsymbolic"); // its checks are separate
@@ -722,10 +732,12 @@ int fake_compile(const char *text, int options, const char *const *option, bool 
 	}
 	j.clang = is_clang(j.cxx);
 	precompiled = prologue.n;
-	if (has_wgmma(&j.macros) && !read_file(FAKE_WGMMA, &prologue)) {
-		add_text(&output, "the fake driver's wgmma.h is not there");
-		goto out;
-	}
+	for (int i = 0; i < MODELS; i++)
+		if (has_model(&j.macros, &models[i]) && !read_file(models[i].path, &prologue)) {
+			add_text(&output, models[i].path);
+			add_text(&output, " is not there");
+			goto out;
+		}
 	name_kept(&j, text, &prologue, kept);
 	prologue.n = precompiled;
 	status = 0;

@@ -21,7 +21,7 @@ check_LTLIBRARIES += \
 	tests/fake_gpu/librocm_smi64.la \
 	tests/fake_gpu/libroctx64.la
 
-EXTRA_DIST += tests/fake_gpu/prologue.h tests/fake_gpu/wgmma.h
+EXTRA_DIST += tests/fake_gpu/prologue.h tests/fake_gpu/units.h tests/fake_gpu/wgmma.h
 
 fake_headers = tests/fake_gpu/abi.h tests/fake_gpu/device.h tests/fake_gpu/driver.h tests/fake_gpu/errors.h \
 	tests/fake_gpu/exec.h tests/fake_gpu/multiply.h tests/fake_gpu/stream.h tests/fake_gpu/vendor.h
@@ -32,6 +32,7 @@ fake_driver = $(fake_common) tests/fake_gpu/driver.c tests/fake_gpu/driver_memor
 fake_compiler = $(fake_common) tests/fake_gpu/compile.c tests/fake_gpu/compiler.c
 fake_cppflags = $(AM_CPPFLAGS) -DFAKE_PROLOGUE='"$(abs_srcdir)/tests/fake_gpu/prologue.h"' \
 	-DFAKE_ABI='"$(abs_srcdir)/tests/fake_gpu/abi.h"' \
+	-DFAKE_UNITS='"$(abs_srcdir)/tests/fake_gpu/units.h"' \
 	-DFAKE_WGMMA='"$(abs_srcdir)/tests/fake_gpu/wgmma.h"'
 # What a library lacks by name it may still call itself (tests/native.c).
 fake_ldflags = $(AM_LDFLAGS) -shared -rpath /nowhere -Wl,-Bsymbolic-functions

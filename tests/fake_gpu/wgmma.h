@@ -1,30 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // A model of the instructions that cl/wgmma.cl uses, for texts compiled for sm_90a: wgmma with its
 // descriptors, swizzles and register fragments, as the PTX ISA 9.0 defines them (9.7.15, "Asynchronous
-// Warpgroup Level Matrix Multiply-Accumulate Instructions"), and cp.async. It shares nothing with the
-// kernels.
-// An asynchronous copy or product may happen at any time until it is waited for. In every second block it
-// happens at once, in the others as late as possible, so that a missing wait or barrier gives wrong
-// results. Missing fences, and descriptors that differ within a warp group, end the launch.
+// Warpgroup Level Matrix Multiply-Accumulate Instructions"). It shares nothing with the kernels. units.h has
+// the copies.
+// An asynchronous product may happen at any time until it is waited for. In some blocks it happens at once, in
+// the others as late as possible. Missing fences, and descriptors that differ within a warp group, end the launch.
 #define WG_INSTRUCTIONS
 // GCC does not check accesses to variables of large alignment, so tiles are aligned within one.
 #define WG_TILES(name, n) \
 	__shared__ __attribute__((aligned(16))) char name##_room[((n) + 1) * 1024]; \
 	wg_rows *const name = (wg_rows *)(((unsigned long)name##_room + 1023) & ~1023ul)
 
-extern "C" long write(int file, const void *from, unsigned long bytes);
-
 enum {
-	FAKE_ITEMS = 1024,
-	FAKE_COPIES = 256, // in flight, of an item
-	FAKE_PRODUCTS = 64,
-	FAKE_SAME = 256    // products whose descriptors are compared
-};
-
-struct fake_copy {
-	const void *from;
-	void *to;
-	int bytes;
+	FAKE_PRODUCTS = 64, // in flight, of an item
+	FAKE_SAME = 256     // products whose descriptors are compared
 };
 
 struct fake_product {
@@ -35,105 +24,30 @@ struct fake_product {
 	unsigned held[4][4]; // registers of the four lanes that share rows with this one
 };
 
-// The copies and products that an item has in flight. A group of copies or products ends before the number `group[i]`.
-static struct fake_flight {
-	fake_copy copy[FAKE_COPIES];
+// The products that an item has in flight. A group of them ends before the number `group[i]`.
+static struct fake_products {
 	fake_product product[FAKE_PRODUCTS];
-	int copies, copy_groups, copy_group[FAKE_COPIES], products, product_groups, product_group[FAKE_PRODUCTS];
-	unsigned issued; // products so far
-	bool hidden;     // copies have arrived that products do not see yet
+	int products, groups, group[FAKE_PRODUCTS];
+	unsigned issued; // so far
 	bool fenced;
 	unsigned block; // fake_block when this began
-} fake_flights[FAKE_ITEMS];
+} fake_all_products[FAKE_ITEMS];
 static struct {
 	unsigned long a, b;
 	unsigned number, block;
 } fake_same[FAKE_ITEMS / 128][FAKE_SAME];
 
-// Number of the block that runs. Shared memory is filled with ones before each block.
-static unsigned fake_blocks;
-static __attribute__((section("fake_shared"))) unsigned fake_block;
-
-static void fake_wrong(const char *what)
-{
-	unsigned long n = 0;
-	while (what[n])
-		n++;
-	write(2, what, n);
-	fake_state.access(fake_state.group, 0, 1, 0); // does not return
-}
-
-static inline unsigned fake_item()
-{
-	return (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
-}
-
-static inline bool fake_late() { return (blockIdx.x + blockIdx.y + blockIdx.z) & 1; }
-
 // The item's, empty at its first use in a block.
-static fake_flight *fake_mine()
+static fake_products *fake_mine()
 {
-	fake_flight *f = &fake_flights[fake_item()];
-	if (fake_block == ~0u)
-		fake_block = ++fake_blocks;
-	if (f->block != fake_block) {
-		f->copies = f->copy_groups = f->products = f->product_groups = 0;
+	fake_products *f = &fake_all_products[fake_item()];
+	if (f->block != fake_block_number()) {
+		f->products = f->groups = 0;
 		f->issued = 0;
-		f->hidden = f->fenced = false;
+		f->fenced = false;
 		f->block = fake_block;
 	}
 	return f;
-}
-
-// ---- copies ----
-
-static void fake_do_copy(const fake_copy *c)
-{
-	struct __attribute__((aligned(16))) quad16 {
-		unsigned char x[16];
-	} q = {};
-	for (int i = 0; i < c->bytes; i++)
-		q.x[i] = ((const unsigned char *)c->from)[i];
-	*(quad16 *)c->to = q;
-}
-
-static void wg_copy(const void *from, void *to, int bytes)
-{
-	fake_flight *f = fake_mine();
-	const fake_copy c = { from, to, bytes };
-	if (bytes < 0 || bytes > 16 || (unsigned long)from % 16 || f->copies == FAKE_COPIES)
-		fake_wrong("fake_gpu: cp.async of a wrong size, from an odd address, or one too many\n");
-	if (!fake_late())
-		fake_do_copy(&c);
-	f->copy[f->copies++] = c;
-}
-
-#define WG_COPIES_COMMIT() fake_commit_copies()
-static void fake_commit_copies()
-{
-	fake_flight *f = fake_mine();
-	if (f->copy_groups == FAKE_COPIES)
-		fake_wrong("fake_gpu: too many groups of copies\n");
-	f->copy_group[f->copy_groups++] = f->copies;
-}
-
-#define WG_COPIES_WAIT(n) fake_wait_copies(n)
-static void fake_wait_copies(int left)
-{
-	fake_flight *f = fake_mine();
-	const int groups = f->copy_groups - left;
-	if (groups <= 0)
-		return;
-	const int n = f->copy_group[groups - 1];
-	for (int i = 0; i < n && fake_late(); i++)
-		fake_do_copy(&f->copy[i]);
-	f->hidden |= n > 0;
-	for (int i = n; i < f->copies; i++)
-		f->copy[i - n] = f->copy[i];
-	f->copies -= n;
-	for (int i = groups; i < f->copy_groups; i++)
-		f->copy_group[i - groups] = f->copy_group[i] - n;
-	f->copy_groups = left;
 }
 
 // ---- shared memory ----
@@ -177,11 +91,6 @@ static unsigned short fake_element(unsigned long descriptor, bool mn_major, int 
 
 // ---- products ----
 
-static inline float fake_number(unsigned short bits, int type)
-{
-	return type == 3 ? fake_f32_of_f16(bits) : __uint_as_float((unsigned)bits << 16);
-}
-
 // The item's part of D = A B + D: "Matrix Fragments for wgmma.mma_async.m64nNk16".
 static void fake_multiply(const fake_product *p)
 {
@@ -213,7 +122,7 @@ static void fake_multiply(const fake_product *p)
 
 static void fake_issue(const fake_product *p)
 {
-	fake_flight *f = fake_mine();
+	fake_products *f = fake_mine();
 	auto *same = &fake_same[fake_item() / 128][f->issued % FAKE_SAME];
 
 	if (blockDim.x * blockDim.y * blockDim.z % 128)
@@ -254,38 +163,38 @@ static void wg_multiply_held(float (&sums)[n], const unsigned (&a)[4], unsigned 
 }
 
 #define WG_FENCE() ((void)(fake_mine()->fenced = true))
-#define WG_VISIBLE() ((void)(fake_mine()->hidden = false))
+#define WG_VISIBLE() ((void)(fake_flight_mine()->hidden = false))
 #define WG_COMMIT() fake_commit()
 static void fake_commit()
 {
-	fake_flight *f = fake_mine();
-	if (f->product_groups == FAKE_PRODUCTS)
+	fake_products *f = fake_mine();
+	if (f->groups == FAKE_PRODUCTS)
 		fake_wrong("fake_gpu: too many groups of products\n");
-	f->product_group[f->product_groups++] = f->products;
+	f->group[f->groups++] = f->products;
 }
 
 #define WG_WAIT(n) fake_wait(n)
 static void fake_wait(int left)
 {
-	fake_flight *f = fake_mine();
-	const int groups = f->product_groups - left;
+	fake_products *f = fake_mine();
+	const int groups = f->groups - left;
 	f->fenced = false; // registers are accessed
 	if (groups <= 0)
 		return;
-	const int n = f->product_group[groups - 1];
+	const int n = f->group[groups - 1];
 	for (int i = 0; i < n && fake_late(); i++)
 		fake_multiply(&f->product[i]);
 	for (int i = n; i < f->products; i++)
 		f->product[i - n] = f->product[i];
 	f->products -= n;
-	for (int i = groups; i < f->product_groups; i++)
-		f->product_group[i - groups] = f->product_group[i] - n;
-	f->product_groups = left;
+	for (int i = groups; i < f->groups; i++)
+		f->group[i - groups] = f->group[i] - n;
+	f->groups = left;
 }
 
 template <int n> static void wg_settle(float (&sums)[n])
 {
-	const fake_flight *f = fake_mine();
+	const fake_products *f = fake_mine();
 	for (int i = 0; i < f->products; i++)
 		if (f->product[i].sums == sums)
 			fake_wrong("fake_gpu: sums are read while their products are in flight\n");
@@ -296,14 +205,4 @@ template <int n> static void wg_settle(float (&sums)[n])
 static inline void wg_before(float) {}
 template <class T> static inline void wg_here(T *&) {}
 
-// cvt.rn.f16x2.f32 and cvt.rn.bf16x2.f32
-template <int type> static unsigned wg_pair(float low, float high)
-{
-	unsigned bits[2];
-	const float x[2] = { low, high };
-	for (int i = 0; i < 2; i++) {
-		const unsigned b = __float_as_uint(x[i]);
-		bits[i] = type == 3 ? fake_f16_of_f32(x[i]) : x[i] != x[i] ? 0x7fffu : (b + 0x7fffu + (b >> 16 & 1u)) >> 16;
-	}
-	return bits[0] | bits[1] << 16;
-}
+template <int type> static unsigned wg_pair(float low, float high) { return fake_pair<type>(low, high); }
