@@ -24,16 +24,18 @@ for dtype in $(some 1 bf16 f16); do
 	done
 done
 
-# attention SETTING ..: tests/attention.t uses the kernels with matrix units
+# attention OP N PART SETTING ..: this part of tests/attention.t uses the kernels with matrix units N times
 attention()
 {
-	env "$@" YOKE_BACKEND=cuda YOKE_LOG=plan "$here/tests/attention.t" >attention.out 2>&1 &&
-		[ "$(grep -c '	attention	matrix	' attention.out)" -eq 20 ] || cat attention.out
+	op=$1 n=$2 part=$3
+	shift 3
+	env "$@" YOKE_BACKEND=cuda YOKE_LOG=plan "$here/tests/attention.t" "$part" >attention.out 2>&1 &&
+		[ "$(grep -c "	$op	matrix	" attention.out)" -eq "$n" ] || cat attention.out
 }
-verdict 'attention over several blocks of keys' "$(attention A=)"
-if [ -n "${YOKE_TEST_LONG:-}" ]; then
-	verdict 'the same, with all accesses checked' "$(attention YOKE_FAKE_CHECK=1)"
-fi
+for check in $(some 4 0 0 1); do
+	verdict "attention over several blocks of keys, accesses checked: $check" "$(attention attention 20 values YOKE_FAKE_CHECK=$check)"
+	verdict "its gradients, accesses checked: $check" "$(attention attention_backward 14 gradients YOKE_FAKE_CHECK=$check)"
+done
 
 # The same text without something that only the models notice.
 cat >mutant <<'END'
@@ -44,7 +46,7 @@ END
 chmod +x mutant
 while IFS='	' read -r what edit; do
 	mkdir -p built
-	attention YOKE_MUTATION="$edit" YOKE_COMPILER="$cxx" YOKE_FAKE_CXX="$PWD/mutant" YOKE_FAKE_CACHE="$PWD/built" \
+	attention attention 20 values YOKE_MUTATION="$edit" YOKE_COMPILER="$cxx" YOKE_FAKE_CXX="$PWD/mutant" YOKE_FAKE_CACHE="$PWD/built" \
 		YOKE_CACHE="$PWD/built" >found
 	verdict "finds $what" "$(grep -q '^not ok\|^fake_gpu\|a test product is wrong' found || echo 'all is well')"
 	rm -rf built

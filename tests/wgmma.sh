@@ -33,7 +33,7 @@ verdict "conformance: $cases" "$(wrong 0 env YOKE_FAKE_CHECK=1 "$yoke" check dev
 for name in wgmma-128 wgmma-256; do
 	verdict "$name took part" "$(grep -q "^ok .* $name: .*cases" conform.out || echo "$cases: no line")"
 done
-verdict 'attention over several blocks of keys' "$(YOKE_BACKEND=cuda YOKE_ATTENTION=wgmma YOKE_LOG=plan "$here/tests/attention.t" >tune.out 2>&1 &&
+verdict 'attention over several blocks of keys' "$(YOKE_BACKEND=cuda YOKE_ATTENTION=wgmma YOKE_LOG=plan "$here/tests/attention.t" values >tune.out 2>&1 &&
 	[ "$(grep -c '	attention	wgmma	' tune.out)" -eq 20 ] || cat tune.out)"
 verdict 'conformance: attention' "$(wrong 0 env YOKE_FAKE_CHECK=1 "$yoke" check device cuda:0 --ops "$(some 1 attention.bf16 attention.f16 | tr " " ,)" --seed $((turn % 9 + 1)))"
 verdict 'wgmma took part in attention' "$(grep -q '^ok .* wgmma: .*cases' conform.out || cat conform.out)"
