@@ -14,12 +14,21 @@ A parameter's name is its path of attributes, "up.weight", also in files.
 """
 from __future__ import annotations
 
+from . import functional as functional
+from ._activations import (CELU, ELU, GELU, GLU, SELU, Activation, Hardshrink, Hardsigmoid, Hardswish, Hardtanh, LeakyReLU, LogSigmoid,
+                           LogSoftmax, Mish, PReLU, ReLU, ReLU6, RReLU, Sigmoid, SiLU, Softmax, Softmax2d, Softmin, Softplus,
+                           Softshrink, Softsign, Tanh, Tanhshrink, Threshold)
 from ._attention import Attention, Block
 from ._containers import ModuleDict, ModuleList, Residual, Sequential
 from ._conv import (Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d, ConvTransposed1d, ConvTransposed2d,
                     ConvTransposed3d, Fold, Unfold)
-from ._elementwise import GELU, Activation, Dropout, Flatten, Identity, ReLU, SiLU, Sigmoid, Tanh
+from ._elementwise import Dropout, Flatten, Identity
 from ._linear import MLP, Embedding, EmbeddingBag, Linear, LoRA
+from ._losses import (BCELoss, BCEWithLogitsLoss, CrossEntropyLoss, CTCLoss, GaussianNLLLoss, HuberLoss, KLDivLoss, L1Loss, MSELoss,
+                      NLLLoss, PoissonNLLLoss, SmoothL1Loss)
+from ._margins import (CosineEmbeddingLoss, CosineSimilarity, HingeEmbeddingLoss, MarginRankingLoss, MultiLabelMarginLoss,
+                       MultiLabelSoftMarginLoss, MultiMarginLoss, PairwiseDistance, SoftMarginLoss, TripletMarginLoss,
+                       TripletMarginWithDistanceLoss)
 from ._module import Buffer, Module, Parameter
 from ._norm import BatchNorm, BatchNorm1d, BatchNorm2d, GroupNorm, LayerNorm, RMSNorm
 from ._pooling import (AdaptiveAvgPool1d, AdaptiveAvgPool2d, AdaptiveAvgPool3d, AdaptiveMaxPool, AdaptiveMaxPool1d, AdaptiveMaxPool2d,
@@ -30,15 +39,21 @@ from ._sequences import (PackedSequence, pack_padded_sequence, pack_sequence, pa
                          unpad_sequence)
 
 __all__ = [
-    "Activation", "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AdaptiveMaxPool",
-    "AdaptiveMaxPool1d", "AdaptiveMaxPool2d", "AdaptiveMaxPool3d", "AdaptiveMeanPool", "Attention", "AvgPool1d",
-    "AvgPool2d", "AvgPool3d", "BatchNorm", "BatchNorm1d", "BatchNorm2d", "Block", "Buffer", "Conv1d", "Conv2d",
-    "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "ConvTransposed1d", "ConvTransposed2d",
-    "ConvTransposed3d", "Dropout", "Embedding", "EmbeddingBag", "Flatten", "Fold", "GELU", "GRU", "GRUCell", "GroupNorm",
-    "Identity", "LSTM", "LSTMCell", "LayerNorm", "Linear", "LoRA", "MLP", "MaxPool", "MaxPool1d", "MaxPool2d", "MaxPool3d",
-    "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d", "MeanPool", "Module", "ModuleDict", "ModuleList", "PackedSequence", "Parameter",
-    "RMSNorm", "RNN", "RNNCell", "ReLU", "Residual", "Resize", "Sequential", "SiLU", "Sigmoid", "Tanh", "Unfold", "Upsample",
-    "pack_padded_sequence", "pack_sequence", "pad_packed_sequence", "pad_sequence", "unpack_sequence", "unpad_sequence",
+    "Activation", "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AdaptiveMaxPool", "AdaptiveMaxPool1d",
+    "AdaptiveMaxPool2d", "AdaptiveMaxPool3d", "AdaptiveMeanPool", "Attention", "AvgPool1d", "AvgPool2d", "AvgPool3d",
+    "BCELoss", "BCEWithLogitsLoss", "BatchNorm", "BatchNorm1d", "BatchNorm2d", "Block", "Buffer", "CELU", "CTCLoss", "Conv1d",
+    "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "ConvTransposed1d", "ConvTransposed2d",
+    "ConvTransposed3d", "CosineEmbeddingLoss", "CosineSimilarity", "CrossEntropyLoss", "Dropout", "ELU", "Embedding",
+    "EmbeddingBag", "Flatten", "Fold", "GELU", "GLU", "GRU", "GRUCell", "GaussianNLLLoss", "GroupNorm", "Hardshrink",
+    "Hardsigmoid", "Hardswish", "Hardtanh", "HingeEmbeddingLoss", "HuberLoss", "Identity", "KLDivLoss", "L1Loss", "LSTM",
+    "LSTMCell", "LayerNorm", "LeakyReLU", "Linear", "LoRA", "LogSigmoid", "LogSoftmax", "MLP", "MSELoss", "MarginRankingLoss",
+    "MaxPool", "MaxPool1d", "MaxPool2d", "MaxPool3d", "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d", "MeanPool", "Mish",
+    "Module", "ModuleDict", "ModuleList", "MultiLabelMarginLoss", "MultiLabelSoftMarginLoss", "MultiMarginLoss", "NLLLoss",
+    "PReLU", "PackedSequence", "PairwiseDistance", "Parameter", "PoissonNLLLoss", "RMSNorm", "RNN", "RNNCell", "RReLU",
+    "ReLU", "ReLU6", "Residual", "Resize", "SELU", "Sequential", "SiLU", "Sigmoid", "SmoothL1Loss", "SoftMarginLoss",
+    "Softmax", "Softmax2d", "Softmin", "Softplus", "Softshrink", "Softsign", "Tanh", "Tanhshrink", "Threshold",
+    "TripletMarginLoss", "TripletMarginWithDistanceLoss", "Unfold", "Upsample", "functional", "pack_padded_sequence",
+    "pack_sequence", "pad_packed_sequence", "pad_sequence", "unpack_sequence", "unpad_sequence",
 ]
 
 

@@ -1,0 +1,416 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions and modules of yoke.nn beside PyTorch's of the same names and arguments, in float64: values and gradients."""
+import copy
+import inspect
+import pickle
+
+import numpy as np
+import pytest
+
+import yoke
+import yoke.nn.functional as F
+from conftest import SEED
+from yoke import nn
+
+torch = pytest.importorskip("torch")
+
+
+class Make:
+    """Operands of a case, drawn from one generator in the order of the calls."""
+
+    def __init__(self, seed=SEED):
+        self.r = np.random.default_rng(seed)
+
+    def x(self, *shape):
+        """Numbers with some that are 0 or at the kinks of activations."""
+        a = self.r.normal(size=shape) * 2
+        return np.where(self.r.uniform(size=shape) < 0.1, self.r.choice([0.0, 30.0, -30.0, 1000.0, -1000.0], shape), a)
+
+    def n(self, *shape):
+        return self.r.normal(size=shape)
+
+    def pos(self, *shape):
+        return self.r.uniform(0.2, 3, shape)
+
+    def weight(self, *shape):
+        return Const(self.pos(*shape))
+
+    def prob(self, *shape):
+        return self.r.uniform(0.01, 0.99, shape)
+
+    def logp(self, *shape):
+        a = self.r.normal(size=shape)
+        return a - np.log(np.exp(a).sum(1, keepdims=True))
+
+    def dist(self, *shape):
+        return np.exp(self.logp(*shape))
+
+    def ids(self, n, *shape):
+        return self.r.integers(0, n, shape)
+
+    def sign(self, *shape):
+        return Const(self.r.choice([-1.0, 1.0], shape))
+
+    def bits(self, *shape):
+        return self.r.integers(0, 2, shape).astype("f8")
+
+
+class Const:
+    """An operand by which PyTorch has no gradient."""
+
+    def __init__(self, a):
+        self.a = a
+
+
+def ours(a):
+    return yoke.tensor(a) if isinstance(a, np.ndarray) else yoke.tensor(a.a) if isinstance(a, Const) else a
+
+
+def theirs(a):
+    t = torch.from_numpy(np.array(a.a if isinstance(a, Const) else a)) if isinstance(a, (np.ndarray, Const)) else a
+    return t.requires_grad_() if isinstance(a, np.ndarray) and t.is_floating_point() else t
+
+
+def flat(y):
+    return [y] if not isinstance(y, (tuple, list)) else [t for z in y if z is not None for t in flat(z)]
+
+
+def close(got, want, about, rtol):
+    assert tuple(got.shape) == tuple(want.shape), f"{about}: {got.shape}, and {tuple(want.shape)} in PyTorch"
+    want = want.detach().numpy()
+    scale = max(1.0, float(np.abs(want[np.isfinite(want)]).max(initial=0)))
+    np.testing.assert_allclose(got.numpy(), want, rtol=rtol, atol=1e-12 * scale, err_msg=about)
+
+
+def compare(mine, its, args, kwargs, about, leaves=((), ()), rtol=1e-9):
+    """Calls both with the same operands; compares the results, and the gradients by floating-point operands and leaves."""
+    a, ka = [ours(t) for t in args], {k: ours(t) for k, t in kwargs.items()}
+    b, kb = [theirs(t) for t in args], {k: theirs(t) for k, t in kwargs.items()}
+    got, want = flat(mine(*a, **ka)), flat(its(*b, **kb))
+    assert len(got) == len(want), about
+    for y, z in zip(got, want):
+        close(y, z, about, rtol)
+    pairs = [(t, u) for t, u in zip([*a, *ka.values(), *leaves[0]], [*b, *kb.values(), *leaves[1]])
+             if isinstance(u, torch.Tensor) and u.requires_grad]
+    diff = [(y, z) for y, z in zip(got, want) if z.requires_grad]
+    if not diff or not pairs:
+        return
+    r = np.random.default_rng(SEED + 1)
+    total, sum_ = 0, 0
+    for y, z in diff:
+        w = r.normal(size=tuple(z.shape))
+        total, sum_ = total + (y * yoke.tensor(w)).sum(), sum_ + (z * torch.from_numpy(w)).sum()
+    grads = torch.autograd.grad(sum_, [u for _, u in pairs], allow_unused=True)
+    wanted = [(t, g) for (t, _), g in zip(pairs, grads) if g is not None]
+    for k, (g, (_, h)) in enumerate(zip(yoke.grad(total, [t for t, _ in wanted]), wanted)):
+        close(g, h, f"{about}: gradient {k}", rtol)
+
+
+REDUCTIONS = ("mean", "sum", "none")
+SHAPES = ((3, 5), (4,), (2, 3, 4))
+
+# Each case: a function of a Make to (operands, options).  The name of the function is that before the first space.
+CASES = {}
+
+
+def case(name, make):
+    CASES[name] = make
+
+
+def losses(name, make, **more):
+    """A case for each reduction, and for each set of options."""
+    for r in REDUCTIONS:
+        case(f"{name} {r}", lambda m, r=r: (make(m), {"reduction": r}))
+    for k, options in more.items():
+        for r in ("mean", "none"):
+            case(f"{name} {k} {r}", lambda m, r=r, o=options: (make(m), {"reduction": r, **(o(m) if callable(o) else o)}))
+
+
+for s in SHAPES:
+    pair = lambda m, s=s: [m.n(*s), m.n(*s)]
+    losses("mse_loss" + f" {s}", pair, weight=lambda m, s=s: {"weight": m.weight(*s)})
+    losses("l1_loss" + f" {s}", pair, weight=lambda m, s=s: {"weight": m.weight(*s)})
+    losses("huber_loss" + f" {s}", pair, delta={"delta": 0.4}, weight=lambda m, s=s: {"weight": m.weight(*s)})
+    losses("smooth_l1_loss" + f" {s}", pair, beta={"beta": 0.3}, zero={"beta": 0})
+    losses("binary_cross_entropy" + f" {s}", lambda m, s=s: [m.prob(*s), m.prob(*s)], weight=lambda m, s=s: {"weight": m.weight(*s)},
+           broadcast=lambda m, s=s: {"weight": m.weight(s[-1])})
+    losses("binary_cross_entropy_with_logits" + f" {s}", lambda m, s=s: [m.x(*s), m.bits(*s)], weight=lambda m, s=s: {"weight": m.weight(*s)},
+           pos=lambda m, s=s: {"pos_weight": m.weight(s[-1]), "weight": m.weight(s[-1])})
+    losses("kl_div" + f" {s}", lambda m, s=s: [np.log(m.prob(*s)), m.prob(*s)])
+    losses("poisson_nll_loss" + f" {s}", lambda m, s=s: [m.n(*s), m.pos(*s)], full={"full": True})
+    losses("soft_margin_loss" + f" {s}", lambda m, s=s: [m.x(*s), m.sign(*s)])
+    losses("hinge_embedding_loss" + f" {s}", lambda m, s=s: [m.n(*s), m.sign(*s)], margin={"margin": 0.3})
+losses("mse_loss broadcast", lambda m: [m.n(3, 1), m.n(5)])
+losses("l1_loss at 0", lambda m: [np.array([0.0, 1.0, 2.0]), np.array([0.0, 1.0, 3.0])])
+losses("binary_cross_entropy at 0 and 1", lambda m: [np.array([0.0, 0.0, 1.0, 1.0, 0.5]), Const(np.array([0.0, 1.0, 0.0, 1.0, 0.3]))])
+losses("kl_div zeros", lambda m: [m.logp(3, 4), Const(m.dist(3, 4) * m.bits(3, 4))])
+for r in REDUCTIONS:
+    case(f"kl_div logarithms {r}", lambda m, r=r: ([m.logp(3, 4), m.logp(3, 4)], {"reduction": r, "log_target": True}))
+case("kl_div batchmean", lambda m: ([m.logp(3, 4), m.dist(3, 4)], {"reduction": "batchmean"}))
+losses("poisson_nll_loss counts", lambda m: [m.pos(3, 4), Const(m.ids(4, 3, 4).astype("f8"))], plain={"log_input": False, "full": True, "eps": 1e-3})
+losses("gaussian_nll_loss", lambda m: [m.n(4, 5), m.n(4, 5), m.pos(4, 5)], full={"full": True})
+losses("gaussian_nll_loss rows", lambda m: [m.n(4, 5), m.n(4, 5), m.pos(4)])
+losses("gaussian_nll_loss column", lambda m: [m.n(4, 5), m.n(4, 5), m.pos(4, 1)])
+losses("gaussian_nll_loss small", lambda m: [m.n(4, 5), m.n(4, 5), m.pos(4, 5) - 0.2], eps={"eps": 0.5})
+case("gaussian_nll_loss number", lambda m: ([m.n(4, 5), m.n(4, 5), 0.7], {}))
+for name, x, t in (("rows", (6, 4), (6,)), ("one", (4,), ()), ("images", (2, 4, 3, 5), (2, 3, 5)), ("sequences", (2, 4, 3), (2, 3))):
+    ids = lambda m, t=t: np.asarray(m.ids(4, *t))
+    some = lambda m, t=t: np.where(m.bits(*t) * m.bits(*t) > 0, -100, m.ids(4, *t))
+    weights = {"weight": lambda m: {"weight": m.weight(4)}, "ignore": {"ignore_index": 2},
+               "both": lambda m: {"weight": m.weight(4), "ignore_index": 1}}
+    losses(f"cross_entropy {name}", lambda m, x=x, f=ids: [m.x(*x), f(m)], smooth={"label_smoothing": 0.2},
+           smooth_weight=lambda m: {"weight": m.weight(4), "label_smoothing": 0.3, "ignore_index": 1}, **weights)
+    losses(f"nll_loss {name}", lambda m, x=x, f=ids: [m.n(*x), f(m)], **weights)
+    if len(x) > 1:
+        losses(f"cross_entropy some {name}", lambda m, x=x, f=some: [m.n(*x), f(m)], smooth={"label_smoothing": 0.2})
+        losses(f"nll_loss some {name}", lambda m, x=x, f=some: [m.n(*x), f(m)])
+        losses(f"cross_entropy probabilities {name}", lambda m, x=x: [m.n(*x), m.dist(*x)], smooth={"label_smoothing": 0.2},
+               weight=lambda m: {"weight": m.weight(4), "label_smoothing": 0.3})
+losses("margin_ranking_loss", lambda m: [m.n(3, 4), m.n(3, 4), m.sign(3, 4)], margin={"margin": 0.5})
+losses("cosine_embedding_loss", lambda m: [m.n(5, 4), m.n(5, 4), m.sign(5)], margin={"margin": 0.2})
+losses("cosine_embedding_loss one", lambda m: [m.n(4), m.n(4), m.sign()])
+losses("multi_margin_loss", lambda m: [m.n(5, 4), m.ids(4, 5)], square={"p": 2}, margin={"margin": 0.3},
+       weight=lambda m: {"weight": m.weight(4)})
+losses("multi_margin_loss one", lambda m: [m.n(4), np.asarray(m.ids(4))])
+losses("multilabel_margin_loss", lambda m: [m.n(3, 5), np.array([[3, 0, -1, 1, 2], [-1, 0, 1, 2, 3], [0, 1, 2, 3, 4]])])
+losses("multilabel_margin_loss one", lambda m: [m.n(4), np.array([3, 0, -1, 1])])
+losses("multilabel_soft_margin_loss", lambda m: [m.x(3, 5), m.bits(3, 5)], weight=lambda m: {"weight": m.weight(5)})
+losses("triplet_margin_loss", lambda m: [m.n(4, 6), m.n(4, 6), m.n(4, 6)], swap={"swap": True}, p={"p": 1.0, "margin": 0.5, "eps": 1e-3})
+losses("triplet_margin_with_distance_loss", lambda m: [m.n(4, 6), m.n(4, 6), m.n(4, 6)], swap={"swap": True, "margin": 2.0})
+for r in REDUCTIONS:
+    case(f"ctc_loss {r}", lambda m, r=r: ([m.logp(9, 5, 3).swapaxes(1, 2), 1 + m.ids(4, 3, 4), np.array([9, 8, 9]), np.array([4, 2, 3])],
+                                          {"reduction": r}))
+    case(f"ctc_loss joined {r}", lambda m, r=r: ([m.logp(9, 5, 3).swapaxes(1, 2), 1 + m.ids(4, 9), np.array([9, 8, 9]), np.array([4, 2, 3])],
+                                                 {"reduction": r, "blank": 0}))
+    case(f"ctc_loss infinite {r}", lambda m, r=r: ([m.logp(3, 5, 3).swapaxes(1, 2), np.full((3, 3), 2), np.array([3, 3, 3]), np.array([3, 1, 2])],
+                                                   {"reduction": r, "zero_infinity": True}))
+case("ctc_loss one", lambda m: ([m.logp(9, 5), 1 + m.ids(4, 4), np.array(9), np.array(4)], {}))
+
+for name in ("relu relu6 leaky_relu elu celu selu gelu silu mish sigmoid logsigmoid softplus softsign softshrink hardshrink tanh "
+             "tanhshrink hardtanh hardsigmoid rrelu").split():
+    for s in ((6, 50), (7,), ()):
+        case(f"{name} {s}", lambda m, s=s: ([np.asarray(m.x(*s))], {}))
+kinks = lambda m: [np.array([-6.0, -3.0, -1.0, -0.5, 0.0, 0.5, 1.0, 3.0, 6.0, 20.0, 1e5, -1e5])]
+for name in "relu6 hardtanh hardsigmoid softshrink hardshrink leaky_relu elu selu softplus softsign".split():
+    case(f"{name} kinks", lambda m: (kinks(m), {}))
+for name, options in (("leaky_relu", {"negative_slope": 0.3}), ("elu", {"alpha": 0.7}), ("celu", {"alpha": 2.0}),
+                      ("gelu", {"approximate": "tanh"}), ("softplus", {"beta": 2.5}), ("softplus", {"beta": 0.5, "threshold": 3.0}),
+                      ("softshrink", {"lambd": 1.1}), ("hardshrink", {"lambd": 1.1}), ("hardtanh", {"min_val": -0.3, "max_val": 2.0}),
+                      ("rrelu", {"lower": 0.2, "upper": 0.4}), ("relu", {"inplace": False})):
+    case(f"{name} {options}", lambda m, o=options: ([m.x(6, 50)], o))
+case("threshold", lambda m: ([m.x(6, 5), 0.3, 20.0], {}))
+case("prelu one", lambda m: ([m.x(3, 4, 5), m.n(1)], {}))
+case("prelu channels", lambda m: ([m.x(3, 4, 5), m.n(4)], {}))
+case("prelu vector", lambda m: ([m.x(5), m.n(1)], {}))
+for dim in (-1, 0, 1):
+    case(f"glu {dim}", lambda m, d=dim: ([m.x(4, 6, 8)], {"dim": d}))
+    for name in ("softmax", "softmin", "log_softmax"):
+        case(f"{name} {dim}", lambda m, d=dim: ([m.x(4, 6, 8)], {"dim": d}))
+    case(f"cosine_similarity {dim}", lambda m, d=dim: ([m.n(4, 6), m.n(4, 6)], {"dim": d}))
+    case(f"normalize {dim}", lambda m, d=dim: ([m.n(4, 6)], {"dim": d}))
+case("cosine_similarity broadcast", lambda m: ([m.n(4, 1, 6), m.n(5, 6), -1], {}))
+case("cosine_similarity broadcast 2", lambda m: ([m.n(4, 1, 6), m.n(5, 6), 2], {}))
+case("cosine_similarity zero", lambda m: ([np.zeros((2, 3)), m.n(2, 3)], {"eps": 0.5}))
+case("normalize options", lambda m: ([m.n(4, 6)], {"p": 3.0, "eps": 2.0}))
+case("pairwise_distance", lambda m: ([m.n(4, 6), m.n(4, 6)], {}))
+case("pairwise_distance options", lambda m: ([m.n(4, 6), m.n(6)], {"p": 1.0, "eps": 0.1, "keepdim": True}))
+case("pdist", lambda m: ([m.n(5, 3)], {}))
+case("pdist options", lambda m: ([m.n(5, 3)], {"p": 1.0}))
+
+
+def after_softmax(fn, package):
+    """The gradient of PyTorch's CTC loss is right only if a log_softmax precedes it."""
+    return lambda x, *args, **kwargs: fn(package.log_softmax(x, -1), *args, **kwargs)
+
+
+# PyTorch's constants 1/6 and 1e-12 in the gradients of these have the precision of f32.
+LOOSE = {"hardsigmoid": 1e-7, "Hardsigmoid": 1e-7, "binary_cross_entropy": 1e-8}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_function_is_pytorchs(name):
+    fn = name.split(" ")[0]
+    args, kwargs = CASES[name](Make())
+    mine, its = getattr(F, fn), getattr(torch.nn.functional, fn)
+    if fn == "ctc_loss":
+        mine, its = after_softmax(mine, yoke), after_softmax(its, torch)
+    compare(mine, its, args, kwargs, name, rtol=LOOSE.get(fn, 1e-9))
+
+
+# Modules: the class, its options, its operands.
+MODULES = []
+
+
+def module(name, make, **options):
+    MODULES.append((name, options, make))
+
+
+ROWS = lambda m: [m.x(4, 6)]
+for name in ("ReLU ReLU6 ELU CELU SELU GELU SiLU Mish Sigmoid Tanh LeakyReLU LogSigmoid Softplus Softsign Softshrink Hardshrink Tanhshrink "
+             "Hardtanh Hardsigmoid Hardswish GLU Softmax LogSoftmax Softmin PReLU").split():
+    module(name, ROWS)
+module("ReLU", ROWS, inplace=False)
+module("ELU", ROWS, alpha=0.5)
+module("CELU", ROWS, alpha=0.5)
+module("LeakyReLU", ROWS, negative_slope=0.3)
+module("Softplus", ROWS, beta=2.0, threshold=1.0)
+module("Softshrink", ROWS, lambd=0.2)
+module("Hardshrink", ROWS, lambd=0.2)
+module("Hardtanh", ROWS, min_val=-2.0, max_val=0.5)
+module("Threshold", ROWS, threshold=0.1, value=0.5)
+module("GLU", ROWS, dim=0)
+module("PReLU", ROWS, num_parameters=6, init=0.1)
+module("Softmax", ROWS, dim=0)
+module("LogSoftmax", ROWS, dim=1)
+module("Softmin", ROWS, dim=-1)
+module("Softmax2d", lambda m: [m.x(2, 3, 4, 5)])
+for options in ({}, {"reduction": "sum"}, {"reduction": "none"}):
+    for name in ("MSELoss", "L1Loss", "SmoothL1Loss", "HuberLoss", "PoissonNLLLoss"):
+        module(name, lambda m: [m.n(4, 5), m.n(4, 5)], **options)
+    module("CrossEntropyLoss", lambda m: [m.x(6, 4), m.ids(4, 6)], **options, weight=np.array([0.5, 1.0, 2.0, 3.0]), ignore_index=1, label_smoothing=0.1)
+    module("CrossEntropyLoss", lambda m: [m.x(6, 4), m.dist(6, 4)], **options)
+    module("NLLLoss", lambda m: [m.logp(6, 4), m.ids(4, 6)], **options, weight=np.array([0.5, 1.0, 2.0, 3.0]))
+    module("BCELoss", lambda m: [m.prob(6, 4), m.prob(6, 4)], **options, weight=np.array([0.5, 1.0, 2.0, 3.0]))
+    module("BCEWithLogitsLoss", lambda m: [m.x(6, 4), m.prob(6, 4)], **options, pos_weight=np.array([0.5, 1.0, 2.0, 3.0]))
+    module("KLDivLoss", lambda m: [m.logp(6, 4), m.logp(6, 4)], **options, log_target=True)
+    module("CTCLoss", lambda m: [m.logp(9, 5, 3).swapaxes(1, 2), 1 + m.ids(4, 3, 4), np.array([9, 8, 9]), np.array([4, 2, 3])], **options)
+    module("GaussianNLLLoss", lambda m: [m.n(4, 5), m.n(4, 5), m.pos(4, 5)], **options, full=True)
+    module("SoftMarginLoss", lambda m: [m.x(4, 5), m.sign(4, 5)], **options)
+    module("HingeEmbeddingLoss", lambda m: [m.n(4, 5), m.sign(4, 5)], **options, margin=0.5)
+    module("CosineEmbeddingLoss", lambda m: [m.n(4, 5), m.n(4, 5), m.sign(4)], **options, margin=0.1)
+    module("MarginRankingLoss", lambda m: [m.n(4), m.n(4), m.sign(4)], **options, margin=0.1)
+    module("MultiMarginLoss", lambda m: [m.n(4, 5), m.ids(5, 4)], **options, p=2, margin=0.5)
+    module("MultiLabelMarginLoss", lambda m: [m.n(1, 4), np.array([[3, 0, -1, 1]])], **options)
+    module("MultiLabelSoftMarginLoss", lambda m: [m.n(4, 5), m.bits(4, 5)], **options)
+    module("TripletMarginLoss", lambda m: [m.n(4, 6), m.n(4, 6), m.n(4, 6)], **options, swap=True)
+    module("TripletMarginWithDistanceLoss", lambda m: [m.n(4, 6), m.n(4, 6), m.n(4, 6)], **options, margin=2.0)
+module("CosineSimilarity", lambda m: [m.n(4, 5), m.n(4, 5)])
+module("CosineSimilarity", lambda m: [m.n(4, 5), m.n(4, 5)], dim=0, eps=1e-3)
+module("PairwiseDistance", lambda m: [m.n(4, 5), m.n(4, 5)])
+module("PairwiseDistance", lambda m: [m.n(4, 5), m.n(4, 5)], p=1.0, keepdim=True)
+
+
+def pair_of(name, options):
+    """Both modules, in f64 and with the same weights."""
+    its = getattr(torch.nn, name)(**{k: torch.from_numpy(v) if isinstance(v, np.ndarray) else v for k, v in options.items()}).double()
+    for p in its.parameters():
+        torch.nn.init.normal_(p)
+    mine = getattr(nn, name)(**{k: ours(v) for k, v in options.items()}).cast("f64")
+    names = [n for n in its.state_dict() if not n.endswith("num_batches_tracked")]
+    mine.load_state_dict({n: its.state_dict()[n].detach().numpy() for n in names})
+    return mine, its
+
+
+@pytest.mark.parametrize("number", range(len(MODULES)), ids=[f"{n} {o}" for n, o, _ in MODULES])
+def test_a_module_is_pytorchs(number):
+    name, options, make = MODULES[number]
+    mine, its = pair_of(name, options)
+    params = mine.parameters()
+    parts = ([params[n] for n, _ in its.named_parameters()], list(its.parameters()))
+    if name == "CTCLoss":
+        mine, its = after_softmax(mine, yoke), after_softmax(its, torch)
+    compare(mine, its, make(Make()), {}, f"{name} {options}", parts, LOOSE.get(name, 1e-9))
+
+ABSENT = {"size_average", "reduce", "device", "dtype", "_stacklevel", "out", "_weight", "_freeze"}
+
+
+def parameters(of):
+    return {n: p for n, p in inspect.signature(of).parameters.items() if n not in ABSENT and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
+
+
+@pytest.mark.parametrize("name", sorted({n for n, _, _ in MODULES}))
+def test_a_module_has_pytorchs_arguments(name):
+    mine, its = parameters(getattr(nn, name)), parameters(getattr(torch.nn, name))
+    assert set(its) - set(mine) - {"min_value", "max_value"} == set()
+    assert {n: p.default for n, p in its.items() if n in mine and p.default != mine[n].default} == {}
+    assert (getattr(nn, name).__doc__ or "").strip()
+
+
+def z(*shape):
+    return yoke.zeros(*shape)
+
+
+BAD = {
+    "cross_entropy": [lambda: F.cross_entropy(z(3, 4), z(3)), lambda: F.cross_entropy(z(3, 4), np.zeros(4, "i8")),
+                      lambda: F.cross_entropy(z(3, 4), np.zeros(3, "i8"), reduction="average"),
+                      lambda: F.cross_entropy(z(3, 4), np.zeros(3, "i8"), z(3)),
+                      lambda: F.cross_entropy(z(3, 4), np.zeros(3, "i8"), label_smoothing=2)],
+    "nll_loss": [lambda: F.nll_loss(z(3, 4), z(3, 4)), lambda: F.nll_loss(z(3, 4), np.zeros(4, "i8"))],
+    "binary_cross_entropy": [lambda: F.binary_cross_entropy(z(3, 4), z(3)), lambda: F.binary_cross_entropy(z(3, 4), z(3, 4), z(3))],
+    "binary_cross_entropy_with_logits": [lambda: F.binary_cross_entropy_with_logits(z(3, 4), z(3)),
+                                         lambda: F.binary_cross_entropy_with_logits(z(3), z(3), pos_weight=z(2))],
+    "kl_div": [lambda: F.kl_div(z(3), z(4)), lambda: F.kl_div(z(3), z(3), reduction="batch")],
+    "ctc_loss": [lambda: F.ctc_loss(z(4, 2, 3), np.zeros((3, 2), "i8"), np.array([4, 4]), np.array([1, 1])),
+                 lambda: F.ctc_loss(z(4, 2, 3), np.zeros(5, "i8"), np.array([4, 4]), np.array([1, 1]))],
+    "mse_loss": [lambda: F.mse_loss(z(3), z(4)), lambda: F.mse_loss(z(3), z(3), weight=z(1)),
+                 lambda: F.mse_loss(np.zeros(3, "i8"), np.zeros(3, "i8"))],
+    "l1_loss": [lambda: F.l1_loss(z(3), z(4))], "huber_loss": [lambda: F.huber_loss(z(3), z(4)), lambda: F.huber_loss(z(3), z(3), delta=0)],
+    "smooth_l1_loss": [lambda: F.smooth_l1_loss(z(3), z(4)), lambda: F.smooth_l1_loss(z(3), z(3), beta=-1)],
+    "gaussian_nll_loss": [lambda: F.gaussian_nll_loss(z(3), z(3), z(2)), lambda: F.gaussian_nll_loss(z(3), z(3), -1.0)],
+    "poisson_nll_loss": [lambda: F.poisson_nll_loss(z(3), z(4))], "soft_margin_loss": [lambda: F.soft_margin_loss(z(3), z(4))],
+    "margin_ranking_loss": [lambda: F.margin_ranking_loss(z(3), z(4), z(3))],
+    "hinge_embedding_loss": [lambda: F.hinge_embedding_loss(z(3), z(4))],
+    "cosine_embedding_loss": [lambda: F.cosine_embedding_loss(z(3, 4), z(3, 4), z(3, 4)), lambda: F.cosine_embedding_loss(z(3, 4), z(3, 5), z(3))],
+    "multi_margin_loss": [lambda: F.multi_margin_loss(z(3, 4), np.zeros(4, "i8")), lambda: F.multi_margin_loss(z(3, 4), np.zeros(3, "i8"), p=3)],
+    "multilabel_margin_loss": [lambda: F.multilabel_margin_loss(z(3, 4), np.zeros((3, 3), "i8"))],
+    "multilabel_soft_margin_loss": [lambda: F.multilabel_soft_margin_loss(z(3, 4), z(3, 4), z(3))],
+    "triplet_margin_loss": [lambda: F.triplet_margin_loss(z(3, 4), z(3, 4), z(3, 5)), lambda: F.triplet_margin_loss(z(3), z(3), z(3), margin=0)],
+    "cosine_similarity": [lambda: F.cosine_similarity(z(3, 4), z(3, 5)), lambda: F.cosine_similarity(z(3), z(3), dim=1)],
+    "pairwise_distance": [lambda: F.pairwise_distance(z(3, 4), z(3, 5))], "pdist": [lambda: F.pdist(z(3))],
+    "normalize": [lambda: F.normalize(z(3), dim=1)], "prelu": [lambda: F.prelu(z(3, 4), z(3))], "celu": [lambda: F.celu(z(3), 0)],
+    "gelu": [lambda: F.gelu(z(3), "sigmoid")], "glu": [lambda: F.glu(z(3)), lambda: F.glu(z(4), 1)], "softmax": [lambda: F.softmax(z(3), 1)],
+    "softshrink": [lambda: F.softshrink(z(3), -1)], "hardtanh": [lambda: F.hardtanh(z(3), 1, 0)], "rrelu": [lambda: F.rrelu(z(3), 1, 0)],
+    "elu": [lambda: F.elu(np.zeros(3, "i8"))], "Softmax2d": [lambda: nn.Softmax2d()(z(3, 4))],
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_arguments_are_named(name):
+    for call in BAD[name]:
+        with pytest.raises((ValueError, TypeError, IndexError)) as e:
+            call()
+        assert str(e.value).startswith(f"{name}: ") and "\n" not in str(e.value), str(e.value)
+
+
+def test_classes_that_do_not_exist_are_noticed():
+    for loss in (F.cross_entropy, F.nll_loss, F.multi_margin_loss):
+        with pytest.raises(IndexError):
+            loss(z(3, 4), np.array([0, 1, 4])).item()
+
+
+def test_random_activations_follow_their_distributions():
+    x = yoke.tensor(-np.ones((200, 200), "f4"))
+    a = -F.rrelu(x, 0.1, 0.5, training=True).numpy()
+    assert a.min() >= 0.1 and a.max() <= 0.5 and abs(a.mean() - 0.3) < 0.005
+    m = nn.RReLU(0.1, 0.5)
+    assert np.ptp(m(x).numpy()) > 0.3 and np.allclose(m.eval()(x).numpy(), -0.3)
+    logits = yoke.tensor(np.tile(np.log([0.1, 0.2, 0.7]), (20000, 1)).astype("f4"))
+    hard = F.gumbel_softmax(logits, tau=0.5, hard=True)
+    assert np.allclose(hard.numpy().mean(0), [0.1, 0.2, 0.7], atol=0.02) and set(np.unique(hard.numpy())) == {0.0, 1.0}
+    soft = F.gumbel_softmax(logits, tau=0.5).numpy()
+    assert np.allclose(soft.sum(1), 1, atol=1e-6) and 0 < soft.min() < soft.max() <= 1
+    g = yoke.grad((F.gumbel_softmax(logits, hard=True) * yoke.tensor([1.0, 0.0, 0.0])).sum(), [logits])[0].numpy()
+    assert np.isfinite(g).all() and np.abs(g).max() > 0.1
+
+
+class WithLoss(nn.Module):
+    def __init__(self):
+        self.layer = nn.Linear(3, 4)
+        self.loss = nn.CrossEntropyLoss(yoke.tensor([1.0, 2.0, 3.0, 4.0]), reduction="sum")
+
+    def forward(self, x, y):
+        return self.loss(self.layer(x), y)
+
+
+def test_options_are_attributes_and_tensors_among_them_buffers():
+    net = WithLoss()
+    assert list(net.state_dict()) == ["layer.weight", "layer.bias", "loss.weight"] and list(net.parameters()) == ["layer.weight", "layer.bias"]
+    x, y = yoke.tensor(np.ones((2, 3), "f4")), yoke.tensor([1, 3])
+    assert repr(net.loss) == "CrossEntropyLoss(weight=tensor, ignore_index=-100, reduction='sum', label_smoothing=0.0)"
+    was = net(x, y).item()
+    for again in (copy.deepcopy(net), pickle.loads(pickle.dumps(net))):
+        assert again(x, y).item() == was
+    net.loss.reduction = "none"
+    assert np.isclose(net(x, y).numpy().sum(), was)
+    in_sequence = nn.Sequential(nn.LeakyReLU(0.5), nn.PReLU(), nn.Softmax(-1))
+    assert list(in_sequence.parameters()) == ["1.weight"] and np.allclose(in_sequence(x).numpy(), 1 / 3)
