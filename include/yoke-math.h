@@ -40,7 +40,7 @@ YOKE_API yoke_tensor *yoke_hypot(yoke_tensor *a, yoke_tensor *b);
 
 // ---- bits of floating point ----
 
-// x with the sign of `sign`, also that of a zero or NaN; operands broadcast.
+// x with the sign of `sign`, also that of a zero or NaN; operands broadcast.  The gradient is 0 where x is 0.
 YOKE_API yoke_tensor *yoke_copysign(yoke_tensor *x, yoke_tensor *sign);
 // The number next to x in the direction of `to`, or `to` if both are equal; operands broadcast.  f32, f64,
 // bf16; without a gradient.
@@ -60,11 +60,11 @@ YOKE_API yoke_tensor *yoke_integer_pow(yoke_tensor *a, yoke_tensor *b);
 
 // ---- scans, searching, scattering ----
 
-// Cumulative maximum and minimum; NaN propagates.  Equal elements share the gradient.
+// Cumulative maximum and minimum; NaN propagates.  The gradient goes to the last of equal elements, as in PyTorch.
 YOKE_API yoke_tensor *yoke_cummax(yoke_tensor *x, int axis);
 YOKE_API yoke_tensor *yoke_cummin(yoke_tensor *x, int axis);
 // The same; *indices (NULL: not needed) gets the index of each extreme as i64: of equal elements
-// the last one so far, of NaNs too.  The gradient goes to these elements, as in PyTorch.
+// the last one so far, of NaNs too.
 YOKE_API yoke_tensor *yoke_cummax_indices(yoke_tensor *x, int axis, yoke_tensor **indices);
 YOKE_API yoke_tensor *yoke_cummin_indices(yoke_tensor *x, int axis, yoke_tensor **indices);
 // Cumulative logsumexp, without overflow.  If two equal infinities are added, each gets half of the
@@ -129,6 +129,8 @@ YOKE_API yoke_tensor *yoke_diag(yoke_tensor *x, int64_t k);
 YOKE_API yoke_tensor *yoke_one_hot(yoke_tensor *ids, int64_t classes, int dtype);
 // Element i of an axis moves to i + shift, modulo the axis's size.
 YOKE_API yoke_tensor *yoke_roll(yoke_tensor *x, int64_t shift, int axis);
+// The same along all axes in one pass: shifts[rank].
+YOKE_API yoke_tensor *yoke_roll_axes(yoke_tensor *x, int rank, const int64_t *shifts);
 // Each element of an axis n times in a row, like PyTorch's repeat_interleave.
 YOKE_API yoke_tensor *yoke_repeat(yoke_tensor *x, int64_t n, int axis);
 // Element i of an axis counts[i] times in a row; counts [N], i32 or i64, negative ones are 0.  The axis of

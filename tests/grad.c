@@ -154,6 +154,10 @@ FN(slice_at, yoke_square(yoke_slice_at(x[0], (yoke_tensor *[]){ yoke_const(1), y
 FN(update_at, yoke_slice_update_at(x[0], (yoke_tensor *[]){ YOKE_NONE, yoke_const(2) },
 				   yoke_square(x[1])))
 FN(frexp, yoke_frexp(x[0], NULL))
+FN(copysign, yoke_square(yoke_copysign(x[0], x[1])))
+FN(nextafter, yoke_floor(yoke_nextafter(x[0], x[1])))
+FN(roll, yoke_mul(yoke_roll_axes(x[0], 2, (int64_t[]){ 1, -7 }), x[0]))
+FN(masked_scatter, yoke_square(yoke_masked_scatter(x[0], yoke_gt(yoke_iota(yoke_i64, 1, (int64_t[]){ 5 }, 0), yoke_const(1)), x[1])))
 FN(masked_select, yoke_square(yoke_masked_select(x[0], yoke_gt(yoke_iota(yoke_i64, 1, (int64_t[]){ 5 }, 0), yoke_const(1)), 12, NULL)))
 FN(searchsorted, yoke_square(yoke_gather(x[0], yoke_searchsorted(yoke_iota(yoke_i64, 1, (int64_t[]){ 4 }, 0), yoke_const(2), 0), 0)))
 FN(scatter_set, yoke_square(yoke_scatter_set(x[0], yoke_from(yoke_i32, 1, (int64_t[]){ 6 }, (const int32_t[]){ 4, -1, 0, 4, 2, -1 }),
@@ -575,6 +579,9 @@ static const struct row rows[] = {
 	{ "gather rows", 1, { M2(5, 3) }, f_gather0, 0 }, { "gather axis 1", 1, { M3(2, 5, 3) }, f_gather1, 0 },
 	{ "gather axis 2", 1, { M3(2, 3, 5) }, f_gather2, 0 },
 	{ "hypot", 2, { M2(3, 5), P2(1, 5) }, f_hypot, 0 }, { "frexp", 1, { { 2, { 3, 5 }, 0.55, 0.95 } }, f_frexp, 0 },
+	{ "copysign", 2, { P2(3, 5), M2(1, 5) }, f_copysign, 0 }, { "roll", 1, { M2(3, 5) }, f_roll, 0 },
+	{ "nextafter", 2, { { 2, { 3, 5 }, 0.55, 0.95 }, { 2, { 1, 5 }, 0.55, 0.95 } }, f_nextafter, 0 },
+	{ "masked_scatter", 2, { M2(3, 5), M2(4, 3) }, f_masked_scatter, 0 },
 	{ "masked_select", 1, { M2(3, 5) }, f_masked_select, 0 }, { "searchsorted", 1, { M2(3, 5) }, f_searchsorted, 0 },
 	{ "scatter_set", 2, { M2(5, 3), M2(6, 3) }, f_scatter_set, 0 },
 	{ "scatter_add", 2, { M2(5, 3), M2(6, 3) }, f_scatter, 0 },

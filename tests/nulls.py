@@ -152,7 +152,7 @@ ARGS = {
     "einsum": '"ij,jk->ik", 2, list22()', "tensordot": "x22(), x22(), 1, axis_1, axis_0", "stack": "2, list22(), 0",
     "split": "x22(), 0, 2, ones, room()", "chunk": "x22(), 0, 2, room()", "meshgrid": "2, listv(), room()", "tril": "x22(), 0", "triu": "x22(), 0",
     "diagonal": "x22(), 0, 0, 1", "diag": "x22(), 0", "one_hot": "ids(), 3, yoke_f32", "roll": "x22(), 1, 0", "repeat": "x22(), 2, 0",
-    "repeat_each": "x22(), ids(), 2, 0", "tile": "x22(), 2, ones", "counted": "full(yoke_i64, 0, 0, 0, 0, 0, 1), 1", "nonzero": "x22(), 4, room()",
+    "repeat_each": "x22(), ids(), 2, 0", "tile": "x22(), 2, ones", "roll_axes": "x22(), 2, ones", "counted": "full(yoke_i64, 0, 0, 0, 0, 0, 1), 1", "nonzero": "x22(), 4, room()",
     "masked_select": "x22(), yes(), 4, room()", "unique": "x22(), 4, room(), room(), room()", "where": "yes(), x22(), x22()",
     "masked_fill": "x22(), yes(), x22()", "masked_scatter": "x22(), yes(), x22()", "index_put": "x22(), 1, list_ids(), x22(), 0",
     "bucketize": "x22(), v2(), 0", "histogram_weighted": "x22(), x22(), 4, 0, 1", "quantile_by": "x22(), v2(), 0, YOKE_QUANTILE_LOWER",

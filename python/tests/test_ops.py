@@ -324,6 +324,7 @@ ROWS = {
     "roll": (lambda r: [any_real(r)], lambda f, x: f(x, -3, 1), lambda a: np.roll(a, -3, 1)),
     "repeat": (lambda r: [any_real(r)], lambda f, x: f(x, 3, 1), lambda a: np.repeat(a, 3, 1)),
     "repeat_each": (lambda r: [any_real(r), np.array([2, 0, 5])], lambda f, x, k: f(x, k, 7, 1), lambda a, k: np.repeat(a, k, 1)),
+    "roll_axes": (lambda r: [any_real(r, 3, 4)], lambda f, x: f(x, (-7, 2)), lambda a: np.roll(a, (-7, 2), (0, 1))),
     "tile": (lambda r: [any_real(r)], lambda f, x: f(x, (2, 1, 1, 3)), lambda a: np.tile(a, (2, 1, 1, 3))),
     "nonzero": (lambda r: [whole(r, 0, 2)], lambda f, x: yoke.stack(f(x)), lambda a: np.stack(np.nonzero(a))),
     "masked_select": (lambda r: [any_real(r), whole(r, 0, 2, (3, 5)) > 0], None, lambda a, m: a[np.broadcast_to(m, a.shape)]),

@@ -270,28 +270,20 @@ def tile(x: Any, *reps: Any) -> Tensor:
 def roll(x: Any, shift: int | Sequence[int], axis: Axis = None) -> Tensor:
     """Elements moved along an axis, several axes, or, without one, in row-major order; they wrap around."""
     x = _of(x)
-    if not isinstance(shift, int) or not isinstance(axis, (int, type(None))):
-        axes = list(axis) if isinstance(axis, Sequence) else [axis]
-        shifts = [shift] * len(axes) if isinstance(shift, int) else list(shift)
-        if len(shifts) != len(axes):
-            raise ValueError(f"roll: {len(shifts)} shifts for {len(axes)} axes")
-        return _rolled(x, [(s, _axis_of(x, a, "roll")) for s, a in zip(shifts, axes)])
+    shifts = [shift] if isinstance(shift, int) else list(shift)
     if axis is None:
-        return _core.reshape(_core.roll(_core.reshape(x, (x.size,)), shift, 0), x.shape)
-    return _core.roll(x, shift, axis)
-
-
-def _rolled(x: Tensor, moves: list[tuple[int, int]]) -> Tensor:
-    """Blocks of x, each copied once."""
-    if not moves:
-        return x
-    (shift, axis), *rest = moves
-    if axis in [a for _, a in rest] or not x.shape[axis]:
-        return _core.roll(_rolled(x, rest), shift, axis)
-    n = x.shape[axis]
-    at = -shift % n
-    parts = [_core.slice(x, axis, at, n)] + ([_core.slice(x, axis, 0, at)] if at else [])
-    return _core.concat([_rolled(p, rest) for p in parts], axis)
+        if len(shifts) != 1:
+            raise ValueError(f"roll: {len(shifts)} shifts without axes")
+        return _core.reshape(_core.roll(_core.reshape(x, (x.size,)), shifts[0], 0), x.shape)
+    axes = [axis] if isinstance(axis, int) else list(axis)
+    if isinstance(shift, int):
+        shifts *= len(axes)
+    if len(shifts) != len(axes):
+        raise ValueError(f"roll: {len(shifts)} shifts for {len(axes)} axes")
+    by = [0] * x.ndim
+    for n, a in zip(shifts, axes):
+        by[_axis_of(x, a, "roll")] += n
+    return _core.roll_axes(x, by)
 
 
 def flip(x: Any, axis: Axis = None, *, dim: Axis = None) -> Tensor:

@@ -265,20 +265,75 @@ yoke_tensor *yoke_one_hot(yoke_tensor *ids, int64_t classes, int dtype)
 
 // ---- moving and repeating ----
 
-static yk_id rolled(struct yk_graph *g, yk_id x, int64_t shift, int k)
+// The elements along axis k from `from` on, then those before; all further axes likewise.
+static yk_id rolled(struct yk_graph *g, yk_id x, int k, const union yoke_attr *from)
 {
-	const int64_t n = x == YK_BAD ? 0 : g->value[x].dims[k], by = n ? (shift % n + n) % n : 0;
-	if (!by)
+	if (x == YK_BAD || k == g->value[x].rank)
 		return x;
-	yk_id part[] = { yk_slice_axis(g, x, k, n - by, by), yk_slice_axis(g, x, k, 0, n - by) };
+	const int64_t n = g->value[x].dims[k], start = from[k].i;
+	if (!start)
+		return rolled(g, x, k + 1, from);
+	yk_id part[] = { yk_slice_axis(g, x, k, start, n - start), yk_slice_axis(g, x, k, 0, start) };
+	for (int i = 0; i < 2; i++)
+		part[i] = rolled(g, part[i], k + 1, from);
 	return yk_record(g, YK_CONCAT, 2, part, 1, &(union yoke_attr){ .i = k });
+}
+
+// attr: for each axis the element that becomes the first
+static void decompose_roll(struct yk_graph *g, const struct yk_call *c, yk_id *out)
+{
+	out[0] = rolled(g, c->in[0], 0, c->attr);
+}
+
+static void grad_roll(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gin)
+{
+	struct yk_node_copy n = yk_node_copy(g, node);
+	const struct yk_value v = g->value[n.y];
+	for (int i = 0; i < v.rank; i++) // back
+		n.attr[i].i = n.attr[i].i ? v.dims[i] - n.attr[i].i : 0;
+	gin[0] = yk_record(g, YK_ROLL, 1, gout, v.rank, n.attr);
+}
+
+YK_OP(ROLL) = { .name = "roll", .min_in = 1, .max_in = 1, .nout = 1, .shape = yk_shape_same, .grad = grad_roll,
+	.decompose = decompose_roll };
+
+// Records a roll by shift[i] along each axis.
+static yk_id roll(struct yk_graph *g, yk_id x, const int64_t *shift)
+{
+	const struct yk_value v = g->value[x];
+	union yoke_attr from[YOKE_MAX_RANK] = { 0 };
+	bool moves = false;
+	for (int i = 0; i < v.rank; i++) {
+		const int64_t n = v.dims[i], by = n ? shift[i] % n : 0;
+		from[i].i = by > 0 ? n - by : -by;
+		moves = moves || from[i].i;
+	}
+	return moves ? yk_record(g, YK_ROLL, 1, &x, v.rank, from) : x;
 }
 
 yoke_tensor *yoke_roll(yoke_tensor *x, int64_t shift, int axis)
 {
 	struct yk_rec r = yk_rec_begin(1, &x);
 	const int k = yk_rec_axis(&r, r.in[0], axis);
-	return yk_rec_end(&r, k < 0 ? YK_BAD : rolled(r.g, r.in[0], shift, k));
+	int64_t by[YOKE_MAX_RANK] = { 0 };
+	if (k < 0)
+		return yk_rec_end(&r, YK_BAD);
+	by[k] = shift;
+	return yk_rec_end(&r, roll(r.g, r.in[0], by));
+}
+
+yoke_tensor *yoke_roll_axes(yoke_tensor *x, int rank, const int64_t *shifts)
+{
+	struct yk_rec r = yk_rec_begin(1, &x);
+	char text[160];
+	if (r.in[0] == YK_BAD || !yk_rec_array(&r, rank, shifts, "shifts"))
+		return yk_rec_end(&r, YK_BAD);
+	const struct yk_value v = r.g->value[r.in[0]];
+	if (rank != v.rank) {
+		yk_rec_fail(&r, YOKE_ESHAPE, "%d shifts for the axes of %s", rank, yk_describe(&v, text));
+		return yk_rec_end(&r, YK_BAD);
+	}
+	return yk_rec_end(&r, roll(r.g, r.in[0], shifts));
 }
 
 yoke_tensor *yoke_repeat(yoke_tensor *x, int64_t n, int axis)

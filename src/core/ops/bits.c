@@ -28,54 +28,73 @@ static yk_id number_of(struct yk_graph *g, yk_id bits, bool wide)
 	return yk_record(g, YK_BITCAST, 1, &bits, 1, &(union yoke_attr){ .i = wide ? yoke_f64 : yoke_f32 });
 }
 
-static yk_id negative(struct yk_graph *g, yk_id x)
+// The bits' dtype has the sign bit alone as its lowest number.
+static yk_id sign_bit(struct yk_graph *g, yk_id bits)
 {
-	return yk_bin_lit(g, YK_LT, bits_of(g, x), 0);
+	return bits == YK_BAD ? bits : yk_lit(g, g->value[bits].dtype, yk_dtype_min(g->value[bits].dtype));
 }
+
+// As numbers of the dtype of `like`.
+static yk_id number_like(struct yk_graph *g, yk_id bits, yk_id like)
+{
+	return yk_down(g, number_of(g, bits, bits != YK_BAD && g->value[bits].dtype == yoke_i64), like);
+}
+
+// x with the sign bit inverted where it is not that of the other operand
+static void decompose_copysign(struct yk_graph *g, const struct yk_call *c, yk_id *out)
+{
+	yk_id x = bits_of(g, yk_up(g, c->in[0])), sign = bits_of(g, yk_up(g, c->in[1]));
+	yk_id differs = yk_bin(g, YK_AND, yk_bin(g, YK_XOR, x, sign), sign_bit(g, x));
+	out[0] = number_like(g, yk_bin(g, YK_XOR, x, differs), c->in[0]);
+}
+
+// The cotangent times y / x, 1 or -1; 0 where x is 0, as in PyTorch
+static void grad_copysign(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gin)
+{
+	const struct yk_node_copy n = yk_node_copy(g, node);
+	yk_id sign = yk_bin(g, YK_MUL, yk_un(g, YK_SIGN, n.in[0]), yk_un(g, YK_SIGN, n.y));
+	gin[0] = yk_sum_to(g, yk_bin(g, YK_MUL, gout[0], yk_un(g, YK_STOP_GRAD, sign)), n.in[0]);
+	gin[1] = yk_full_like(g, n.in[1], 0);
+}
+
+static int shape_nextafter(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
+{
+	if (IN(0)->dtype == yoke_f16)
+		return fail_one(g, c, YOKE_EDTYPE, "takes f32, f64 or bf16, got", IN(0));
+	return yk_shape_map(g, c, out);
+}
+
+// By their bits, positive numbers are ordered like integers, and neighbours differ by `step`.  So both operands get the sign
+// that makes x positive, `to` being limited to x's neighbours.  0 takes the sign of `to`.
+static void decompose_nextafter(struct yk_graph *g, const struct yk_call *c, yk_id *out)
+{
+	const yk_id x = yk_up(g, c->in[0]), to = yk_up(g, c->in[1]), bx = bits_of(g, x), bt = bits_of(g, to), bit = sign_bit(g, bx);
+	const bool wide = is_f64(g, x);
+	const double step = IN(0)->dtype == yoke_bf16 ? 65536 : 1; // a bf16 is the upper half of an f32
+	const yk_id sign = yk_bin(g, YK_AND, yk_tri(g, YK_SELECT, yk_bin_lit(g, YK_EQ, x, 0), bt, bx), bit);
+	const yk_id modulus = wide ? yk_bin(g, YK_XOR, bx, yk_bin(g, YK_AND, bx, bit)) : yk_bin_lit(g, YK_AND, bx, INT32_MAX);
+	yk_id y = yk_bin(g, YK_MIN, yk_bin_lit(g, YK_ADD, modulus, step), yk_bin(g, YK_XOR, bt, sign));
+	y = yk_bin(g, YK_XOR, yk_bin(g, YK_MAX, yk_bin_lit(g, YK_SUB, modulus, step), y), sign);
+	const yk_id max = yk_bin(g, YK_MAX, x, to), nan = yk_bin(g, YK_NE, max, max);
+	y = yk_tri(g, YK_SELECT, nan, lit_like(g, y, wide ? 0x7ff8p48 : 0x7fc0p16), y);
+	out[0] = number_like(g, y, c->in[0]);
+}
+
+YK_OP(COPYSIGN) = { .name = "copysign", .flags = YK_F_FLOAT, .min_in = 2, .max_in = 2, .nout = 1, .cast = YK_CAST_WIDEST,
+	.shape = yk_shape_map, .grad = grad_copysign, .decompose = decompose_copysign };
+YK_OP(NEXTAFTER) = { .name = "nextafter", .flags = YK_F_FLOAT | YK_F_FLAT, .min_in = 2, .max_in = 2, .nout = 1,
+	.shape = shape_nextafter, .decompose = decompose_nextafter };
 
 yoke_tensor *yoke_copysign(yoke_tensor *x, yoke_tensor *sign)
 {
-	struct yk_rec r = yk_rec_begin_op(YK_MUL, 2, (yoke_tensor *[]){ x, sign });
-	struct yk_graph *g = r.g;
-	if (!yk_rec_reals(&r, 2))
-		return yk_rec_end(&r, YK_BAD);
-	// x or -x, so that the gradient has the sign of both
-	yk_id same = yk_bin(g, YK_EQ, negative(g, yk_up(g, r.in[0])), negative(g, yk_up(g, r.in[1])));
-	return yk_rec_end(&r, yk_tri(g, YK_SELECT, same, r.in[0], yk_un(g, YK_NEG, r.in[0])));
-}
-
-// The number after x in the direction of `to`, both f32 or f64, by their bits: those of a neighbour of larger modulus are
-// `step` more.
-static yk_id next(struct yk_graph *g, yk_id x, yk_id to, double step)
-{
-	const bool wide = is_f64(g, x);
-	const int dtype = wide ? yoke_i64 : yoke_i32;
-	yk_id bits = bits_of(g, x), zero = lit_like(g, x, 0);
-	yk_id up = yk_bin(g, YK_LT, x, to), away = yk_bin(g, YK_EQ, up, yk_bin(g, YK_GT, x, zero));
-	yk_id moved = yk_tri(g, YK_SELECT, away, yk_bin_lit(g, YK_ADD, bits, step), yk_bin_lit(g, YK_SUB, bits, step));
-	// the smallest number, of the sign of `to`
-	yk_id tiny = yk_tri(g, YK_SELECT, up, yk_lit(g, dtype, step), yk_bin_lit(g, YK_ADD, yk_lit(g, dtype, wide ? -0x1p63 : -0x1p31), step));
-	moved = yk_tri(g, YK_SELECT, yk_bin(g, YK_EQ, x, zero), tiny, moved);
-	moved = yk_tri(g, YK_SELECT, yk_bin(g, YK_EQ, x, to), bits_of(g, to), moved);
-	yk_id nan = yk_bin(g, YK_OR, yk_bin(g, YK_NE, x, x), yk_bin(g, YK_NE, to, to));
-	return number_of(g, yk_tri(g, YK_SELECT, nan, yk_lit(g, dtype, wide ? 0x7ff8p48 : 0x7fc0p16), moved), wide);
+	struct yk_rec r = yk_rec_begin_op(YK_COPYSIGN, 2, (yoke_tensor *[]){ x, sign });
+	return yk_rec_end(&r, yk_bin(r.g, YK_COPYSIGN, r.in[0], r.in[1]));
 }
 
 yoke_tensor *yoke_nextafter(yoke_tensor *x, yoke_tensor *to)
 {
 	struct yk_rec r = yk_rec_begin(2, (yoke_tensor *[]){ x, to });
-	struct yk_graph *g = r.g;
-	char text[160];
-	if (!yk_rec_reals(&r, 2))
-		return yk_rec_end(&r, YK_BAD);
-	const struct yk_value v = g->value[r.in[0]];
-	if (v.dtype == yoke_f16) {
-		yk_rec_fail(&r, YOKE_EDTYPE, "takes f32, f64 or bf16, got %s", yk_describe(&v, text));
-		return yk_rec_end(&r, YK_BAD);
-	}
-	// a bf16 is the upper half of an f32
-	yk_id y = next(g, yk_up(g, r.in[0]), yk_up(g, r.in[1]), v.dtype == yoke_bf16 ? 65536 : 1);
-	return yk_rec_end(&r, yk_un(g, YK_STOP_GRAD, yk_down(g, y, r.in[0])));
+	return yk_rec_end(&r, yk_bin(r.g, YK_NEXTAFTER, r.in[0], r.in[1]));
 }
 
 // x f32 or f64 -> mantissa, exponent i32

@@ -197,32 +197,47 @@ yoke_tensor *yoke_masked_fill(yoke_tensor *x, yoke_tensor *mask, yoke_tensor *va
 	return yk_rec_end(&r, y);
 }
 
+// x, mask, v -> y
+static int shape_masked_scatter(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
+{
+	struct yk_value both = *out = *IN(0);
+	if (IN(1)->dtype != yoke_bool || !yk_dims_broadcast(&both, IN(1)) || !yk_same_shape(&both, out))
+		return fail_two(g, c, IN(1)->dtype == yoke_bool ? YOKE_ESHAPE : YOKE_EDTYPE, "takes a mask (bool) that broadcasts to x, got",
+				out, IN(1));
+	if (IN(2)->dtype != out->dtype || (!yk_count(IN(2)) && yk_count(out)))
+		return fail_two(g, c, IN(2)->dtype == out->dtype ? YOKE_ESHAPE : YOKE_EDTYPE, "takes elements of x's dtype, got", out, IN(2));
+	return 0;
+}
+
+// A running sum tells each chosen element which one it gathers, which fails if there is none.
+static void decompose_masked_scatter(struct yk_graph *g, const struct yk_call *c, yk_id *out)
+{
+	const struct yk_value to = g->value[c->in[0]];
+	if (!yk_count(&to)) {
+		out[0] = yk_un(g, YK_CONTIGUOUS, c->in[0]);
+		return;
+	}
+	yk_id chosen = flat(g, yk_broadcast_like(g, c->in[1], &to)), one = yk_cast(g, chosen, yk_count(&to) < INT32_MAX ? yoke_i32 : yoke_i64);
+	yk_id at = yk_bin_lit(g, YK_MAX, yk_bin_lit(g, YK_SUB, yk_record(g, YK_CUMSUM, 1, &one, 3, along_0), 1), 0);
+	yk_id y = yk_record(g, YK_GATHER, 2, (yk_id[]){ flat(g, c->in[2]), at }, 1, &(union yoke_attr){ .i = 0 });
+	out[0] = yk_reshape(g, yk_tri(g, YK_SELECT, chosen, y, flat(g, c->in[0])), to.rank, to.dims);
+}
+
+static void grad_masked_scatter(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gin)
+{
+	const struct yk_node_copy n = yk_node_copy(g, node);
+	const struct yk_value to = g->value[n.y], v = g->value[n.in[2]];
+	gin[0] = yk_tri(g, YK_SELECT, n.in[1], lit_like(g, gout[0], 0), gout[0]);
+	const yk_id at = compact(g, flat(g, yk_broadcast_like(g, n.in[1], &to)), yk_count(&v));
+	const yk_id y = taken(g, flat(g, gout[0]), at);
+	gin[2] = y == YK_BAD ? y : yk_reshape(g, y, v.rank, v.dims);
+}
+
+YK_OP(MASKED_SCATTER) = { .name = "masked_scatter", .min_in = 3, .max_in = 3, .nout = 1, .shape = shape_masked_scatter,
+	.grad = grad_masked_scatter, .decompose = decompose_masked_scatter };
+
 yoke_tensor *yoke_masked_scatter(yoke_tensor *x, yoke_tensor *mask, yoke_tensor *v)
 {
 	struct yk_rec r = yk_rec_begin(3, (yoke_tensor *[]){ x, mask, v });
-	struct yk_graph *g = r.g;
-	char a[160], b[160];
-	if (r.in[0] == YK_BAD || r.in[1] == YK_BAD || r.in[2] == YK_BAD)
-		return yk_rec_end(&r, YK_BAD);
-	const struct yk_value to = g->value[r.in[0]], m = g->value[r.in[1]], from = g->value[r.in[2]];
-	struct yk_value both = to;
-	if (m.dtype != yoke_bool || !yk_dims_broadcast(&both, &m) || !yk_same_shape(&both, &to)) {
-		yk_rec_fail(&r, m.dtype == yoke_bool ? YOKE_ESHAPE : YOKE_EDTYPE, "takes a mask (bool) that broadcasts to x, got %s and %s",
-			    yk_describe(&to, a), yk_describe(&m, b));
-		return yk_rec_end(&r, YK_BAD);
-	}
-	if (from.dtype != to.dtype || (!yk_count(&from) && yk_count(&to))) {
-		yk_rec_fail(&r, from.dtype == to.dtype ? YOKE_ESHAPE : YOKE_EDTYPE, "takes elements of x's dtype, got %s and %s",
-			    yk_describe(&to, a), yk_describe(&from, b));
-		return yk_rec_end(&r, YK_BAD);
-	}
-	if (!yk_count(&to))
-		return yk_rec_end(&r, yk_un(g, YK_CONTIGUOUS, r.in[0]));
-	const int dtype = yk_count(&to) < INT32_MAX ? yoke_i32 : yoke_i64;
-	yk_id chosen = flat(g, yk_broadcast_like(g, r.in[1], &to)), one = yk_cast(g, chosen, dtype);
-	yk_id at = yk_bin(g, YK_SUB, yk_record(g, YK_CUMSUM, 1, &one, 3, along_0), one);
-	at = yk_tri(g, YK_SELECT, chosen, at, yk_lit(g, dtype, 0));
-	yk_id y = yk_record(g, YK_GATHER, 2, (yk_id[]){ flat(g, r.in[2]), at }, 1, &(union yoke_attr){ .i = 0 });
-	y = yk_tri(g, YK_SELECT, chosen, y, flat(g, r.in[0]));
-	return yk_rec_end(&r, yk_reshape(g, y, to.rank, to.dims));
+	return yk_rec_end(&r, yk_tri(r.g, YK_MASKED_SCATTER, r.in[0], r.in[1], r.in[2]));
 }

@@ -214,29 +214,6 @@ static yk_id smaller(struct yk_graph *g, yk_id x, yk_id before)
 	return yk_bin(g, YK_MIN, x, before);
 }
 
-static yoke_tensor *extreme(const char *call, yoke_tensor *x, int axis, bool max)
-{
-	struct yk_rec r = yk_rec_begin_as(call, YK_MAX, 0, 1, &x);
-	const int k = yk_rec_axis(&r, r.in[0], axis);
-	if (k < 0)
-		return yk_rec_end(&r, YK_BAD);
-	const int dtype = r.g->value[r.in[0]].dtype;
-	// gradients in half precision are sums of many terms: f32
-	yk_id v = yk_is_float(dtype) ? yk_up(r.g, r.in[0]) : r.in[0];
-	v = running(r.g, v, k, max ? yk_dtype_min(dtype) : yk_dtype_max(dtype), max ? larger : smaller);
-	return yk_rec_end(&r, yk_down(r.g, v, r.in[0]));
-}
-
-yoke_tensor *yoke_cummax(yoke_tensor *x, int axis)
-{
-	return extreme("cummax", x, axis, true);
-}
-
-yoke_tensor *yoke_cummin(yoke_tensor *x, int axis)
-{
-	return extreme("cummin", x, axis, false);
-}
-
 // ---- places of extremes ----
 
 // attr: axis, kind: argmax or argmin
@@ -264,24 +241,38 @@ static void decompose_cum_arg(struct yk_graph *g, const struct yk_call *c, yk_id
 YK_OP(CUM_ARG) = { .name = "cum_arg", .code = YOKE_OP_CUM_ARG, .flags = YK_F_FLAT, .min_in = 1, .max_in = 1, .nout = 1,
 	.shape = shape_cum_arg, .decompose = decompose_cum_arg };
 
-static yoke_tensor *with_indices(const char *call, yoke_tensor *x, int axis, int kind, yoke_tensor **indices)
+// The elements at the places, to which the gradient goes.
+static yoke_tensor *extremes(const char *call, yoke_tensor *x, int axis, int kind, yoke_tensor **indices)
 {
 	struct yk_rec r = yk_rec_begin_as(call, YK_LEAF, 0, 1, &x);
 	const int k = yk_rec_axis(&r, r.in[0], axis);
 	const yk_id at = k < 0 ? YK_BAD : yk_record(r.g, YK_CUM_ARG, 1, r.in, 2, (union yoke_attr[]){ { .i = k }, { .i = kind } });
-	const yk_id y = at == YK_BAD ? at :
-				       yk_record(r.g, YK_TAKE_ALONG, 2, (yk_id[]){ r.in[0], at }, 1, &(union yoke_attr){ .i = k });
+	yk_id y = at;
+	if (at != YK_BAD) { // gradients in half precision are sums of many terms: f32
+		const yk_id from = yk_is_float(r.g->value[r.in[0]].dtype) ? yk_up(r.g, r.in[0]) : r.in[0];
+		y = yk_down(r.g, yk_record(r.g, YK_TAKE_ALONG, 2, (yk_id[]){ from, at }, 1, &(union yoke_attr){ .i = k }), r.in[0]);
+	}
 	return yk_rec_end_with(&r, y, 1, &(struct yk_rec_result){ indices, at });
+}
+
+yoke_tensor *yoke_cummax(yoke_tensor *x, int axis)
+{
+	return extremes("cummax", x, axis, YOKE_REDUCE_ARGMAX, NULL);
+}
+
+yoke_tensor *yoke_cummin(yoke_tensor *x, int axis)
+{
+	return extremes("cummin", x, axis, YOKE_REDUCE_ARGMIN, NULL);
 }
 
 yoke_tensor *yoke_cummax_indices(yoke_tensor *x, int axis, yoke_tensor **indices)
 {
-	return with_indices("cummax_indices", x, axis, YOKE_REDUCE_ARGMAX, indices);
+	return extremes("cummax_indices", x, axis, YOKE_REDUCE_ARGMAX, indices);
 }
 
 yoke_tensor *yoke_cummin_indices(yoke_tensor *x, int axis, yoke_tensor **indices)
 {
-	return with_indices("cummin_indices", x, axis, YOKE_REDUCE_ARGMIN, indices);
+	return extremes("cummin_indices", x, axis, YOKE_REDUCE_ARGMIN, indices);
 }
 
 // log(exp a + exp b) = max + log(1 + exp(-|a - b|)).  Equal operands get half of the gradient each,

@@ -217,12 +217,96 @@ static void grad_pinv(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_i
 	gin[0] = yk_bin(g, YK_ADD, x, yk_matmul(g, rest, yk_matmul(g, y, y, YOKE_TB), 0));
 }
 
+// ---- least squares of full rank ----
+
+// a [..,m,n], b [..,m,k] of equal leading dims -> x [..,n,k]
+static int shape_lstsq(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
+{
+	*out = *IN(1);
+	out->dims[out->rank - 2] = columns(IN(0));
+	return want_size(g, c, out);
+}
+
+static yk_id qr(struct yk_graph *g, yk_id a)
+{
+	return yk_record(g, YK_QR, 1, &a, 1, &(union yoke_attr){ .i = 0 });
+}
+
+// R of a tall a, or of the transpose of a wide one, and of a tall one Q' b in *qb.  Of few right-hand sides that is R of both
+// side by side, without Q.
+static yk_id factor(struct yk_graph *g, yk_id a, yk_id b, yk_id *q, yk_id *qb)
+{
+	const struct yk_value v = g->value[a];
+	const int64_t n = columns(&v), k = columns(&g->value[b]);
+	const int last = v.rank - 1;
+	*q = *qb = YK_NIL;
+	if (rows(&v) < n) {
+		*q = qr(g, yk_transpose(g, a));
+		return *q == YK_BAD ? *q : *q + 1;
+	}
+	if (k > n / 4 + 4) {
+		*q = qr(g, a);
+		*qb = yk_matmul(g, *q, b, YOKE_TA);
+		return *q == YK_BAD ? *q : *q + 1;
+	}
+	const yk_id both = qr(g, yk_record(g, YK_CONCAT, 2, (yk_id[]){ a, b }, 1, &(union yoke_attr){ .i = last }));
+	if (both == YK_BAD)
+		return both;
+	const yk_id r = yk_slice_axis(g, both + 1, last - 1, 0, n);
+	*qb = yk_slice_axis(g, r, last, n, k);
+	return yk_slice_axis(g, r, last, 0, n);
+}
+
+// R^-1 Q' b; of a wide matrix, by the factors of its transpose, Q R^-T b
+static void decompose_lstsq(struct yk_graph *g, const struct yk_call *c, yk_id *out)
+{
+	yk_id q, qb;
+	const yk_id r = factor(g, c->in[0], c->in[1], &q, &qb);
+	if (r == YK_BAD)
+		out[0] = r;
+	else if (qb != YK_NIL)
+		out[0] = yk_triangular(g, r, qb, YOKE_UPPER);
+	else
+		out[0] = yk_matmul(g, q, yk_triangular(g, r, c->in[1], YOKE_UPPER | YOKE_TRANSPOSED), 0);
+}
+
+// (R' R)^-1 x
+static yk_id by_normal(struct yk_graph *g, yk_id r, yk_id x)
+{
+	return yk_triangular(g, r, yk_triangular(g, r, x, YOKE_UPPER | YOKE_TRANSPOSED), YOKE_UPPER);
+}
+
+// Of a tall a, with w = (a' a)^-1 g: by b a w, by a (b - a x) w' - a w x'.  Of a wide one, with u = (a a')^-1 a g and
+// y = (a a')^-1 b: by b u, by a y (g - a' u)' - u x'.
+static void grad_lstsq(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gin)
+{
+	const struct yk_node_copy n = yk_node_copy(g, node);
+	const yk_id a = n.in[0], b = n.in[1], x = n.y;
+	const bool wide = rows(&g->value[a]) < columns(&g->value[a]);
+	yk_id q, qb;
+	const yk_id r = factor(g, a, b, &q, &qb);
+	if (r == YK_BAD) {
+		gin[0] = gin[1] = r;
+	} else if (wide) {
+		const yk_id u = by_normal(g, r, yk_matmul(g, a, gout[0], 0)), y = by_normal(g, r, b);
+		const yk_id rest = minus(g, gout[0], yk_matmul(g, a, u, YOKE_TA));
+		gin[1] = u;
+		gin[0] = minus(g, yk_matmul(g, y, rest, YOKE_TB), yk_matmul(g, u, x, YOKE_TB));
+	} else {
+		const yk_id w = by_normal(g, r, gout[0]), rest = minus(g, b, yk_matmul(g, a, x, 0));
+		gin[1] = yk_matmul(g, a, w, 0);
+		gin[0] = minus(g, yk_matmul(g, rest, w, YOKE_TB), yk_matmul(g, gin[1], x, YOKE_TB));
+	}
+}
+
 YK_OP(QR) = { .name = "qr", .code = YOKE_OP_QR, .flags = YK_F_FLOAT | YK_F_PARTIAL, .cast = YK_CAST_F32, .min_in = 1,
 	.max_in = 1, .nout = 2, .shape = shape_qr, .grad = grad_qr };
 YK_OP(SVD) = { .name = "svd", .code = YOKE_OP_SVD, .flags = YK_F_FLOAT | YK_F_PARTIAL, .cast = YK_CAST_F32, .min_in = 1,
 	.max_in = 1, .nout = 3, .shape = shape_svd, .grad = grad_svd };
 YK_OP(PINV) = { .name = "pinv", .flags = YK_F_FLOAT, .cast = YK_CAST_F32, .min_in = 1, .max_in = 1, .nout = 1,
 	.shape = shape_pinv, .grad = grad_pinv, .decompose = decompose_pinv };
+YK_OP(LSTSQ) = { .name = "lstsq", .flags = YK_F_FLOAT, .cast = YK_CAST_F32, .min_in = 2, .max_in = 2, .nout = 1,
+	.shape = shape_lstsq, .grad = grad_lstsq, .decompose = decompose_lstsq };
 
 // ---- public functions ----
 
@@ -266,18 +350,6 @@ yoke_tensor *yoke_pinv(yoke_tensor *a, double rcond)
 	return yk_rec_end(&r, pinv(r.g, r.in[0], rcond));
 }
 
-// R^-1 Q' b, or for a wide matrix, with the factors of its transpose, Q R^-T b
-static yk_id by_qr(struct yk_graph *g, yk_id a, yk_id b, bool wide)
-{
-	const yk_id from = wide ? yk_transpose(g, a) : a;
-	const yk_id q = yk_record(g, YK_QR, 1, &from, 1, &(union yoke_attr){ .i = 0 });
-	if (q == YK_BAD)
-		return q;
-	if (wide)
-		return yk_matmul(g, q, yk_triangular(g, q + 1, b, YOKE_UPPER | YOKE_TRANSPOSED), 0);
-	return yk_triangular(g, q + 1, yk_matmul(g, q, b, YOKE_TA), YOKE_UPPER);
-}
-
 yoke_tensor *yoke_lstsq(yoke_tensor *a, yoke_tensor *b, int full_rank, double rcond)
 {
 	struct yk_rec r = yk_rec_begin_op(YK_PINV, 2, (yoke_tensor *[]){ a, b });
@@ -297,6 +369,5 @@ yoke_tensor *yoke_lstsq(yoke_tensor *a, yoke_tensor *b, int full_rank, double rc
 			    yk_describe(&r.g->value[r.in[0]], ta), yk_describe(&r.g->value[r.in[1]], tb));
 		return yk_rec_end(&r, YK_BAD);
 	}
-	return yk_rec_end(&r, full_rank ? by_qr(r.g, left, right, rows(&x) < columns(&x)) :
-					  yk_matmul(r.g, pinv(r.g, left, rcond), right, 0));
+	return yk_rec_end(&r, full_rank ? yk_bin(r.g, YK_LSTSQ, left, right) : yk_matmul(r.g, pinv(r.g, left, rcond), right, 0));
 }
