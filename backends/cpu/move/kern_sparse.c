@@ -12,7 +12,8 @@
 enum {
 	PER_ITEM = 1 << 14, // elements of a work item
 	RANGES = 16,        // max ranges of SPARSE_X along its axis
-	LONG = 16           // min elements after the axis for which it is divided
+	LONG = 16,          // min elements after the axis for which it is divided
+	CHANNELS = 8        // leading indices of a group that read an entry together
 };
 
 struct job {
@@ -23,6 +24,7 @@ struct job {
 	bool shared; // one matrix for all groups
 	bool max, skips; // skips: some entries are left out
 	int64_t blocks, each; // per leading index: work items, and rows or columns of each
+	int64_t together;     // leading indices per work item: CHANNELS or 1
 };
 
 static bool is_kind(const struct yoke_view *v, int dtype, int rank)
@@ -169,6 +171,23 @@ static int check(struct job *j)
 			y[c] = sum; \
 		} \
 	} \
+	/* rows i .. end - 1 of one element each, for CHANNELS leading indices xs and ys apart */ \
+	static void name##_channels(const struct job *j, const T *x, const I *idx, const T *w, T *y, int64_t i, int64_t end) \
+	{ \
+		const int64_t xs = j->x->strides[1], ys = j->y->strides[1], step = j->x->strides[2], to = j->y->strides[2]; \
+		for (; i < end; i++) { \
+			T sum[CHANNELS] = { 0 }; \
+			for (int64_t m = i * j->taps; m < (i + 1) * j->taps; m++) { \
+				const T *from = x + (int64_t)idx[m] * step, by = w ? w[m] : 1; \
+				if (idx[m] < 0) \
+					continue; \
+				for (int c = 0; c < CHANNELS; c++) \
+					sum[c] += by * from[c * xs]; \
+			} \
+			for (int c = 0; c < CHANNELS; c++) \
+				y[i * to + c * ys] = sum[c]; \
+		} \
+	} \
 	static void name##_sums(const struct job *j, const T *x, const I *idx, const T *w, T *y, int64_t i, int64_t end) \
 	{ \
 		const int64_t step = j->x->strides[2], to = j->y->strides[2], xs = j->x->strides[3], ys = j->y->strides[3]; \
@@ -298,11 +317,22 @@ static int64_t entries_of(const struct job *j, int64_t group)
 static void sum_item(void *arg, int64_t item)
 {
 	const struct job *j = arg;
-	const int64_t lead = item / j->blocks, i = item % j->blocks * j->each;
-	const int64_t end = i + j->each < j->rows ? i + j->each : j->rows, m = entries_of(j, lead / j->before);
+	const int64_t i = item % j->blocks * j->each, end = i + j->each < j->rows ? i + j->each : j->rows;
+	const int64_t parts = (j->before + j->together - 1) / j->together, part = item / j->blocks;
+	const int64_t group = part / parts, first = part % parts * j->together, m = entries_of(j, group);
+	const int64_t many = first + j->together < j->before ? j->together : j->before - first, lead = group * j->before + first;
 #define SUMS(T, I, name) \
-	name##_sums(j, (const T *)yk_ptr(j->x) + lead_of(j, j->x, lead), (const I *)yk_ptr(j->idx) + m, \
-		    j->w ? (const T *)yk_ptr(j->w) + m : NULL, (T *)yk_ptr(j->y) + lead_of(j, j->y, lead), i, end)
+	do { \
+		const I *idx = (const I *)yk_ptr(j->idx) + m; \
+		const T *w = j->w ? (const T *)yk_ptr(j->w) + m : NULL; \
+		const T *x = (const T *)yk_ptr(j->x) + lead_of(j, j->x, lead); \
+		T *y = (T *)yk_ptr(j->y) + lead_of(j, j->y, lead); \
+		if (many == CHANNELS) \
+			name##_channels(j, x, idx, w, y, i, end); \
+		else \
+			for (int64_t k = 0; k < many; k++) \
+				name##_sums(j, x + k * j->x->strides[1], idx, w, y + k * j->y->strides[1], i, end); \
+	} while (0)
 	EACH_DTYPE(j, SUMS);
 #undef SUMS
 }
@@ -356,8 +386,9 @@ static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 		return err;
 	const int64_t leads = j.groups * j.before, mean = j.rows ? j.entries / j.rows + 1 : 1;
 	if (op->code == YOKE_OP_SPARSE) {
-		divide(&j, j.rows, mean * j.after);
-		yk_team_run(leads * j.blocks, sum_item, &j);
+		j.together = j.after == 1 && j.taps > 1 && !j.max && j.before >= CHANNELS ? CHANNELS : 1;
+		divide(&j, j.rows, mean * j.after * j.together);
+		yk_team_run(j.groups * ((j.before + j.together - 1) / j.together) * j.blocks, sum_item, &j);
 	} else if (op->code == YOKE_OP_SPARSE_X) {
 		const bool ranges = j.after >= LONG && leads < RANGES && j.columns >= RANGES;
 		j.each = ranges ? (j.columns + RANGES - 1) / RANGES : j.columns;
