@@ -62,6 +62,16 @@
 //   asgd         lr=0.01 lambd=1e-4 alpha=0.75 t0=1e6 weight_decay=0.  Polyak and Juditsky 1992, as
 //                in PyTorch: p = (1 - lambd r) p - r g with r = lr / (1 + lambd lr (t - 1))^alpha;
 //                the state `average` is the mean of p over the steps after t0, before that p.
+//   muon         lr=1e-3 momentum=0.95 nesterov=1 weight_decay=0.1 ns_steps=5 ns_dtype=bf16
+//                eps=1e-7 adjust_lr_fn=original orthogonalize=1 adamw_lr= beta1=0.9 beta2=0.999.
+//                Jordan et al. 2024, as in PyTorch.  Parameters of two axes [r,c]: b = momentum b +
+//                (1 - momentum) g; u = b, or with nesterov=1 momentum b + (1 - momentum) g; o is u
+//                with its singular values moved to about 1 by ns_steps steps of Newton-Schulz in
+//                ns_dtype, bf16 or f32, or in f64 if the parameter has that dtype; p = (1 - lr L) p
+//                - lr s o with s = sqrt(max(1, r/c)), or with adjust_lr_fn=match_rms_adamw 0.2
+//                sqrt(max(r, c)), or with spectral_unclamped sqrt(r/c).  Other parameters, and
+//                those with orthogonalize=0 (set it for embeddings and the last layer): adamw with
+//                the learning rate adamw_lr (default: lr), which follows the schedule too.
 //
 // All kinds have these settings.  clip=0: the largest 2-norm over the gradients of all parameters;
 // g is multiplied by min(1, clip / (norm + 1e-6)) before weight decay is added.  clip_value=0:

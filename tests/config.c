@@ -121,7 +121,7 @@ static void test_arguments(void)
 	bad_argument("schedule=cosine constant", YOKE_EINVAL, "one of");
 	bad_argument("precision=fp16", YOKE_EINVAL, "fp32");
 	bad_argument("optimizer=nag", YOKE_EINVAL, "sgd nesterov=1");
-	bad_argument("optimizer=adamv", YOKE_EINVAL, "asgd; did you mean 'adam'?");
+	bad_argument("optimizer=adamv", YOKE_EINVAL, "muon; did you mean 'adam'?");
 	bad_argument("optimizer=Adam", YOKE_EINVAL, "did you mean 'adam'?");
 	bad_argument("optimizer=lion", YOKE_EINVAL, "one of: sgd heavy_ball");
 	bad_argument("momentum=1", YOKE_EINVAL, "from 0 to below 1, or auto");
@@ -151,6 +151,8 @@ static void test_optimizers(void)
 	bad_optimizer("optimizer=heavy_ball", "nesterov=1", YOKE_EINVAL, "heavy_ball has no nesterov");
 	bad_optimizer("optimizer=rmsprop", "nesterov=1", YOKE_EINVAL, "nesterov=1 needs momentum above 0, got momentum=0");
 	bad_optimizer("optimizer=adagrad", "window_by=mean", YOKE_EINVAL, "window_by=mean needs window");
+	bad_optimizer("optimizer=muon", "zero=1", YOKE_EUNSUPPORTED, "needs whole parameters");
+	bad_optimizer("optimizer=muon", "tensor=2", YOKE_EUNSUPPORTED, "needs whole parameters");
 	bad_optimizer("clip=1", "clip_value=2", YOKE_EINVAL, "does not go with clip_value");
 	bad_file("optimizer=sgd\nbeta1=2\n", YOKE_EINVAL, "beta1=2");
 	struct yk_config c;

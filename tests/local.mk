@@ -137,6 +137,7 @@ test_programs = \
 	tests/opencl_f64.t \
 	tests/opencl_fused.t \
 	tests/optim.t \
+	tests/optim_matrices.t \
 	tests/optim_rules.t \
 	tests/order.t \
 	tests/ordinals.t \
@@ -480,6 +481,7 @@ tests_opencl_fused_t_SOURCES = tests/opencl_fused.c
 tests_offload_t_SOURCES = tests/offload.c
 tests_opencl_t_SOURCES = tests/opencl.c
 tests_optim_t_SOURCES = tests/optim.c
+tests_optim_matrices_t_SOURCES = tests/optim_matrices.c
 tests_optim_rules_t_SOURCES = tests/optim_rules.c
 tests_order_t_SOURCES = tests/order.c
 tests_place_t_SOURCES = tests/place.c

@@ -58,3 +58,45 @@ def test_steps_are_pytorchs(double, rng, kind, options):
         assert np.abs(want - start[n]).max() > 1e-4
         if kind == "ASGD":
             np.testing.assert_allclose(a.state(n, "average").numpy(), b.state[p]["ax"].numpy(), rtol=1e-11, atol=1e-12)
+
+
+MUON = [dict(lr=0.02), dict(lr=0.01, momentum=0.5, nesterov=False, ns_steps=3, adjust_lr_fn="match_rms_adamw"),
+        dict(lr=0.02, weight_decay=0.5, adjust_lr_fn="spectral_unclamped")]
+
+
+@pytest.mark.skipif(not hasattr(torch.optim, "Muon"), reason="this PyTorch has no Muon")
+@pytest.mark.parametrize("options", MUON, ids=lambda x: " ".join(x))
+def test_muon_is_pytorchs(rng, options):
+    """Both round the Newton-Schulz steps to bf16: to some per cent of the way."""
+    start = {n: rng.normal(size=s).astype("f4") for n, s in {"wide": (20, 48), "tall": (33, 17), "square": (32, 32)}.items()}
+    ours = {n: yoke.variable_of(x, n) for n, x in start.items()}
+    theirs = {n: torch.tensor(x, requires_grad=True) for n, x in start.items()}
+    a, b = optim.Muon(ours, **options), torch.optim.Muon(theirs.values(), **options)
+    for _ in range(8):
+        g = {n: rng.normal(size=x.shape).astype("f4") for n, x in start.items()}
+        with yoke.scope("step"):
+            a.step({n: yoke.tensor(x) for n, x in g.items()})
+            yoke.eval()
+        for n, p in theirs.items():
+            p.grad = torch.tensor(g[n])
+        b.step()
+    for n, p in theirs.items():
+        want = p.detach().numpy()
+        np.testing.assert_allclose(a.state(n, "momentum").numpy(), b.state[p]["momentum_buffer"].numpy(), rtol=1e-4, atol=1e-6)
+        assert np.linalg.norm(ours[n].numpy() - want) < 0.03 * np.linalg.norm(want - start[n]), n
+
+
+def test_muon_updates_other_shapes_as_adamw(rng):
+    p = {n: yoke.variable_of(np.ones(s), n) for n, s in SHAPES.items()}
+    q = {n: yoke.variable_of(np.ones(s), n) for n, s in SHAPES.items()}
+    a, b = optim.Muon(p, lr=0.1, adamw_lr=0.01, eps=1e-8), optim.AdamW(q, lr=0.01, weight_decay=0.1)
+    a.set("w*", orthogonalize=False)
+    for _ in range(3):
+        g = {n: yoke.tensor(rng.normal(size=s)) for n, s in SHAPES.items()}
+        a.step(g)
+        b.step(g)
+        yoke.eval()
+    for n in SHAPES:
+        np.testing.assert_allclose(p[n].numpy(), q[n].numpy(), rtol=1e-12)
+    with pytest.raises(ValueError, match="changes which states"):
+        a.set("weight", orthogonalize=True)

@@ -16,7 +16,7 @@ from .nn import Module
 
 Tensor = _core.Tensor
 
-__all__ = ["ASGD", "Accelerated", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "HeavyBall", "LAMB", "NAdam", "Optimizer",
+__all__ = ["ASGD", "Accelerated", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "HeavyBall", "LAMB", "Muon", "NAdam", "Optimizer",
            "RAdam", "RMSprop", "Rprop", "SGD"]
 
 
@@ -165,3 +165,11 @@ class Rprop(Optimizer, kind="rprop"):
 
 class ASGD(Optimizer, kind="asgd"):
     """Averaged SGD of Polyak and Juditsky 1992; the state "average" has the averaged parameters."""
+
+
+class Muon(Optimizer, kind="muon"):
+    """Muon of Jordan et al. 2024 for matrices, AdamW for parameters of other shapes and where orthogonalize=0 is set:
+
+	o = yoke.optim.Muon(net, lr=0.02, adamw_lr=3e-4)
+	o.set("*embed*", orthogonalize=False)
+"""

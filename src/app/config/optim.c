@@ -22,6 +22,7 @@ static const struct {
 } train_defaults[] = {
 	{ "adamw", "beta2=0.99 weight_decay=0.1" },
 	{ "sgd", "momentum=0.9 weight_decay=0.1" },
+	{ "muon", "beta2=0.99 adjust_lr_fn=match_rms_adamw" },
 };
 #define TRAIN_CLIP 1.0
 
@@ -99,19 +100,38 @@ static int options_of(const struct yk_config *c, double *option)
 	return yk_optim_settings(kind, "argument", settings, option);
 }
 
+// Rejects ranks that share parameters or states if the optimizer needs whole ones.
+static int check_ranks(const struct yk_config *c, const struct yk_optim_kind *kind)
+{
+	static const struct {
+		enum yk_config_key key;
+		int alone;
+	} keys[] = { { YK_KEY_zero, 0 }, { YK_KEY_tensor, 1 }, { YK_KEY_stages, 1 } };
+	for (size_t i = 0; i < sizeof keys / sizeof *keys && kind->matrix; i++)
+		if (yk_config_int(c, keys[i].key) > keys[i].alone)
+			return yk_fail(YOKE_EUNSUPPORTED, "%s=%d: optimizer=%s needs whole parameters and states on each rank; "
+				       "use %s=%d, or another optimizer", yk_config_rows[keys[i].key].name,
+				       (int)yk_config_int(c, keys[i].key), kind->name, yk_config_rows[keys[i].key].name, keys[i].alone);
+	return 0;
+}
+
 int yk_optim_check(const struct yk_config *c)
 {
 	double option[YK_OPTIM_OPTION_COUNT];
-	int e = foreign_option(c, yk_optim_kind_find(kind_of(c)));
+	const struct yk_optim_kind *kind = yk_optim_kind_find(kind_of(c));
+	int e = foreign_option(c, kind);
+	if (e == 0)
+		e = check_ranks(c, kind);
 	return e < 0 ? e : options_of(c, option);
 }
 
 int yk_optim_states_each(const struct yk_config *c)
 {
 	double option[YK_OPTIM_OPTION_COUNT];
-	if (options_of(c, option) < 0)
+	const struct yk_optim_kind *kind = yk_optim_kind_find(kind_of(c));
+	if (kind->matrix || options_of(c, option) < 0)
 		return 0;
-	return yk_optim_part_states(yk_optim_kind_find(kind_of(c)), option) + yk_optim_window(option);
+	return yk_optim_part_states(kind, option) + yk_optim_window(option);
 }
 
 bool yk_optim_option(const struct yk_config *c, enum yk_config_key key, char *to, size_t cap)
@@ -162,13 +182,25 @@ struct yk_lr_schedule yk_optim_schedule_of(const struct yk_config *c, int64_t st
 
 // ---- states and steps ----
 
-static int add(struct yk_optim *o, const struct yk_parameters *ps)
+// Is the parameter for Muon, if it is a matrix?  Embeddings, the head, and bk's stacks of experts'
+// matrices are not.
+static bool is_hidden(const struct yk_config *c, const char *name)
+{
+	return !strncmp(name, "layer", 5) && strcmp(yk_config_str(c, YK_KEY_model), "bk");
+}
+
+static int add(struct yk_optim *o, const struct yk_config *c, const struct yk_parameters *ps)
 {
 	int e = 0;
 	for (int i = 0; i < ps->count && e == 0; i++) {
 		const char *name = ps->row[i].name;
-		const bool off = !ps->row[i].decay && yk_optim_has(o->rule->kind, YK_O_weight_decay);
-		e = yoke_optim_add(o->rule, 1, &ps->var[i], &name, off ? "weight_decay=0" : NULL);
+		const struct yk_optim_kind *kind = o->rule->kind;
+		char settings[64] = "";
+		if (!ps->row[i].decay && yk_optim_has(kind, YK_O_weight_decay))
+			strcat(settings, "weight_decay=0 ");
+		if (yk_optim_has(kind, YK_O_orthogonalize) && !is_hidden(c, name))
+			strcat(settings, "orthogonalize=0");
+		e = yoke_optim_add(o->rule, 1, &ps->var[i], &name, settings);
 	}
 	return e;
 }
@@ -203,7 +235,7 @@ int yk_optim_new(const struct yk_config *c, const struct yk_parameters *ps, cons
 	settings_of(c, settings, sizeof settings);
 	o->p = ps->var;
 	o->rule = yoke_optim_new(kind_of(c), settings);
-	int e = o->rule ? add(o, ps) : yk_error_last();
+	int e = o->rule ? add(o, c, ps) : yk_error_last();
 	o->shared = sharding && (sharding->range || sharding->total || sharding->tensor);
 	if (e == 0 && sharding)
 		e = yk_optim_shard(o->rule, sharding);

@@ -2,6 +2,7 @@
 # optim: optimizers, clipping, schedules.
 libyokecore_la_SOURCES += \
 	src/lib/optim/map.c \
+	src/lib/optim/muon.c \
 	src/lib/optim/optim.c \
 	src/lib/optim/optim.h \
 	src/lib/optim/options.h \

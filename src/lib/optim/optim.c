@@ -164,6 +164,11 @@ static int check_whole(const struct yoke_optim *o, const char *call, const doubl
 	return 0;
 }
 
+static void set_matrix(const struct yk_optim_kind *k, double *option, int rank)
+{
+	option[YK_O_matrix] = k->matrix && k->matrix(option, rank);
+}
+
 int yoke_optim_add(yoke_optim *o, int n, yoke_tensor *const *p, const char *const *name, const char *settings)
 {
 	double option[YK_OPTIM_OPTION_COUNT];
@@ -185,6 +190,7 @@ int yoke_optim_add(yoke_optim *o, int n, yoke_tensor *const *p, const char *cons
 		for (int d = 0; d < m->rank; d++)
 			m->dims[d] = yoke_dim(p[i], d);
 		memcpy(m->option, option, sizeof option);
+		set_matrix(o->kind, m->option, m->rank);
 		if (m->name)
 			continue;
 		err = yk_fail(YOKE_ENOMEM, "optim_add: no memory for names");
@@ -201,6 +207,8 @@ int yoke_optim_add(yoke_optim *o, int n, yoke_tensor *const *p, const char *cons
 
 int yk_optim_shard(struct yoke_optim *o, const struct yk_optim_sharding *sharding)
 {
+	if (o->kind->matrix && (sharding->range || sharding->total))
+		return yk_fail(YOKE_EUNSUPPORTED, "optimizer: %s needs whole parameters; use it without zero= and tensor=", o->kind->name);
 	if (!(o->shard = calloc((size_t)o->n, sizeof *o->shard)))
 		return yk_fail(YOKE_ENOMEM, "optimizer: no memory for %d tensors", o->n);
 	yk_optim_groups_free(o); // groups from earlier steps
@@ -246,6 +254,7 @@ int yoke_optim_set(yoke_optim *o, const char *pattern, const char *settings)
 		err = yk_optim_settings(o->kind, "optim_set", settings, option[i]);
 		if (!err && pattern)
 			err = check_whole(o, "optim_set", option[i]);
+		set_matrix(o->kind, option[i], m->rank);
 		if (!err && m->state && !yk_optim_same_states(o->kind, option[i], m->option))
 			err = yk_fail(YOKE_EINVAL, "optim_set: '%s' changes which states %s has; that is for "
 				      "before the first step", settings, m->name);

@@ -40,6 +40,10 @@ struct yk_optim_kind {
 	struct yk_optim_part part[8];
 	struct yk_optim_number number[3];
 	double (*slower)(const double *option, int64_t t); // divisor of the learning rate, or NULL
+	// Is a parameter with so many axes updated as a matrix?  The answer is the option `matrix`,
+	// by which fragments are chosen and groups are made.  Such optimizers need whole
+	// parameters and have different states for different parameters.  NULL: all are alike.
+	bool (*matrix)(const double *option, int rank);
 	// Custom update of a group, if that is not a single map; custom update of all groups
 	// together.
 	int (*update)(const struct yk_optim_pass *, struct yk_optim_group *);
@@ -278,5 +282,6 @@ bool yk_optim_like(const struct yk_optim_group *, const struct yk_optim_member *
 int yk_optim_lamb(const struct yk_optim_pass *, struct yk_optim_group *);
 int yk_optim_adagrad(const struct yk_optim_pass *, struct yk_optim_group *);
 int yk_optim_accelerated(struct yk_optim_pass *);
+int yk_optim_muon(const struct yk_optim_pass *, struct yk_optim_group *);
 
 #endif

@@ -12,7 +12,7 @@
 #define YK_OPTIM_OPTIONS(O) \
 	O(lr, OPTIMIZER, BASIC, REAL, 0, 1e3, "", "learning rate after warm-up") \
 	O(weight_decay, OPTIMIZER, ADVANCED, REAL, 0, 1e3, "", \
-	  "decay of matrices; decoupled in adamw and lamb, otherwise added to the gradient") \
+	  "decay of matrices; decoupled in adamw, lamb and muon, otherwise added to the gradient") \
 	O(clip, OPTIMIZER, ADVANCED, REAL, 0, 1e9, "", \
 	  "maximum norm of all gradients together; 0: no limit") \
 	O(momentum, OPTIMIZER, ADVANCED, REAL, 0, YK_BELOW_1, "", \
@@ -63,6 +63,16 @@
 	  "for asgd: decay of the parameters; step t has lr / (1 + lambd lr (t - 1))^alpha") \
 	O(t0, OPTIMIZER, ADVANCED, REAL, 0, 1e18, "", \
 	  "for asgd: steps before the average of the parameters begins") \
+	O(ns_steps, OPTIMIZER, ADVANCED, INT, 1, 99, "", "for muon: Newton-Schulz steps") \
+	O(ns_dtype, OPTIMIZER, ADVANCED, CHOICE, 0, 0, " bf16 f32", \
+	  "for muon: dtype of these steps' matrices; with f32 they take twice as long") \
+	O(adjust_lr_fn, OPTIMIZER, ADVANCED, CHOICE, 0, 0, " original match_rms_adamw spectral_unclamped", \
+	  "for muon: lr of a matrix of r rows and c columns: original: lr sqrt(max(1, r/c)); match_rms_adamw: " \
+	  "0.2 lr sqrt(max(r, c)), for which an lr for adamw fits; spectral_unclamped: lr sqrt(r/c)") \
+	O(orthogonalize, OPTIMIZER, ADVANCED, CHOICE, 0, 0, " 0 1", \
+	  "0: muon updates matrices with adamw, like all other parameters") \
+	O(adamw_lr, OPTIMIZER, ADVANCED, REAL, 0, 1e3, "", \
+	  "for muon: learning rate of the parameters that adamw updates; auto: lr") \
 	O(clip_value, OPTIMIZER, ADVANCED, REAL, 0, 1e9, "", \
 	  "maximum absolute value of a gradient's elements; 0: no limit") \
 	O(lr_min, SCHEDULE, ADVANCED, REAL, 0, 1e3, "", \
@@ -87,6 +97,8 @@
 	O(steps, SCHEDULE, ADVANCED, INT, 1, 1e12, "", "total number of steps") \
 	O(precondition, OPTIMIZER, ADVANCED, CHOICE, 0, 0, " none pre post", \
 	  "for adagrad: tensors multiply gradients (pre) or steps (post)") \
+	O(matrix, OPTIMIZER, ADVANCED, CHOICE, 0, 0, " 0 1", \
+	  "no setting: follows from the parameter's shape, see yk_optim_kind") \
 	O(check, OPTIMIZER, ADVANCED, CHOICE, 0, 0, " 0 1", \
 	  "1: a step whose gradient is not finite, and all later ones, change nothing")
 

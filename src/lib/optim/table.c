@@ -98,6 +98,19 @@ static double asgd_slower(const double *option, int64_t t)
 	return pow(1 + option[YK_O_lambd] * option[YK_O_lr] * (double)(t - 1), option[YK_O_alpha]);
 }
 
+// AdamW beside Muon has a learning rate of its own.
+static double muon_slower(const double *option, int64_t t)
+{
+	const double lr = option[YK_O_adamw_lr];
+	(void)t;
+	return option[YK_O_matrix] > 0 || lr == YK_OPTIM_NOT_GIVEN || !(option[YK_O_lr] > 0) ? 1 : option[YK_O_lr] / lr;
+}
+
+static bool muon_matrix(const double *option, int rank)
+{
+	return rank == 2 && option[YK_O_orthogonalize] > 0;
+}
+
 #define BIAS { { "c1", c1 }, { "c2", c2 } }
 #define FIRST { { "first", first } }
 
@@ -204,6 +217,19 @@ const struct yk_optim_kind yk_optim_kinds[] = {
 			      "a = select(eq(newest, 1), p, a + newest * (p - a));" } },
 	  .number = { { "newest", average } },
 	  .slower = asgd_slower },
+	{ .name = "muon",
+	  .options = "lr=0.001 momentum=0.95 nesterov=1 weight_decay=0.1 ns_steps=5 ns_dtype=bf16 eps=1e-07 "
+		     "adjust_lr_fn=original orthogonalize=1 adamw_lr= beta1=0.9 beta2=0.999" COMMON,
+	  .part = { { .when = "matrix", .list = "b", .state = "momentum",
+		      .text = "b = momentum * b + (1 - momentum) * g;"
+			      "u = nesterov * (momentum * b + (1 - momentum) * g) + (1 - nesterov) * b;" },
+		    { .when = "!matrix", .list = "m", .state = "m", .text = YK_TEXT_FIRST },
+		    { .when = "!matrix", .list = "v", .state = "v", .text = YK_TEXT_SECOND YK_TEXT_ROOT },
+		    { .when = "!matrix", .text = "decay = weight_decay;" YK_TEXT_ADAMW } },
+	  .number = BIAS,
+	  .slower = muon_slower,
+	  .matrix = muon_matrix,
+	  .update = yk_optim_muon },
 };
 const int yk_optim_kind_count = sizeof yk_optim_kinds / sizeof *yk_optim_kinds;
 
