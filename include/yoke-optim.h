@@ -72,6 +72,10 @@
 //                sqrt(max(r, c)), or with spectral_unclamped sqrt(r/c).  Other parameters, and
 //                those with orthogonalize=0 (set it for embeddings and the last layer): adamw with
 //                the learning rate adamw_lr (default: lr), which follows the schedule too.
+//   adafactor    lr=0.01 beta2_decay=-0.8 eps1= eps2=1e-3 clip_threshold=1 weight_decay=0.  Shazeer
+//                and Stern 2018, as in PyTorch, whose d is clip_threshold: the states of a parameter
+//                of two or more axes are a number per row and column, and lr is relative to the
+//                root mean square of the parameter.
 //
 // All kinds have these settings.  clip=0: the largest 2-norm over the gradients of all parameters;
 // g is multiplied by min(1, clip / (norm + 1e-6)) before weight decay is added.  clip_value=0:
@@ -166,9 +170,10 @@ YOKE_API int yoke_optim_check(yoke_optim *);
 // ---- states ----
 
 // A state variable, which the optimizer owns.  States of a parameter: "momentum", "prev", "x", "m",
-// "v", "vmax", "mean", "sum", "window0", ..., "square", "delta", "norm", "step_size", "average";
-// before the first step all are 0, "sum" is `initial` and "step_size" is lr.  With parameter NULL, the states of the kind accelerated: "theta", "last", "since"
-// and "restarts", numbers of f32, or f64 if any parameter is f64.  NULL with ENOENT.
+// "v", "vmax", "mean", "sum", "window0", ..., "square", "delta", "norm", "step_size", "average",
+// "row_var", "col_var", "variance"; before the first step all are 0, but "sum" is `initial` and
+// "step_size" is lr.  With parameter NULL, the states of the kind accelerated: "theta", "last",
+// "since" and "restarts", numbers of f32, or f64 if any parameter is f64.  NULL with ENOENT.
 YOKE_API yoke_tensor *yoke_optim_state(const yoke_optim *, const char *parameter, const char *state);
 // Saves states and step number to a safetensors file, and loads them into an optimizer of the same
 // kind with the same states and with parameters of the same names, shapes and dtypes; EFORMAT or

@@ -121,7 +121,7 @@ static void test_arguments(void)
 	bad_argument("schedule=cosine constant", YOKE_EINVAL, "one of");
 	bad_argument("precision=fp16", YOKE_EINVAL, "fp32");
 	bad_argument("optimizer=nag", YOKE_EINVAL, "sgd nesterov=1");
-	bad_argument("optimizer=adamv", YOKE_EINVAL, "muon; did you mean 'adam'?");
+	bad_argument("optimizer=adamv", YOKE_EINVAL, "adafactor; did you mean 'adam'?");
 	bad_argument("optimizer=Adam", YOKE_EINVAL, "did you mean 'adam'?");
 	bad_argument("optimizer=lion", YOKE_EINVAL, "one of: sgd heavy_ball");
 	bad_argument("momentum=1", YOKE_EINVAL, "from 0 to below 1, or auto");

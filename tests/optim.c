@@ -546,7 +546,8 @@ int main(void)
 		bool has = false;
 		for (int i = 0; i < VARIANTS; i++)
 			has |= !strcmp(variants[i].kind, yoke_optim_kind(k));
-		has |= !strcmp(yoke_optim_kind(k), "muon"); // optim_matrices.c
+		const bool matrices = !strcmp(yoke_optim_kind(k), "muon") || !strcmp(yoke_optim_kind(k), "adafactor");
+		has |= matrices; // tested in optim_matrices.c
 		all &= has;
 	}
 	ok(all, "each kind of optimizer has variants in this test");

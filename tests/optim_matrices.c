@@ -25,6 +25,7 @@ struct rule {
 	bool nesterov;
 	int ns_steps, ratio; // ratio: index of adjust_lr_fn
 	bool off;            // orthogonalize=0 for "square"
+	double beta2_decay, eps1, eps2, d;
 };
 
 struct state {
@@ -108,6 +109,43 @@ static void muon(const struct rule *o, struct state *s, const struct shape *f, i
 	const double ratio = o->ratio == 1 ? 0.2 * sqrt((double)(m > n ? m : n)) : sqrt(o->ratio == 2 ? r : fmax(1, r));
 	for (int64_t i = 0; i < s->count; i++)
 		s->p[i] = s->p[i] * (1 - o->lr * o->decay) - o->lr * ratio * u[i];
+}
+
+// a: means of the rows, or second moments of a vector; b: means of the columns; both are kept once
+// for each matrix of the last two axes
+static void adafactor(const struct rule *o, struct state *s, const struct shape *f, int t)
+{
+	const int64_t columns = f->rank > 1 ? f->dims[f->rank - 1] : 1, rows = f->rank > 1 ? f->dims[f->rank - 2] : 1;
+	const double weight = pow(t, o->beta2_decay);
+	double v[LIMIT] = { 0 }, norm = 0, step = 0;
+	for (int64_t m = 0; f->rank > 1 && m * rows * columns < s->count; m++) {
+		double *a = s->a + m * rows, *b = s->b + m * columns, all = 0;
+		const double *g = s->g + m * rows * columns;
+		for (int64_t i = 0; i < rows; i++) {
+			double sum = 0;
+			for (int64_t j = 0; j < columns; j++)
+				sum += g[i * columns + j] * g[i * columns + j];
+			a[i] = (1 - weight) * a[i] + weight * sum / (double)columns;
+			all += a[i] / (double)rows;
+		}
+		for (int64_t j = 0; j < columns; j++) {
+			double sum = 0;
+			for (int64_t i = 0; i < rows; i++)
+				sum += g[i * columns + j] * g[i * columns + j];
+			b[j] = (1 - weight) * b[j] + weight * sum / (double)rows;
+		}
+		for (int64_t i = 0; i < rows * columns; i++)
+			v[m * rows * columns + i] = a[i / columns] * b[i % columns] / fmax(all, o->eps1);
+	}
+	for (int64_t i = 0; i < s->count; i++) {
+		if (f->rank < 2)
+			v[i] = s->a[i] = (1 - weight) * s->a[i] + weight * s->g[i] * s->g[i];
+		norm += s->p[i] * s->p[i] / (double)s->count;
+		step += s->g[i] * s->g[i] / fmax(v[i], o->eps1 * o->eps1) / (double)s->count;
+	}
+	const double alpha = fmax(o->eps2, sqrt(norm)) * fmin(o->lr, 1 / sqrt(t)) / fmax(1, sqrt(step) / o->d);
+	for (int64_t i = 0; i < s->count; i++)
+		s->p[i] = s->p[i] * (1 - o->lr * o->decay) - alpha * s->g[i] / sqrt(fmax(v[i], o->eps1 * o->eps1));
 }
 
 // ---- the run ----
@@ -351,6 +389,11 @@ static const struct {
 	{ "muon", "lr=0.02 ns_dtype=f32 adamw_lr=0.001 eps=0.001 beta2=0.9 adjust_lr_fn=spectral_unclamped", muon, 1e-4,
 	  { .lr = .02, .decay = .1, .momentum = .95, .nesterov = true, .ns_steps = 5, .ratio = 2, .other_lr = .001, .beta1 = .9,
 	    .beta2 = .9, .eps = 1e-3, .off = true } },
+	{ "adafactor", "eps1=1e-7", adafactor, 1e-4, { .lr = .01, .beta2_decay = -.8, .eps1 = 1e-7, .eps2 = 1e-3, .d = 1 } },
+	{ "adafactor", "lr=0.3 beta2_decay=-0.3 weight_decay=0.1 clip=1 eps1=1e-7", adafactor, 1e-4,
+	  { .lr = .3, .beta2_decay = -.3, .decay = .1, .clip = 1, .eps1 = 1e-7, .eps2 = 1e-3, .d = 1 } },
+	{ "adafactor", "eps1=0.3 eps2=2 clip_threshold=1.1 beta2_decay=-1", adafactor, 1e-4,
+	  { .lr = .01, .beta2_decay = -1, .eps1 = .3, .eps2 = 2, .d = 1.1 } },
 };
 
 int main(void)
@@ -365,5 +408,9 @@ int main(void)
 	skipped("muon", "lr=0.02");
 	scaled("muon", "lr=0.02 clip=1");
 	resumed("muon", "lr=0.02 clip=1");
+	skipped("adafactor", "lr=0.02");
+	skipped("adafactor", "check=1 clip_value=0.3");
+	scaled("adafactor", "lr=0.02 clip=1");
+	resumed("adafactor", "lr=0.02 clip=1");
 	return done();
 }

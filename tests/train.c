@@ -591,6 +591,7 @@ int main(void)
 	test_resume("optimizer=sgd lr=0.1");
 	test_resume("optimizer=adagrad window=3 schedule=linear clip_value=0.1");
 	test_resume("optimizer=muon lr=1e-3 accumulate=2 batch=4");
+	test_resume("optimizer=adafactor");
 	test_resume("optimizer=accelerated restart=function lr=0.1 accumulate=2 batch=4 dropout=0.1");
 	test_resume("optimizer=rmsprop momentum=0.9 centered=1 lr=1e-3 schedule=onecycle");
 	test_resume("model=mlp dropout=0.2 accumulate=2 batch=4");

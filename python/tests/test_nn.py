@@ -173,7 +173,7 @@ def test_making_a_network_evaluates_nothing(dtype):
 
 
 @pytest.mark.parametrize("kind", ["SGD", "HeavyBall", "Adam", "AdamW", "LAMB", "RMSprop", "Adagrad", "Adadelta", "Accelerated",
-                                  "NAdam", "RAdam", "Adamax", "Rprop", "ASGD", "Muon"])
+                                  "NAdam", "RAdam", "Adamax", "Rprop", "ASGD", "Muon", "Adafactor"])
 def test_optimizers_go_downhill(kind):
     p = {"a": yoke.variable_of(np.array([3.0, -2.0], "f4"), "a")}
     o = getattr(optim, kind)(p, lr={"Adadelta": 1.0, "Adagrad": 0.5, "LAMB": 0.05}.get(kind, 0.05))

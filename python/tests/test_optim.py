@@ -15,17 +15,18 @@ CASES = [
     *[("NAdam", o) for o in [*DECOUPLED, dict(momentum_decay=0.1)]],
     *[("RAdam", o) for o in [*DECOUPLED, dict(betas=(0.9, 0.6))]],
     *[("Adamax", o) for o in ADAM],
+    *[("Adafactor", o) for o in [dict(), dict(lr=0.1, beta2_decay=-0.5, weight_decay=0.1), dict(eps=(1e-3, 0.1), d=1.5)]],
     *[("Rprop", o) for o in [dict(), dict(lr=1e-3, etas=(0.3, 1.7), step_sizes=(5e-4, 2e-3))]],
     *[("ASGD", o) for o in [dict(), dict(lr=0.1, lambd=0.3, alpha=0.5, t0=3, weight_decay=0.1)]],
 ]
-PAIRS = {"betas": ("beta1", "beta2"), "etas": ("etaminus", "etaplus"), "step_sizes": ("step_size_min", "step_size_max")}
+PAIRS = {"betas": ("beta1", "beta2"), "eps": ("eps1", "eps2"), "etas": ("etaminus", "etaplus"), "step_sizes": ("step_size_min", "step_size_max")}
 
 
 def settings(options):
     """Ours for PyTorch's: pairs have two names."""
     ours = {}
     for k, v in options.items():
-        ours.update(zip(PAIRS[k], v) if k in PAIRS else {k: v})
+        ours.update(zip(PAIRS[k], v) if isinstance(v, tuple) else {"clip_threshold" if k == "d" else k: v})
     return ours
 
 

@@ -16,7 +16,7 @@ from .nn import Module
 
 Tensor = _core.Tensor
 
-__all__ = ["ASGD", "Accelerated", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "HeavyBall", "LAMB", "Muon", "NAdam", "Optimizer",
+__all__ = ["ASGD", "Accelerated", "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "HeavyBall", "LAMB", "Muon", "NAdam", "Optimizer",
            "RAdam", "RMSprop", "Rprop", "SGD"]
 
 
@@ -173,3 +173,7 @@ class Muon(Optimizer, kind="muon"):
 	o = yoke.optim.Muon(net, lr=0.02, adamw_lr=3e-4)
 	o.set("*embed*", orthogonalize=False)
 """
+
+
+class Adafactor(Optimizer, kind="adafactor"):
+    """Adafactor of Shazeer and Stern 2018, whose states are a number per row and column of a matrix."""

@@ -131,7 +131,8 @@
 	X(plot, SCHEDULE, ADVANCED, CHOICE, YK_T, "0", 0, 0, "0 1", \
 	  "1: draw the learning rate before the run starts") \
 	X(optimizer, OPTIMIZER, BASIC, CHOICE, YK_T, "adamw", 0, 0, \
-	  "sgd heavy_ball accelerated adam adamw lamb rmsprop adagrad adadelta nadam radam adamax rprop asgd muon", \
+	  "sgd heavy_ball accelerated adam adamw lamb rmsprop adagrad adadelta nadam radam adamax rprop asgd muon " \
+	  "adafactor", \
 	  "the update rule; yoke help train all lists the options of each") \
 	YK_OPTIM_OPTIONS(O) \
 	X(dropout, MODEL, ADVANCED, REAL, YK_T, "0", 0, 0.99, NULL, \

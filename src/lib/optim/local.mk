@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # optim: optimizers, clipping, schedules.
 libyokecore_la_SOURCES += \
+	src/lib/optim/adafactor.c \
 	src/lib/optim/map.c \
 	src/lib/optim/muon.c \
 	src/lib/optim/optim.c \

@@ -23,6 +23,9 @@ struct yk_optim_part {
 	const char *state; // the same state's name in files
 	const char *fill;  // the option that initializes it; NULL: 0
 	const char *text;
+	// shape of the state: the parameter's, or with 1 element in its last axis, or in the axis
+	// before it
+	enum { YK_OPTIM_WHOLE, YK_OPTIM_ROWS, YK_OPTIM_COLUMNS } shape;
 };
 
 // A number that depends on the step t = 1, 2, ..
@@ -68,7 +71,7 @@ struct yk_optim_row {
 extern const struct yk_optim_row yk_optim_rows[YK_OPTIM_OPTION_COUNT];
 
 // The value of an option that is not given and has no default number.
-#define YK_OPTIM_NOT_GIVEN (-1.0)
+#define YK_OPTIM_NOT_GIVEN (-1e300)
 
 // Does the kind have the option?
 bool yk_optim_has(const struct yk_optim_kind *, int option);
@@ -278,10 +281,14 @@ yoke_tensor *yk_optim_sum_intervals(const struct yk_optim_pass *, int like, stru
 bool yk_optim_together(const struct yk_optim_member *, const struct yk_optim_member *);
 bool yk_optim_like(const struct yk_optim_group *, const struct yk_optim_member *);
 
+// Is the step not skipped, a bool []?  NULL: it never is.
+yoke_tensor *yk_optim_not_skipped(const struct yk_optim_pass *);
+
 // Custom updates of the table's entries.
 int yk_optim_lamb(const struct yk_optim_pass *, struct yk_optim_group *);
 int yk_optim_adagrad(const struct yk_optim_pass *, struct yk_optim_group *);
 int yk_optim_accelerated(struct yk_optim_pass *);
+int yk_optim_adafactor(const struct yk_optim_pass *, struct yk_optim_group *);
 int yk_optim_muon(const struct yk_optim_pass *, struct yk_optim_group *);
 
 #endif

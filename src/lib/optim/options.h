@@ -12,7 +12,7 @@
 #define YK_OPTIM_OPTIONS(O) \
 	O(lr, OPTIMIZER, BASIC, REAL, 0, 1e3, "", "learning rate after warm-up") \
 	O(weight_decay, OPTIMIZER, ADVANCED, REAL, 0, 1e3, "", \
-	  "decay of matrices; decoupled in adamw, lamb and muon, otherwise added to the gradient") \
+	  "decay of matrices; decoupled in adamw, lamb, muon and adafactor, otherwise added to the gradient") \
 	O(clip, OPTIMIZER, ADVANCED, REAL, 0, 1e9, "", \
 	  "maximum norm of all gradients together; 0: no limit") \
 	O(momentum, OPTIMIZER, ADVANCED, REAL, 0, YK_BELOW_1, "", \
@@ -73,6 +73,14 @@
 	  "0: muon updates matrices with adamw, like all other parameters") \
 	O(adamw_lr, OPTIMIZER, ADVANCED, REAL, 0, 1e3, "", \
 	  "for muon: learning rate of the parameters that adamw updates; auto: lr") \
+	O(beta2_decay, OPTIMIZER, ADVANCED, REAL, -100, 0, "", \
+	  "for adafactor: step t has the weight t^beta2_decay in the second moments") \
+	O(eps1, OPTIMIZER, ADVANCED, REAL, 0, 1e3, "", \
+	  "for adafactor: smallest root of a second moment; auto: the dtype's epsilon") \
+	O(eps2, OPTIMIZER, ADVANCED, REAL, 0, 1e3, "", \
+	  "for adafactor: smallest root mean square of a parameter, of which lr is the fraction in a step") \
+	O(clip_threshold, OPTIMIZER, ADVANCED, REAL, 1, 1e9, "", \
+	  "for adafactor: largest root mean square of a parameter's step before lr; d in PyTorch") \
 	O(clip_value, OPTIMIZER, ADVANCED, REAL, 0, 1e9, "", \
 	  "maximum absolute value of a gradient's elements; 0: no limit") \
 	O(lr_min, SCHEDULE, ADVANCED, REAL, 0, 1e3, "", \

@@ -163,8 +163,7 @@ static int set_scalar(const struct yk_optim_pass *pass, int k, yoke_tensor *go, 
 	return yoke_assign(was, go ? yoke_select(go, x, was) : x);
 }
 
-// Is the step not skipped?  NULL: it never is.
-static yoke_tensor *not_skipped(const struct yk_optim_pass *pass)
+yoke_tensor *yk_optim_not_skipped(const struct yk_optim_pass *pass)
 {
 	yoke_tensor *go = NULL;
 	if (pass->skip != YOKE_NONE)
@@ -180,7 +179,7 @@ static yoke_tensor *not_skipped(const struct yk_optim_pass *pass)
 static int momentum(struct yk_optim_pass *pass, yoke_tensor *restart, yoke_tensor *measure)
 {
 	struct yoke_optim *o = pass->o;
-	yoke_tensor *theta = o->scalar[THETA], *one = yoke_const(1), *go = not_skipped(pass);
+	yoke_tensor *theta = o->scalar[THETA], *one = yoke_const(1), *go = yk_optim_not_skipped(pass);
 	yoke_tensor *square = yoke_square(theta), *q = yoke_const(o->option[YK_O_q]);
 	yoke_tensor *less = yoke_sub(q, square);
 	yoke_tensor *next = yoke_mul(yoke_add(less, yoke_sqrt(yoke_add(yoke_square(less),

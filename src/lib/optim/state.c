@@ -118,7 +118,14 @@ int yk_optim_states_make(const struct yoke_optim *o, struct yk_optim_member *m)
 	for (int k = 0; k < n && !err; k++) {
 		state_name(o->kind, m->option, k, state, sizeof state);
 		snprintf(name, sizeof name, "%s.%s", state, m->name);
+		const int shape = k < parts ? part_of(o->kind, m->option, k)->shape : YK_OPTIM_WHOLE;
+		const int thin = shape == YK_OPTIM_ROWS ? rank - 1 : rank - 2; // the axis with 1 element
+		const int64_t was = shape ? dims[thin] : 0;
+		if (shape)
+			dims[thin] = 1;
 		m->state[k] = yoke_keep(yoke_variable(name, m->dtype, rank, dims));
+		if (shape)
+			dims[thin] = was;
 		m->states = k + 1;
 		const char *from = k < parts ? part_of(o->kind, m->option, k)->fill : NULL;
 		if (!m->state[k])

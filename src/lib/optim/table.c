@@ -111,6 +111,23 @@ static bool muon_matrix(const double *option, int rank)
 	return rank == 2 && option[YK_O_orthogonalize] > 0;
 }
 
+static double adafactor_weight(const double *option, int64_t t)
+{
+	return pow((double)t, option[YK_O_beta2_decay]);
+}
+
+static double adafactor_slowness(const double *option, int64_t t)
+{
+	(void)option;
+	return 1 / sqrt((double)t);
+}
+
+static bool adafactor_matrix(const double *option, int rank)
+{
+	(void)option;
+	return rank > 1;
+}
+
 #define BIAS { { "c1", c1 }, { "c2", c2 } }
 #define FIRST { { "first", first } }
 
@@ -230,6 +247,14 @@ const struct yk_optim_kind yk_optim_kinds[] = {
 	  .slower = muon_slower,
 	  .matrix = muon_matrix,
 	  .update = yk_optim_muon },
+	{ .name = "adafactor",
+	  .options = "lr=0.01 beta2_decay=-0.8 eps1= eps2=0.001 clip_threshold=1 weight_decay=0" COMMON,
+	  .part = { { .when = "matrix", .list = "r", .state = "row_var", .shape = YK_OPTIM_ROWS, .text = "" },
+		    { .when = "matrix", .list = "c", .state = "col_var", .shape = YK_OPTIM_COLUMNS, .text = "" },
+		    { .when = "!matrix", .list = "v", .state = "variance", .text = "" } },
+	  .number = { { "weight", adafactor_weight }, { "slowness", adafactor_slowness } },
+	  .matrix = adafactor_matrix,
+	  .update = yk_optim_adafactor },
 };
 const int yk_optim_kind_count = sizeof yk_optim_kinds / sizeof *yk_optim_kinds;
 
