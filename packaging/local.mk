@@ -6,14 +6,20 @@ EXTRA_DIST += \
 	packaging/conda/recipe.yaml \
 	packaging/container/Containerfile \
 	packaging/debian/changelog \
+	packaging/debian/clean \
 	packaging/debian/control \
 	packaging/debian/copyright \
 	packaging/debian/libyoke-bin.install \
 	packaging/debian/libyoke-dev.install \
 	packaging/debian/libyoke0.install \
+	packaging/debian/libyoke0.symbols \
 	packaging/debian/not-installed \
 	packaging/debian/rules \
 	packaging/debian/source/format \
+	packaging/debian/tests/command \
+	packaging/debian/tests/control \
+	packaging/debian/tests/library \
+	packaging/debian/tests/python \
 	packaging/debian/yoke-cuda.install \
 	packaging/debian/yoke-mpich.install \
 	packaging/debian/yoke-opencl.install \

@@ -22,6 +22,9 @@ verdict "the packages of the library have the number of its soname, $soname" "$(
 	[ -e "$packaging/debian/libyoke$soname.install" ] || echo "no libyoke$soname.install"
 	grep -q "^Package: libyoke$soname\$" "$packaging/debian/control" || echo "no libyoke$soname in control"
 	grep -q "^%{_libdir}/libyoke.so.$soname\*\$" "$packaging/rpm/yoke.spec" || echo "no libyoke.so.$soname in yoke.spec")"
+node=$(sed -n 's/^\(YOKE_[0-9.]*\) {$/\1/p' "$source/src/libyoke.map" | tail -n 1)
+verdict "the symbols of Debian's library know the last version of the map of symbols, $node" "$(
+	grep -qxF " (symver)$node ${node#YOKE_}.0" "$packaging/debian/libyoke$soname.symbols" || cat "$packaging/debian/libyoke$soname.symbols")"
 verdict "each list of files belongs to a package" "$(for file in "$packaging"/debian/*.install; do
 	name=$(basename "$file" .install)
 	grep -q "^Package: $name\$" "$packaging/debian/control" || echo "$name"
@@ -52,7 +55,9 @@ END
 	printf 'usr/lib/x/libyoke.so\nusr/lib/x/libyoke.so.%s\nusr/lib/x/libyoke.so.%s.0.0\n' "$soname" "$soname"
 } >"$work/installed" 2>"$work/err"
 verdict "make lists what it installs" "$([ "$(wc -l <"$work/installed")" -gt 50 ] || cat "$work/err" "$work/installed")"
-sed 's/ .*//' "$packaging"/debian/*.install "$packaging/debian/not-installed" >"$work/debian"
+# debian/rules moves programs of the library to a directory of the architecture
+sed 's/ .*//; s,^usr/lib/\*/yoke/yoke-probe$,usr/libexec/yoke/yoke-probe,' \
+	"$packaging"/debian/*.install "$packaging/debian/not-installed" >"$work/debian"
 sed -n '/^%files/,/^%changelog/{
 	s/^%doc //
 	s,%{_bindir},usr/bin,; s,%{_libexecdir},usr/libexec,; s,%{_libdir},usr/lib/*,; s,%{_includedir},usr/include,
