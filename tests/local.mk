@@ -355,7 +355,7 @@ tests_amx_t_CPPFLAGS = $(AM_CPPFLAGS) -DYK_ISA=base -DYK_LEVEL=amx_emulated -DYK
 tests_qlinear_ways_t_SOURCES = tests/qlinear_ways.c backends/cpu/quant/kern_qlinear_amx.c
 tests_qlinear_ways_t_CPPFLAGS = $(tests_amx_t_CPPFLAGS)
 tests_qlinear_ways_t_LDADD = $(LDADD)
-if X86_64
+if AVX2
 # the AVX2 build's kernel once more, with other names and VPDPBUSD in C
 check_LTLIBRARIES += tests/libvnni_emulated.la
 tests_libvnni_emulated_la_SOURCES = backends/cpu/quant/kern_qlinear.c

@@ -18,7 +18,7 @@
 #include "yoke-quant.h"
 
 extern const struct yk_kernel yk_qlinear_base, yk_qlinear_amx_emulated;
-#ifdef __x86_64__
+#if defined __x86_64__ && !defined YK_NO_AVX2
 extern const struct yk_kernel yk_qlinear_avx2, yk_qlinear_vnni_emulated;
 #endif
 
@@ -185,7 +185,7 @@ static void test_ways(int f, int64_t m, int64_t n, int64_t blocks, bool odd)
 #endif
 	if (!odd && formats[f].block > 1 && m < 40)
 		test_reference(&p);
-#ifdef __x86_64__
+#if defined __x86_64__ && !defined YK_NO_AVX2
 	// with FMA the order is the same, but each step rounds once
 	const struct yk_isa *list[YK_ISA_LEVELS];
 	const int count = yk_isa_levels(list);

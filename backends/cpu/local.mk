@@ -22,12 +22,16 @@ libcpu_base_la_CFLAGS = $(AM_CFLAGS) $(KERNEL_CFLAGS)
 noinst_LTLIBRARIES += libcpu_base.la
 libyokecore_la_LIBADD += libcpu_base.la
 
-if X86_64
+if AVX2
 libcpu_avx2_la_SOURCES = $(cpu_kernels)
 libcpu_avx2_la_CPPFLAGS = $(AM_CPPFLAGS) -DYK_ISA=avx2
 libcpu_avx2_la_CFLAGS = $(AM_CFLAGS) $(KERNEL_CFLAGS) $(AVX2_CFLAGS)
 noinst_LTLIBRARIES += libcpu_avx2.la
 libyokecore_la_LIBADD += libcpu_avx2.la
+else
+if X86_64
+AM_CPPFLAGS += -DYK_NO_AVX2
+endif
 endif
 if AVX512
 libcpu_avx512_la_SOURCES = $(cpu_kernels)

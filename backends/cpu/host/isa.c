@@ -12,7 +12,7 @@
 #include "../quant/activations.h"
 #include "frame.h"
 
-#ifdef __x86_64__
+#if defined __x86_64__ && !defined YK_NO_AVX2
 // Matches the builds' compiler flags; the builtin also checks operating system support (XCR0).
 static bool runs_avx2(void)
 {
@@ -141,7 +141,7 @@ static const struct {
 	bool level;         // a level above the previous build
 } builds[] = {
 	{ &yk_isa_base, "", runs_base, NULL, false },
-#ifdef __x86_64__
+#if defined __x86_64__ && !defined YK_NO_AVX2
 	{ &yk_isa_avx2, "AVX2, FMA and F16C", runs_avx2, NULL, false },
 #ifdef HAVE_AVX512
 	{ &yk_isa_avx512, "AVX-512 F, BW, DQ and VL", runs_avx512, NULL, false },
