@@ -154,10 +154,10 @@ YOKE_API int yoke_node_register(const struct yoke_node_type *);
 //                                                (target - mean), U as for rx: the adaptive
 //                                                coherence estimator (Kraut and Scharf 1999); 0 for
 //                                                x = mean; 1 channel
-//   local_rx  inner [5] outer [21] eps relative pixels [0] (x - m)' (S + e)^-1 (x - m), m and S the
-//                                                mean and covariance of the ring of pixels in the
-//                                                outer x outer window around x but not in the inner
-//                                                x inner one; 1 channel
+//   local_rx  inner outer eps relative pixels    (x - m)' (S + e)^-1 (x - m), m and S mean and
+//                                                covariance of the pixels in the outer [21] x outer
+//                                                window around x but not in the inner [5] x inner
+//                                                one; pixels [0] is described below; 1 channel
 //   sigmoid                                      1 / (1 + exp(-x))
 //   unit                                         x / |x|
 //   decide    t                                  1 where x > t, else 0
