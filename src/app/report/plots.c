@@ -71,7 +71,7 @@ static bool is_stage(const struct yk_view_table *t, const char *stage)
 static void label(struct source *s, long device)
 {
 	const char *rank = strncmp(s->table->stage, "telemetry.", 10) ? "" : s->table->stage + 10;
-	char of[32] = "", which[32] = "";
+	char of[16] = "", which[32] = "";
 	if (*rank)
 		snprintf(of, sizeof of, "rank %.8s", rank);
 	if (device >= 0)
