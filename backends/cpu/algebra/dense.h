@@ -30,8 +30,8 @@ struct yk_dense {
 	// computed (lower and not transposed).
 	void (*triangular)(int64_t n, int64_t k, const void *t, int64_t ldt, bool upper, bool transposed, bool unit,
 			   bool triangle, void *x, int64_t ldx);
-	// Overwrites a [m,n] with R, above the diagonal, and the reflections' vectors below it. memory:
-	// qr_elements(m, n) elements, which q reads.
+	// Overwrites a [m,n] with R; below the diagonal it is undefined. memory: qr_elements(m, n) elements,
+	// which q reads.
 	void (*qr)(int64_t m, int64_t n, void *a, int64_t ld, void *memory);
 	int64_t (*qr_elements)(int64_t m, int64_t n);
 	// Overwrites x [m,k] with Q x; k is a multiple of UNIT. q_columns: with the first k columns of Q, for any k.

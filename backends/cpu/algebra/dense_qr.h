@@ -42,33 +42,83 @@ static REAL qr_reflect(REAL *a, int64_t ld, int64_t m, int64_t row)
 	return (beta - first) / beta;
 }
 
-// Makes `width` reflections of columns from `at` on, applies them to `extent` columns, and writes V and T.
+typedef REAL qr_vec __attribute__((vector_size(UNIT * sizeof(REAL))));
+
+// Subtracts x w from rows `row` .. m - 1 of the panel, x being column j, and sums the products of column j + 1 and all columns
+// over the rows after the first one: what the next reflection needs, in the same pass.
+static inline __attribute__((always_inline)) void qr_pass(int64_t m, int64_t row, int64_t j, int vectors, const REAL *w, REAL *a,
+							  int64_t ld, REAL *dots)
+{
+	qr_vec by[WIDE / UNIT], sum[WIDE / UNIT] = { 0 };
+	memcpy(by, w, (size_t)vectors * sizeof *by);
+	for (int64_t i = row; i < m; i++) {
+		REAL *line = a + i * ld;
+		const REAL x = line[j], next = i > row ? line[j + 1] - x * w[j + 1] : 0;
+		for (int k = 0; k < vectors; k++) {
+			qr_vec v;
+			memcpy(&v, line + k * UNIT, sizeof v);
+			v -= x * by[k];
+			memcpy(line + k * UNIT, &v, sizeof v);
+			sum[k] += next * v;
+		}
+	}
+	memcpy(dots, sum, (size_t)vectors * sizeof *sum);
+}
+
+// The sums for column j, of rows after its diagonal.
+static void qr_dots(int64_t m, int64_t row, int64_t j, int64_t extent, const REAL *a, int64_t ld, REAL *dots)
+{
+	memset(dots, 0, WIDE * sizeof *dots);
+	for (int64_t i = row + 1; i < m; i++)
+		for (int64_t c = 0; c < extent; c++)
+			dots[c] += a[i * ld + j] * a[i * ld + c];
+}
+
+// Are the sums for column j not so large that they may overflow, nor so small that precision is lost?
+static bool qr_tame(const REAL *dots, int64_t j, int64_t extent, REAL first)
+{
+	const REAL large = IS_WIDE ? (REAL)0x1p900 : (REAL)0x1p100, small = IS_WIDE ? (REAL)0x1p-700 : (REAL)0x1p-70;
+	bool tame = dots[j] > small && first * first < large;
+	for (int64_t c = j; c < extent; c++)
+		tame = tame && ABS(dots[c]) < large; // false for NaN
+	return tame;
+}
+
+// Makes `width` reflections of columns from `at` on, applies them to `extent` columns, UNIT or WIDE, and writes V and T. Below
+// the diagonal, a is undefined afterwards.
 static void qr_panel(int64_t m, int64_t at, int64_t width, int64_t extent, REAL *a, int64_t ld, REAL *v)
 {
-	REAL *t = v + m * WIDE, tau[WIDE], gram[WIDE * WIDE];
+	REAL *t = v + m * WIDE, tau[WIDE], scale[WIDE], gram[WIDE * WIDE], dots[WIDE];
 	a += at;
+	qr_dots(m, at, 0, extent, a, ld, dots);
 	for (int64_t j = 0; j < width; j++) {
 		const int64_t row = at + j;
-		REAL w[WIDE] = { 0 };
-		tau[j] = qr_reflect(a + j, ld, m, row);
-		if (tau[j] == 0 || j + 1 == extent)
-			continue;
-		for (int64_t i = row; i < m; i++) {
-			const REAL f = i == row ? 1 : a[i * ld + j];
-			for (int64_t c = 0; c < extent; c++)
-				w[c] += f * a[i * ld + c];
+		REAL w[WIDE] = { 0 }, *top = a + row * ld, f = 1;
+		scale[j] = 1;
+		if (qr_tame(dots, j, extent, top[j])) {
+			const REAL first = top[j], norm = SQRT(first * first + dots[j]), beta = first > 0 ? -norm : norm;
+			f = scale[j] = 1 / (first - beta);
+			tau[j] = (beta - first) / beta;
+			top[j] = beta;
+		} else {
+			tau[j] = qr_reflect(a + j, ld, m, row);
+			qr_dots(m, row, j, extent, a, ld, dots);
 		}
-		for (int64_t c = 0; c < extent; c++)
-			w[c] = c > j ? tau[j] * w[c] : 0;
-		for (int64_t i = row; i < m; i++) {
-			const REAL f = i == row ? 1 : a[i * ld + j];
-			for (int64_t c = 0; c < extent; c++)
-				a[i * ld + c] -= f * w[c];
+		for (int64_t c = j + 1; c < extent; c++) {
+			w[c] = tau[j] * (f * dots[c] + top[c]);
+			top[c] -= w[c];
+			w[c] *= f;
 		}
+		if (j + 1 == extent)
+			break;
+		if (extent == WIDE)
+			qr_pass(m, row + 1, j, WIDE / UNIT, w, a, ld, dots);
+		else
+			qr_pass(m, row + 1, j, 1, w, a, ld, dots);
 	}
 	for (int64_t i = at; i < m; i++)
 		for (int64_t j = 0; j < WIDE; j++)
-			v[i * WIDE + j] = j < width && i - at > j ? a[i * ld + j] : i - at == j && j < width;
+			v[i * WIDE + j] = j < width && i - at > j ? a[i * ld + j] * scale[j] : i - at == j && j < width;
 	memset(t, 0, (size_t)(WIDE * WIDE) * sizeof *t);
 	product(1, false, WIDE, WIDE, m - at, v + at * WIDE, 1, WIDE, v + at * WIDE, WIDE, gram, WIDE);
 	for (int64_t j = 0; j < width; j++) {

@@ -36,7 +36,7 @@ static void one(struct dense_batch *b, int64_t index, void *memory)
 	d->qr(m, n, a, ld, rest);
 	if (op->out[1].kind != YOKE_VIEW_NONE) {
 		const struct matrix to = matrix_of(&op->out[1], 2, index);
-		for (int64_t i = 0; i < k; i++) // below the diagonal lie the reflections
+		for (int64_t i = 0; i < k; i++) // below the diagonal it is undefined
 			memset(a + (size_t)(i * ld) * d->element, 0, (size_t)least(i, n) * d->element);
 		d->store(&to, k, n, a, ld);
 	}

@@ -64,17 +64,19 @@ static int shape_nextafter(struct yk_graph *g, const struct yk_call *c, struct y
 	return yk_shape_map(g, c, out);
 }
 
-// By their bits, positive numbers are ordered like integers, and neighbours differ by `step`.  So both operands get the sign
-// that makes x positive, `to` being limited to x's neighbours.  0 takes the sign of `to`.
+// By their bits, positive numbers are ordered like integers, and neighbours differ by `step`.  So `to` gets the sign that makes
+// x positive, and x moves by their difference, limited to a step.  0 takes the sign of `to`.
 static void decompose_nextafter(struct yk_graph *g, const struct yk_call *c, yk_id *out)
 {
 	const yk_id x = yk_up(g, c->in[0]), to = yk_up(g, c->in[1]), bx = bits_of(g, x), bt = bits_of(g, to), bit = sign_bit(g, bx);
 	const bool wide = is_f64(g, x);
 	const double step = IN(0)->dtype == yoke_bf16 ? 65536 : 1; // a bf16 is the upper half of an f32
-	const yk_id sign = yk_bin(g, YK_AND, yk_tri(g, YK_SELECT, yk_bin_lit(g, YK_EQ, x, 0), bt, bx), bit);
 	const yk_id modulus = wide ? yk_bin(g, YK_XOR, bx, yk_bin(g, YK_AND, bx, bit)) : yk_bin_lit(g, YK_AND, bx, INT32_MAX);
-	yk_id y = yk_bin(g, YK_MIN, yk_bin_lit(g, YK_ADD, modulus, step), yk_bin(g, YK_XOR, bt, sign));
-	y = yk_bin(g, YK_XOR, yk_bin(g, YK_MAX, yk_bin_lit(g, YK_SUB, modulus, step), y), sign);
+	const yk_id sign = yk_bin(g, YK_AND, yk_tri(g, YK_SELECT, yk_bin_lit(g, YK_EQ, x, 0), bt, bx), bit);
+	// below 0 all are alike, and the difference does not overflow
+	yk_id y = yk_bin(g, YK_SUB, yk_bin_lit(g, YK_MAX, yk_bin(g, YK_XOR, bt, sign), -step), modulus);
+	y = yk_bin_lit(g, YK_MIN, yk_bin_lit(g, YK_MAX, y, -step), step);
+	y = yk_bin(g, YK_XOR, yk_bin(g, YK_ADD, y, modulus), sign);
 	const yk_id max = yk_bin(g, YK_MAX, x, to), nan = yk_bin(g, YK_NE, max, max);
 	y = yk_tri(g, YK_SELECT, nan, lit_like(g, y, wide ? 0x7ff8p48 : 0x7fc0p16), y);
 	out[0] = number_like(g, y, c->in[0]);

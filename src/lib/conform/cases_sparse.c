@@ -19,7 +19,8 @@ static struct sparse draw(struct yk_case *c, bool max)
 	const int64_t many = yk_case_large(c) ? 300 : 12;
 	struct sparse s = { .groups = yk_draw_int(c, 1, 3), .before = yk_draw_size(c, yk_draw_one_in(c, 3) ? 19 : 4),
 			    .columns = yk_draw_size(c, many), .rows = yk_draw_size(c, many),
-			    .after = yk_draw_one_in(c, 2) ? 1 : yk_draw_size(c, 20), .shared = yk_draw_one_in(c, 2), .weights = !max && !yk_draw_one_in(c, 3), .max = max };
+			    .after = yk_draw_one_in(c, 2) ? 1 : yk_draw_size(c, 20), .shared = yk_draw_one_in(c, 2),
+			    .weights = !max && !yk_draw_one_in(c, 3), .max = max };
 	if (yk_draw_one_in(c, 2)) {
 		s.first = yk_case_alloc(c, (uint64_t)(s.rows + 1) * sizeof *s.first);
 		s.first[0].i = yk_draw_int(c, 0, 1);
