@@ -374,6 +374,53 @@ static void resumed(const char *kind, const char *settings)
 	set_free(&y);
 }
 
+// y [m] = x [m,n] v [n], or with flip y [n] = v [m] x
+static void times(int64_t m, int64_t n, const double *x, const double *v, bool flip, double *y)
+{
+	for (int64_t i = 0; i < (flip ? n : m); i++) {
+		y[i] = 0;
+		for (int64_t j = 0; j < (flip ? m : n); j++)
+			y[i] += flip ? x[j * n + i] * v[j] : x[i * n + j] * v[j];
+	}
+}
+
+// One Newton-Schulz step of a matrix whose Gram matrix is computed in panels, times a vector.
+static void large(int64_t m, int64_t n)
+{
+	const int64_t dims[] = { m, n }, side = m > n ? m : n;
+	double *x = calloc((size_t)(m * n), sizeof *x), *v = calloc((size_t)(6 * side), sizeof *v), *y = v + side, norm = 0;
+	double *back = y + side, *first = back + side, *second = first + side, *got = second + side, worst = 0;
+	yoke_tensor *p = yoke_variable("p", yoke_f64, 2, dims), *g = yoke_variable("g", yoke_f64, 2, dims);
+	for (int64_t k = 0; k < m * n; k++) {
+		x[k] = rnd_real(-1, 1);
+		norm += x[k] * x[k];
+	}
+	put(g, x);
+	for (int64_t k = 0; k < m * n; k++)
+		x[k] /= sqrt(norm);
+	for (int64_t k = 0; k < n; k++)
+		v[k] = rnd_real(-1, 1);
+	yoke_optim *o = yoke_optim_new("muon", "lr=1 momentum=0 nesterov=0 weight_decay=0 ns_steps=1 adjust_lr_fn=original");
+	int err = yoke_optim_add(o, 1, &p, (const char *[]){ "p" }, NULL);
+	if (!err)
+		err = yoke_optim_step(o, 1, &g, NULL);
+	times(m, n, x, v, false, y);
+	times(m, n, x, y, true, back);
+	times(m, n, x, back, false, first);
+	times(m, n, x, first, true, back);
+	times(m, n, x, back, false, second);
+	get(p, x);
+	times(m, n, x, v, false, got);
+	for (int64_t k = 0; k < m; k++)
+		worst = fmax(worst, fabs(got[k] + sqrt(fmax(1, (double)m / (double)n)) * (3.4445 * y[k] - 4.775 * first[k] + 2.0315 * second[k])));
+	ok(!err && worst < 1e-12, "muon, a matrix of %d x %d: error %.2g %s", (int)m, (int)n, worst, yoke_error());
+	yoke_optim_free(o);
+	yoke_free(p);
+	yoke_free(g);
+	free(x);
+	free(v);
+}
+
 static const struct {
 	const char *kind, *settings;
 	step_fn *step;
@@ -405,6 +452,8 @@ int main(void)
 		compare(variants[i].kind, variants[i].settings, variants[i].step, &variants[i].rule, yoke_f64, 1e-10);
 		compare(variants[i].kind, variants[i].settings, variants[i].step, &variants[i].rule, yoke_f32, variants[i].wide);
 	}
+	large(513, 517);
+	large(530, 515);
 	skipped("muon", "lr=0.02");
 	scaled("muon", "lr=0.02 clip=1");
 	resumed("muon", "lr=0.02 clip=1");

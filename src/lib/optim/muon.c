@@ -44,6 +44,30 @@ static yoke_tensor *combine(double a, yoke_tensor *x, double b, yoke_tensor *y)
 	return yoke_cast(yoke_add(yoke_mul(yoke_cast(x, wide), yoke_const(a)), yoke_mul(yoke_cast(y, wide), yoke_const(b))), dtype);
 }
 
+enum { PANELS = 4, LARGE = 512 };
+
+// The product x y of which it is known that it is symmetric: rows i and columns j up to the diagonal
+// are computed, in panels, the others are transposed.  flags: as for yoke_matmul.
+static yoke_tensor *symmetric(yoke_tensor *x, yoke_tensor *y, unsigned flags)
+{
+	const int rows = flags & YOKE_TA ? 1 : 0, columns = flags & YOKE_TB ? 0 : 1;
+	const int64_t m = yoke_dim(x, rows), step = (m + PANELS - 1) / PANELS;
+	yoke_tensor *panel[PANELS], *row[PANELS], *block[PANELS];
+	if (m < LARGE)
+		return yoke_matmul(x, y, flags);
+	for (int i = 0; i < PANELS; i++) {
+		const int64_t from = i * step, to = from + step < m ? from + step : m;
+		panel[i] = yoke_matmul(yoke_slice(x, rows, from, to, 1), yoke_slice(y, columns, 0, to, 1), flags);
+	}
+	for (int i = 0; i < PANELS; i++) {
+		block[i] = panel[i];
+		for (int j = i + 1; j < PANELS; j++)
+			block[j] = yoke_permute(yoke_slice(panel[j], 1, i * step, (i + 1) * step, 1), (const int[]){ 1, 0 });
+		row[i] = yoke_concat(PANELS - i, block + i, 1);
+	}
+	return yoke_concat(PANELS, row, 0);
+}
+
 // The quintic Newton-Schulz iteration: singular values of x [M,N] in (0, 1] approach 1.  The Gram
 // matrix is of the shorter side.
 static yoke_tensor *orthogonalize(yoke_tensor *x, const double *option)
@@ -54,8 +78,8 @@ static yoke_tensor *orthogonalize(yoke_tensor *x, const double *option)
 	if (yoke_dtype(x) == yoke_f32 && !(option[YK_O_ns_dtype] > 0))
 		x = yoke_cast(x, yoke_bf16);
 	for (int k = 0; k < (int)option[YK_O_ns_steps]; k++) {
-		yoke_tensor *gram = yoke_matmul(x, x, tall ? YOKE_TA : YOKE_TB);
-		yoke_tensor *by = combine(-4.7750, gram, 2.0315, yoke_matmul(gram, gram, 0));
+		yoke_tensor *gram = symmetric(x, x, tall ? YOKE_TA : YOKE_TB);
+		yoke_tensor *by = combine(-4.7750, gram, 2.0315, symmetric(gram, gram, 0));
 		x = combine(3.4445, x, 1, tall ? yoke_matmul(x, by, 0) : yoke_matmul(by, x, 0));
 	}
 	return x;
