@@ -227,6 +227,42 @@ def after_softmax(fn, package):
 LOOSE = {"hardsigmoid": 1e-7, "Hardsigmoid": 1e-7, "binary_cross_entropy": 1e-8}
 
 
+def hidden(m, *shape):
+    """A mask of bool in which no row hides all keys."""
+    mask = m.r.uniform(size=shape) < 0.4
+    mask[..., 0] = False
+    return mask
+
+
+qkv = lambda m, t=5, s=7, lead=(2, 3): [m.n(*lead, t, 8), m.n(*lead, s, 8), m.n(*lead, s, 6)]
+SDPA = "scaled_dot_product_attention"
+for lead in ((2, 3), (4,), (), (2, 1, 3)):
+    case(f"{SDPA} {lead}", lambda m, a=lead: (qkv(m, lead=a), {}))
+    case(f"{SDPA} causal {lead}", lambda m, a=lead: (qkv(m, lead=a), {"is_causal": True}))
+    case(f"{SDPA} bool {lead}", lambda m, a=lead: (qkv(m, lead=a), {"attn_mask": ~hidden(m, *a, 5, 7)}))
+    case(f"{SDPA} float {lead}", lambda m, a=lead: (qkv(m, lead=a), {"attn_mask": m.n(*a, 5, 7)}))
+    case(f"{SDPA} one mask {lead}", lambda m, a=lead: (qkv(m, lead=a), {"attn_mask": ~hidden(m, 5, 7), "scale": 0.3}))
+case(f"{SDPA} square causal", lambda m: (qkv(m, 6, 6), {"is_causal": True}))
+case(f"{SDPA} groups", lambda m: ([m.n(2, 6, 5, 8), m.n(2, 3, 7, 8), m.n(2, 3, 7, 8)], {"enable_gqa": True}))
+case(f"{SDPA} broadcast", lambda m: ([m.n(2, 3, 5, 8), m.n(3, 7, 8), m.n(1, 3, 7, 8)], {"attn_mask": ~hidden(m, 2, 1, 5, 7)}))
+case("layer_norm", lambda m: ([m.n(3, 4, 5), (5,), m.n(5), m.n(5)], {}))
+case("layer_norm two axes", lambda m: ([m.n(3, 4, 5), (4, 5), m.n(4, 5)], {"eps": 1e-2}))
+case("rms_norm", lambda m: ([m.n(3, 4, 5), (5,), m.n(5)], {}))
+case("rms_norm two axes", lambda m: ([m.n(3, 4, 5), (4, 5)], {"eps": 1e-2}))
+case("group_norm", lambda m: ([m.n(3, 6, 5), 2, m.n(6), m.n(6)], {}))
+case("group_norm plain", lambda m: ([m.n(3, 6, 5, 2), 3], {"eps": 1e-2}))
+case("batch_norm", lambda m: ([m.n(3, 6, 5), Const(m.n(6)), Const(m.pos(6)), m.n(6), m.n(6)], {}))
+case("batch_norm training", lambda m: ([m.n(3, 6, 5), None, None, m.n(6), m.n(6), True], {"eps": 1e-2}))
+case("instance_norm", lambda m: ([m.n(3, 6, 5)], {}))
+case("instance_norm options", lambda m: ([m.n(3, 6, 5, 4)], {"weight": m.n(6), "bias": m.n(6), "eps": 1e-2}))
+case("instance_norm running", lambda m: ([m.n(3, 6, 5), Const(m.n(6)), Const(m.pos(6))], {"use_input_stats": False}))
+case("local_response_norm", lambda m: ([m.n(3, 6, 5), 3], {}))
+case("local_response_norm options", lambda m: ([m.n(3, 6, 5, 2), 4], {"alpha": 0.1, "beta": 0.5, "k": 2.0}))
+case("linear", lambda m: ([m.n(3, 4, 5), m.n(6, 5), m.n(6)], {}))
+case("linear vectors", lambda m: ([m.n(5), m.n(6, 5)], {}))
+case("linear one", lambda m: ([m.n(3, 5), m.n(5)], {}))
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_a_function_is_pytorchs(name):
     fn = name.split(" ")[0]
@@ -288,6 +324,23 @@ module("CosineSimilarity", lambda m: [m.n(4, 5), m.n(4, 5)])
 module("CosineSimilarity", lambda m: [m.n(4, 5), m.n(4, 5)], dim=0, eps=1e-3)
 module("PairwiseDistance", lambda m: [m.n(4, 5), m.n(4, 5)])
 module("PairwiseDistance", lambda m: [m.n(4, 5), m.n(4, 5)], p=1.0, keepdim=True)
+for options in ({}, {"elementwise_affine": False}, {"bias": False}, {"eps": 1e-2}):
+    module("LayerNorm", lambda m: [m.n(3, 4, 5)], normalized_shape=5, **options)
+    module("LayerNorm", lambda m: [m.n(3, 4, 5)], normalized_shape=(4, 5), **options)
+for options in ({"eps": 1e-6}, {"eps": 1e-6, "elementwise_affine": False}):
+    module("RMSNorm", lambda m: [m.n(3, 4, 5)], normalized_shape=5, **options)
+    module("RMSNorm", lambda m: [m.n(3, 4, 5)], normalized_shape=(4, 5), **options)
+for options in ({}, {"affine": False}, {"eps": 1e-2}):
+    module("GroupNorm", lambda m: [m.n(3, 6, 5)], num_groups=3, num_channels=6, **options)
+for axes in (1, 2, 3):
+    image = lambda m, n=axes: [m.n(3, 4, *(3, 2, 2)[:n])]
+    for options in ({}, {"affine": False}, {"track_running_stats": False}, {"momentum": None}, {"momentum": 0.3, "eps": 1e-2}):
+        module(f"BatchNorm{axes}d", image, num_features=4, **options)
+    for options in ({}, {"affine": True}, {"affine": True, "track_running_stats": True}, {"momentum": None, "track_running_stats": True}):
+        module(f"InstanceNorm{axes}d", image, num_features=4, **options)
+    module(f"InstanceNorm{axes}d", lambda m, n=axes: [m.n(4, *(3, 2, 2)[:n])], num_features=4)
+module("BatchNorm1d", lambda m: [m.n(3, 4)], num_features=4)
+module("LocalResponseNorm", lambda m: [m.n(3, 6, 5)], size=3, alpha=0.1)
 
 
 def pair_of(name, options):
@@ -296,8 +349,7 @@ def pair_of(name, options):
     for p in its.parameters():
         torch.nn.init.normal_(p)
     mine = getattr(nn, name)(**{k: ours(v) for k, v in options.items()}).cast("f64")
-    names = [n for n in its.state_dict() if not n.endswith("num_batches_tracked")]
-    mine.load_state_dict({n: its.state_dict()[n].detach().numpy() for n in names})
+    mine.load_state_dict({n: t.numpy() for n, t in its.state_dict().items()})
     return mine, its
 
 
@@ -310,6 +362,142 @@ def test_a_module_is_pytorchs(number):
     if name == "CTCLoss":
         mine, its = after_softmax(mine, yoke), after_softmax(its, torch)
     compare(mine, its, make(Make()), {}, f"{name} {options}", parts, LOOSE.get(name, 1e-9))
+    if "Norm" not in name:
+        return
+    for other in range(2):  # running statistics, and their use
+        args = make(Make(SEED + other))
+        mine(*map(ours, args)), its(*map(theirs, args))
+    for key, value in mine.state_dict().items():
+        np.testing.assert_allclose(value, its.state_dict()[key].numpy(), rtol=1e-9, err_msg=key)
+    mine.eval(), its.eval()
+    compare(mine, its, make(Make(SEED + 2)), {}, f"{name} {options} in inference", parts)
+
+MASKS = {
+    "none": lambda m, b, h, t, s: {},
+    "padding": lambda m, b, h, t, s: {"key_padding_mask": hidden(m, b, s)},
+    "bool": lambda m, b, h, t, s: {"attn_mask": hidden(m, t, s)},
+    "float": lambda m, b, h, t, s: {"attn_mask": m.n(t, s)},
+    "heads": lambda m, b, h, t, s: {"attn_mask": hidden(m, b * h, t, s)},
+    "float heads": lambda m, b, h, t, s: {"attn_mask": m.n(b * h, t, s)},
+    "both": lambda m, b, h, t, s: {"attn_mask": hidden(m, t, s), "key_padding_mask": hidden(m, b, s)},
+    "float both": lambda m, b, h, t, s: {"attn_mask": m.n(t, s), "key_padding_mask": Const(m.n(b, s))},
+    "mixed": lambda m, b, h, t, s: {"attn_mask": np.where(hidden(m, t, s), -np.inf, 0), "key_padding_mask": Const(np.where(hidden(m, b, s), -np.inf, 0))},
+    "causal": lambda m, b, h, t, s: {"attn_mask": np.triu(np.ones((t, s), bool), 1), "is_causal": True},
+    "causal padding": lambda m, b, h, t, s: {"attn_mask": np.triu(np.ones((t, s), bool), 1), "is_causal": True, "key_padding_mask": hidden(m, b, s)},
+}
+HEADS = {
+    "plain": ({}, {}), "means": ({}, {"need_weights": True}), "weights": ({}, {"need_weights": True, "average_attn_weights": False}),
+    "batch first": ({"batch_first": True}, {}), "no bias": ({"bias": False}, {}), "bias kv": ({"add_bias_kv": True}, {"need_weights": True}),
+    "zero": ({"add_zero_attn": True}, {}), "widths": ({"kdim": 6, "vdim": 10}, {}), "widths first": ({"kdim": 6, "vdim": 10, "batch_first": True}, {}),
+    "all": ({"add_bias_kv": True, "add_zero_attn": True, "batch_first": True}, {"need_weights": True}), "all fast": ({"add_bias_kv": True, "add_zero_attn": True}, {}),
+}
+
+
+@pytest.mark.parametrize("how, mask", [(h, m) for h in HEADS for m in MASKS if h in ("plain", "means", "all") or m in ("none", "both", "causal")])
+@pytest.mark.parametrize("kind", ["self", "cross", "three", "single"])
+def test_multihead_attention_is_pytorchs(kind, how, mask):
+    m, (options, call) = Make(), HEADS[how]
+    if kind == "self" and "kdim" in options:
+        pytest.skip("keys of another width are no queries")
+    if how in ("zero", "bias kv", "all fast") and mask == "causal" and not call.get("need_weights"):
+        pytest.skip("PyTorch hides the additional key with is_causal, unless weights or a padding mask are there")
+    mine, its = pair_of("MultiheadAttention", dict(embed_dim=8, num_heads=2, **options))
+    b, t, s = 1 if kind == "single" else 3, 5, 5 if kind in ("self", "single") else 4
+    wide = options.get("kdim", 8), options.get("vdim", 8)
+    sizes = [(t, 8), (s, wide[0]), (s, wide[1])]
+    args = [m.n(n, d) if kind == "single" else m.n(*((b, n) if options.get("batch_first") else (n, b)), d) for (n, d) in sizes]
+    kwargs = {"need_weights": False, **call, **MASKS[mask](m, b, 2, t, s)}
+    if kind == "single" and "key_padding_mask" in kwargs:
+        k = kwargs["key_padding_mask"]
+        kwargs["key_padding_mask"] = Const(k.a[0]) if isinstance(k, Const) else k[0]
+    params = mine.parameters()
+    parts = [params[n] for n, _ in its.named_parameters()], list(its.parameters())
+    args = args[:1] if kind == "self" else args[:2] if kind == "cross" and wide == (8, 8) else args
+    full = lambda module: lambda *a, **k: module(*a, *[a[-1]] * (3 - len(a)), **k)
+    its.eval()  # which differs in nothing without dropout
+    compare(full(mine), full(its), args, kwargs, f"{kind} {how} {mask}", parts, 1e-8)
+
+
+LAYERS = {"plain": {}, "batch first": {"batch_first": True}, "norm first": {"norm_first": True}, "gelu": {"activation": "gelu", "layer_norm_eps": 1e-2},
+          "no bias": {"bias": False, "batch_first": True}, "norm first, batch first": {"norm_first": True, "batch_first": True}}
+SIZE = dict(d_model=8, nhead=2, dim_feedforward=12, dropout=0.0)
+
+
+def sequences(m, options, *lengths):
+    return [m.n(*((3, n) if options.get("batch_first") else (n, 3)), 8) for n in lengths]
+
+
+def alike(mine, its):
+    names = [n for n, _ in its.named_parameters()]
+    assert list(mine.parameters()) == names and list(mine.state_dict()) == list(its.state_dict())
+    mine.load_state_dict({n: t.numpy() for n, t in its.state_dict().items()})
+    params = mine.parameters()
+    return [params[n] for n in names], list(its.parameters())
+
+
+@pytest.mark.parametrize("masks", ["none", "padding", "bool", "float", "both", "causal"])
+@pytest.mark.parametrize("how", LAYERS)
+def test_transformer_layers_are_pytorchs(how, masks):
+    m, options = Make(), LAYERS[how]
+    given = MASKS[masks](m, 3, 2, 5, 5)
+    kwargs = {{"attn_mask": "src_mask", "key_padding_mask": "src_key_padding_mask"}.get(k, k): v for k, v in given.items()}
+    mine, its = pair_of("TransformerEncoderLayer", {**SIZE, **options})
+    compare(mine, its, sequences(m, options, 5), kwargs, "encoder", alike(mine, its), 1e-8)
+    kwargs = {{"attn_mask": "tgt_mask", "key_padding_mask": "tgt_key_padding_mask", "is_causal": "tgt_is_causal"}[k]: v for k, v in given.items()}
+    if "padding" in masks or masks == "both":
+        kwargs["memory_key_padding_mask"] = hidden(m, 3, 4)
+    if masks in ("bool", "both"):
+        kwargs["memory_mask"] = hidden(m, 5, 4)
+    mine, its = pair_of("TransformerDecoderLayer", {**SIZE, **options})
+    compare(mine, its, sequences(m, options, 5, 4), kwargs, "decoder", alike(mine, its), 1e-8)
+
+
+@pytest.mark.parametrize("how", LAYERS)
+def test_transformers_are_pytorchs(how):
+    m, options = Make(), LAYERS[how]
+    its = torch.nn.Transformer(num_encoder_layers=2, num_decoder_layers=2, **SIZE, **options).double()
+    mine = nn.Transformer(num_encoder_layers=2, num_decoder_layers=2, **SIZE, **options).cast("f64")
+    kwargs = {"tgt_mask": nn.Transformer.generate_square_subsequent_mask(5).numpy().astype("f8"), "src_key_padding_mask": hidden(m, 3, 4),
+              "memory_key_padding_mask": hidden(m, 3, 4)}
+    kwargs = {k: Const(v) for k, v in kwargs.items()}
+    compare(mine, its, sequences(m, options, 4, 5), kwargs, how, alike(mine, its), 1e-8)
+    mine.eval(), its.eval()
+    compare(mine.encoder, its.encoder, sequences(m, options, 4), {}, how, rtol=1e-8)
+    again = pickle.loads(pickle.dumps(mine))
+    x = [yoke.tensor(t) for t in sequences(m, options, 4, 5)]
+    assert np.array_equal(again(*x).numpy(), mine(*x).numpy())
+    glorot = nn.Transformer(num_encoder_layers=1, num_decoder_layers=1, **SIZE).parameters()
+    bounds = {n: np.sqrt(6 / sum(p.shape)) for n, p in glorot.items() if p.ndim > 1}
+    assert all(0.8 * b < np.abs(glorot[n].numpy()).max() <= b for n, b in bounds.items())
+
+
+def test_encoders_copy_their_layer():
+    layer = nn.TransformerEncoderLayer(**SIZE)
+    encoder = nn.TransformerEncoder(layer, 3)
+    p = encoder.parameters()
+    assert len(p) == 3 * len(layer.parameters()) and np.array_equal(p["layers.0.linear1.weight"].numpy(), p["layers.2.linear1.weight"].numpy())
+    x = yoke.tensor(np.ones((4, 1, 8), "f4"))
+    dropped = nn.TransformerEncoderLayer(8, 2, 12, 0.5)
+    yoke.random.seed(1)
+    once = dropped(x).numpy()
+    yoke.random.seed(2)
+    assert not np.array_equal(once, dropped(x).numpy())
+    dropped.eval()
+    assert np.array_equal(dropped(x).numpy(), dropped(x).numpy())
+
+
+def test_a_query_without_visible_keys_gives_0():
+    m = Make()
+    q = yoke.tensor(m.n(2, 3, 4))
+    mask = np.zeros((3, 3), bool)
+    mask[1] = True
+    for need in (True, False):
+        mha = nn.MultiheadAttention(4, 2, bias=False, batch_first=True).cast("f64")
+        y, w = mha(q, q, q, attn_mask=yoke.tensor(mask), need_weights=need)
+        assert np.all(y.numpy()[:, 1] == 0) and np.isfinite(y.numpy()).all() and (w is None or np.all(w.numpy()[:, 1] == 0))
+        g = yoke.grad((y * y).sum(), [q])[0].numpy()
+        assert np.isfinite(g).all()
+
 
 ABSENT = {"size_average", "reduce", "device", "dtype", "_stacklevel", "out", "_weight", "_freeze"}
 
@@ -360,6 +548,24 @@ BAD = {
     "normalize": [lambda: F.normalize(z(3), dim=1)], "prelu": [lambda: F.prelu(z(3, 4), z(3))], "celu": [lambda: F.celu(z(3), 0)],
     "gelu": [lambda: F.gelu(z(3), "sigmoid")], "glu": [lambda: F.glu(z(3)), lambda: F.glu(z(4), 1)], "softmax": [lambda: F.softmax(z(3), 1)],
     "softshrink": [lambda: F.softshrink(z(3), -1)], "hardtanh": [lambda: F.hardtanh(z(3), 1, 0)], "rrelu": [lambda: F.rrelu(z(3), 1, 0)],
+    "scaled_dot_product_attention": [lambda: F.scaled_dot_product_attention(z(3, 4), z(3, 5), z(3, 5)),
+                                     lambda: F.scaled_dot_product_attention(z(3, 4), z(3, 4), z(3, 4), attn_mask=z(4)),
+                                     lambda: F.scaled_dot_product_attention(z(3, 4), z(3, 4), z(3, 4), attn_mask=np.zeros((3, 3), "i8")),
+                                     lambda: F.scaled_dot_product_attention(z(2, 3, 4), z(3, 3, 4), z(3, 3, 4)),
+                                     lambda: F.scaled_dot_product_attention(z(3, 4), z(3, 4), z(3, 4), attn_mask=z(3, 3), is_causal=True)],
+    "multi_head_attention_forward": [lambda: nn.MultiheadAttention(4, 2)(z(3, 2, 5), z(3, 2, 4), z(3, 2, 4)),
+                                     lambda: nn.MultiheadAttention(4, 2)(z(3, 2, 4), z(3, 1, 4), z(3, 1, 4)),
+                                     lambda: nn.MultiheadAttention(4, 2)(z(3, 2, 4), z(3, 2, 4), z(3, 2, 4), attn_mask=z(3, 4)),
+                                     lambda: nn.MultiheadAttention(4, 2)(z(3, 2, 4), z(3, 2, 4), z(3, 2, 4), key_padding_mask=z(3, 2))],
+    "MultiheadAttention": [lambda: nn.MultiheadAttention(5, 2)], "TransformerEncoderLayer": [lambda: nn.TransformerEncoderLayer(4, 2, activation="elu")],
+    "TransformerEncoder": [lambda: nn.TransformerEncoder(nn.Identity(), 0)],
+    "Transformer": [lambda: nn.Transformer(4, 2, 1, 1, 8)(z(3, 2, 4), z(3, 1, 4))],
+    "layer_norm": [lambda: F.layer_norm(z(3, 4), 3), lambda: F.layer_norm(z(3, 4), 4, z(3))], "rms_norm": [lambda: F.rms_norm(z(3, 4), (3,))],
+    "group_norm": [lambda: F.group_norm(z(3, 4), 3), lambda: F.group_norm(z(3, 4), 2, z(3))], "GroupNorm": [lambda: nn.GroupNorm(3, 4)],
+    "batch_norm": [lambda: F.batch_norm(z(3, 4), None, None), lambda: F.batch_norm(z(3, 4), z(3), z(3)), lambda: F.batch_norm(z(1, 4), None, None, training=True),
+                   lambda: F.batch_norm(z(3, 4), z(4), z(4), training=True)],
+    "instance_norm": [lambda: F.instance_norm(z(3, 4)), lambda: F.instance_norm(z(3, 4, 1))], "InstanceNorm2d": [lambda: nn.InstanceNorm2d(3)(z(3, 4))],
+    "local_response_norm": [lambda: F.local_response_norm(z(3, 4), 2)], "linear": [lambda: F.linear(z(3, 4), z(5, 3)), lambda: F.linear(z(3, 4), z(5, 4), z(4))],
     "elu": [lambda: F.elu(np.zeros(3, "i8"))], "Softmax2d": [lambda: nn.Softmax2d()(z(3, 4))],
 }
 

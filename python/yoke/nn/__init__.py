@@ -18,7 +18,7 @@ from . import functional as functional
 from ._activations import (CELU, ELU, GELU, GLU, SELU, Activation, Hardshrink, Hardsigmoid, Hardswish, Hardtanh, LeakyReLU, LogSigmoid,
                            LogSoftmax, Mish, PReLU, ReLU, ReLU6, RReLU, Sigmoid, SiLU, Softmax, Softmax2d, Softmin, Softplus,
                            Softshrink, Softsign, Tanh, Tanhshrink, Threshold)
-from ._attention import Attention, Block
+from ._attention import Attention, Block, MultiheadAttention
 from ._containers import ModuleDict, ModuleList, Residual, Sequential
 from ._conv import (Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d, ConvTransposed1d, ConvTransposed2d,
                     ConvTransposed3d, Fold, Unfold)
@@ -30,30 +30,35 @@ from ._margins import (CosineEmbeddingLoss, CosineSimilarity, HingeEmbeddingLoss
                        MultiLabelSoftMarginLoss, MultiMarginLoss, PairwiseDistance, SoftMarginLoss, TripletMarginLoss,
                        TripletMarginWithDistanceLoss)
 from ._module import Buffer, Module, Parameter
-from ._norm import BatchNorm, BatchNorm1d, BatchNorm2d, GroupNorm, LayerNorm, RMSNorm
+from ._norm import (BatchNorm, BatchNorm1d, BatchNorm2d, BatchNorm3d, GroupNorm, InstanceNorm1d, InstanceNorm2d, InstanceNorm3d,
+                    LayerNorm, LocalResponseNorm, RMSNorm)
 from ._pooling import (AdaptiveAvgPool1d, AdaptiveAvgPool2d, AdaptiveAvgPool3d, AdaptiveMaxPool, AdaptiveMaxPool1d, AdaptiveMaxPool2d,
                        AdaptiveMaxPool3d, AdaptiveMeanPool, AvgPool1d, AvgPool2d, AvgPool3d, MaxPool, MaxPool1d, MaxPool2d, MaxPool3d,
                        MaxUnpool1d, MaxUnpool2d, MaxUnpool3d, MeanPool, Resize, Upsample)
 from ._recurrent import GRU, GRUCell, LSTM, LSTMCell, RNN, RNNCell
 from ._sequences import (PackedSequence, pack_padded_sequence, pack_sequence, pad_packed_sequence, pad_sequence, unpack_sequence,
                          unpad_sequence)
+from ._transformer import (Transformer, TransformerDecoder, TransformerDecoderLayer, TransformerEncoder,
+                           TransformerEncoderLayer)
 
 __all__ = [
     "Activation", "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AdaptiveMaxPool", "AdaptiveMaxPool1d",
     "AdaptiveMaxPool2d", "AdaptiveMaxPool3d", "AdaptiveMeanPool", "Attention", "AvgPool1d", "AvgPool2d", "AvgPool3d",
-    "BCELoss", "BCEWithLogitsLoss", "BatchNorm", "BatchNorm1d", "BatchNorm2d", "Block", "Buffer", "CELU", "CTCLoss", "Conv1d",
-    "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "ConvTransposed1d", "ConvTransposed2d",
-    "ConvTransposed3d", "CosineEmbeddingLoss", "CosineSimilarity", "CrossEntropyLoss", "Dropout", "ELU", "Embedding",
-    "EmbeddingBag", "Flatten", "Fold", "GELU", "GLU", "GRU", "GRUCell", "GaussianNLLLoss", "GroupNorm", "Hardshrink",
-    "Hardsigmoid", "Hardswish", "Hardtanh", "HingeEmbeddingLoss", "HuberLoss", "Identity", "KLDivLoss", "L1Loss", "LSTM",
-    "LSTMCell", "LayerNorm", "LeakyReLU", "Linear", "LoRA", "LogSigmoid", "LogSoftmax", "MLP", "MSELoss", "MarginRankingLoss",
-    "MaxPool", "MaxPool1d", "MaxPool2d", "MaxPool3d", "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d", "MeanPool", "Mish",
-    "Module", "ModuleDict", "ModuleList", "MultiLabelMarginLoss", "MultiLabelSoftMarginLoss", "MultiMarginLoss", "NLLLoss",
+    "BCELoss", "BCEWithLogitsLoss", "BatchNorm", "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "Block", "Buffer", "CELU",
+    "CTCLoss", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "ConvTransposed1d",
+    "ConvTransposed2d", "ConvTransposed3d", "CosineEmbeddingLoss", "CosineSimilarity", "CrossEntropyLoss", "Dropout", "ELU",
+    "Embedding", "EmbeddingBag", "Flatten", "Fold", "GELU", "GLU", "GRU", "GRUCell", "GaussianNLLLoss", "GroupNorm",
+    "Hardshrink", "Hardsigmoid", "Hardswish", "Hardtanh", "HingeEmbeddingLoss", "HuberLoss", "Identity", "InstanceNorm1d",
+    "InstanceNorm2d", "InstanceNorm3d", "KLDivLoss", "L1Loss", "LSTM", "LSTMCell", "LayerNorm", "LeakyReLU", "Linear", "LoRA",
+    "LocalResponseNorm", "LogSigmoid", "LogSoftmax", "MLP", "MSELoss", "MarginRankingLoss", "MaxPool", "MaxPool1d",
+    "MaxPool2d", "MaxPool3d", "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d", "MeanPool", "Mish", "Module", "ModuleDict",
+    "ModuleList", "MultiLabelMarginLoss", "MultiLabelSoftMarginLoss", "MultiMarginLoss", "MultiheadAttention", "NLLLoss",
     "PReLU", "PackedSequence", "PairwiseDistance", "Parameter", "PoissonNLLLoss", "RMSNorm", "RNN", "RNNCell", "RReLU",
     "ReLU", "ReLU6", "Residual", "Resize", "SELU", "Sequential", "SiLU", "Sigmoid", "SmoothL1Loss", "SoftMarginLoss",
-    "Softmax", "Softmax2d", "Softmin", "Softplus", "Softshrink", "Softsign", "Tanh", "Tanhshrink", "Threshold",
-    "TripletMarginLoss", "TripletMarginWithDistanceLoss", "Unfold", "Upsample", "functional", "pack_padded_sequence",
-    "pack_sequence", "pad_packed_sequence", "pad_sequence", "unpack_sequence", "unpad_sequence",
+    "Softmax", "Softmax2d", "Softmin", "Softplus", "Softshrink", "Softsign", "Tanh", "Tanhshrink", "Threshold", "Transformer",
+    "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer", "TripletMarginLoss",
+    "TripletMarginWithDistanceLoss", "Unfold", "Upsample", "functional", "pack_padded_sequence", "pack_sequence",
+    "pad_packed_sequence", "pad_sequence", "unpack_sequence", "unpad_sequence",
 ]
 
 

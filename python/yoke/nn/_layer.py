@@ -13,9 +13,11 @@ Tensor = _core.Tensor
 
 
 class Layer(Module):
-    """A layer that the C library computes.  Keeps the arguments of its constructor for printing and pickles."""
+    """A layer that the C library computes; or, with options that it lacks there, `_compose`.  Keeps the arguments of its constructor for
+    printing and pickles."""
 
     _prints_parameters = False
+    _wraps = False
     _init_args: tuple[tuple[Any, ...], dict[str, Any]] = ((), {})
 
     def __init_subclass__(cls, **how: Any) -> None:
@@ -32,11 +34,18 @@ class Layer(Module):
     def _wrap(self, c: _core.ModuleHandle) -> None:
         """Makes this object the wrapper of a module of the C library."""
         object.__setattr__(self, "_c", c)
+        object.__setattr__(self, "_wraps", True)
 
     def __call__(self, x: Any) -> Tensor:
-        return _core.call(self._module(), x)
+        return _core.call(self._module(), x) if self._wraps else super().__call__(x)
 
-    forward = __call__
+    def forward(self, x: Any) -> Tensor:
+        """The layer's computation."""
+        return _core.call(self._module(), x) if self._wraps else self._compose(x)
+
+    def _compose(self, x: Any) -> Tensor:
+        """The computation by other operations, for options that the C library's layer lacks."""
+        raise NotImplementedError
 
     def _own_names(self) -> Iterable[str]:
         if self._c is None:
@@ -62,13 +71,13 @@ class Layer(Module):
         shown = []
         for (name, value), parameter in zip(list(bound.arguments.items())[1:], list(bound.signature.parameters.values())[1:]):
             if parameter.kind is inspect.Parameter.VAR_POSITIONAL or isinstance(value, Module) or (
-                    value == parameter.default and parameter.kind is inspect.Parameter.KEYWORD_ONLY):
+                    value == parameter.default and parameter.kind is inspect.Parameter.KEYWORD_ONLY) or name == "inplace":
                 continue
             shown.append(f"{name}={value!r}")
         return ", ".join(shown)
 
     def __reduce__(self) -> Any:
-        kept = {k: v for k, v in self.__dict__.items() if k not in ("_c", "_init_args", "_name", "_own", *self._child_attributes)}
+        kept = {k: v for k, v in self.__dict__.items() if k not in ("_c", "_wraps", "_init_args", "_name", "_own", *self._child_attributes)}
         own = [(n, Weights.of(getattr(self, n))) for n in self._own_names()]
         frozen = [p for p, _, flags in _core.module_each(self._module()) if flags & _core.MODULE_FROZEN]
         return _layer_unpickled, (type(self), *self._init_args), {"kept": kept, "own": own, "frozen": frozen, "training": self.training}

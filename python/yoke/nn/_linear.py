@@ -2,18 +2,35 @@
 """Linear layers, their low-rank adapters, multilayer perceptrons and embeddings."""
 from __future__ import annotations
 
+from typing import Any
+
 from .. import _core, _sampling
+from .._common import Tensor
+from ._function import floating
 from ._layer import Layer
 from ._module import Module, Parameter
 
-Tensor = _core.Tensor
+
+def linear(input: Any, weight: Any, bias: Any = None) -> Tensor:
+    """x w' + b of x [..,in], weight [out,in] or [in] and bias [out] or [], or None -> [..,out], or [..].  ValueError: shapes do not
+    fit."""
+    x, w, *b = floating("linear", input, weight, *(() if bias is None else (bias,)))
+    if x.ndim < 1 or w.ndim not in (1, 2) or x.shape[-1] != w.shape[-1] or any(t.shape != w.shape[:-1] for t in b):
+        raise ValueError(f"linear: takes [..,in], [out,in] and [out], got {', '.join(str(list(t.shape)) for t in (x, w, *b))}")
+    if w.ndim == 1:
+        y = _core.reshape(linear(x, _core.reshape(w, (1, -1))), x.shape[:-1])
+        return y + b[0] if b else y
+    return _core.linear(x, w, *b)
 
 
 class Linear(Layer):
     """y = x w' + b: x [..,in] -> [..,out]."""
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True) -> None:
+        self.in_features, self.out_features = in_features, out_features
         self._wrap(_core.nn_linear(in_features, out_features, bias))
+        if not bias:
+            self.bias: Any = None
 
 
 class LoRA(Layer):

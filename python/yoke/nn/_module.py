@@ -164,11 +164,12 @@ class Module:
 
     def load_state_dict(self, state: dict[str, Any], strict: bool = True) -> None:
         """Copies values into parameters and buffers, converted to their dtypes.  ValueError lists every missing or unknown name and
-        every wrong shape; nothing is changed then."""
+        every wrong shape; nothing is changed then.  PyTorch's num_batches_tracked, of batch norms, may be given where it is not used."""
         mine = {path: t for path, t, _ in _core.module_each(self._module())}
         wrong = []
         if strict:
-            wrong += [f"{n} is missing" for n in mine if n not in state] + [f"{n} is not known" for n in state if n not in mine]
+            wrong += [f"{n} is missing" for n in mine if n not in state]
+            wrong += [f"{n} is not known" for n in state if n not in mine and not n.endswith("num_batches_tracked")]
         new = {n: host(state[n].numpy() if isinstance(state[n], Tensor) else state[n], t.dtype)
                for n, t in mine.items() if n in state}
         wrong += [f"{n} is {list(a.shape)} and should be {list(mine[n].shape)}" for n, a in new.items()
