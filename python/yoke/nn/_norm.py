@@ -169,8 +169,6 @@ class GroupNorm(Layer):
     """group_norm of x [B,num_channels,..], with a trained weight and bias for each channel, unless affine or bias is False."""
 
     def __init__(self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True, *, bias: bool = True) -> None:
-        if num_groups < 1 or num_channels % num_groups:
-            raise ValueError(f"GroupNorm: {num_groups} groups do not divide {num_channels} channels")
         self.num_groups, self.num_channels, self.eps = num_groups, num_channels, eps
         if affine and bias:
             self._wrap(_core.nn_group_norm(num_groups, num_channels, eps))
