@@ -4,7 +4,7 @@ python_files = python/pyproject.toml python/CMakeLists.txt python/README.md pyth
 	python/stubs.py python/wheel.sh python/yoke_command.py \
 	python/src/args.cc python/src/core.h python/src/data.cc python/src/engine.cc python/src/serve.cc python/src/fit.cc python/src/main.cc python/src/model.cc python/src/module.h python/src/nn.cc python/src/op.cc \
 	python/src/share.cc python/src/tensor.cc python/src/wait.cc \
-	python/yoke/__init__.py python/yoke/__main__.py python/yoke/_arrays.py python/yoke/_engine.py python/yoke/_fft.py python/yoke/_serve.py python/yoke/_fit.py python/yoke/_methods.py python/yoke/_common.py python/yoke/_shapes.py python/yoke/_reductions.py python/yoke/_creation.py python/yoke/_elements.py python/yoke/_indexing.py python/yoke/_statistics.py python/yoke/_matrices.py python/yoke/_resolvents.py python/yoke/_sampling.py python/yoke/_grad.py python/yoke/_index.py python/yoke/_model.py python/yoke/_op.py \
+	python/yoke/__init__.py python/yoke/__main__.py python/yoke/_arrays.py python/yoke/_engine.py python/yoke/_fft.py python/yoke/_serve.py python/yoke/_fit.py python/yoke/_methods.py python/yoke/_common.py python/yoke/_shapes.py python/yoke/_reductions.py python/yoke/_creation.py python/yoke/_elements.py python/yoke/_indexing.py python/yoke/_statistics.py python/yoke/_matrices.py python/yoke/_resolvents.py python/yoke/_sampling.py python/yoke/_grad.py python/yoke/_index.py python/yoke/_lbfgs.py python/yoke/_model.py python/yoke/_op.py \
 	python/yoke/_print.py python/yoke/_record.py python/yoke/_tensor.py python/yoke/_with.py python/yoke/optim.py python/yoke/py.typed \
 	python/yoke/linalg.py python/yoke/random.py \
 	python/yoke/nn/__init__.py python/yoke/nn/_activations.py python/yoke/nn/_attention.py python/yoke/nn/_containers.py \

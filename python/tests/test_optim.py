@@ -101,3 +101,48 @@ def test_muon_updates_other_shapes_as_adamw(rng):
         np.testing.assert_allclose(p[n].numpy(), q[n].numpy(), rtol=1e-12)
     with pytest.raises(ValueError, match="changes which states"):
         a.set("weight", orthogonalize=True)
+
+
+SEARCH = [dict(lr=0.1), dict(lr=0.05, history_size=3, max_iter=7), dict(line_search_fn="strong_wolfe"),
+          dict(line_search_fn="strong_wolfe", lr=0.5, history_size=4, max_iter=9, max_eval=30)]
+
+
+@pytest.mark.parametrize("options", SEARCH, ids=lambda x: " ".join(x))
+def test_lbfgs_is_pytorchs(double, rng, options):
+    """Rosenbrock's function in several parameters, whose Hessian is indefinite in places."""
+    start = {n: rng.normal(size=s) for n, s in {"a": (3,), "b": (2, 2), "c": ()}.items()}
+    ours = {n: yoke.variable_of(x, n) for n, x in start.items()}
+    theirs = {n: torch.tensor(x, requires_grad=True) for n, x in start.items()}
+
+    def loss(p, concat):
+        x = concat([p[n].reshape(-1) for n in start])
+        return (10 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2).sum()
+
+    def closure():
+        b.zero_grad()
+        y = loss(theirs, torch.cat)
+        y.backward()
+        return y
+
+    a, b = optim.LBFGS(ours, **options), torch.optim.LBFGS(theirs.values(), **options)
+    for _ in range(4):
+        got = a.step(lambda: yoke.value_and_grad(lambda p: loss(p, yoke.concat))(ours)).item()
+        want = b.step(closure).item()
+        assert got == pytest.approx(want, rel=1e-7)
+        assert a.evaluations == b.state[theirs["a"]]["func_evals"]
+    for n, p in theirs.items():
+        np.testing.assert_allclose(ours[n].numpy(), p.detach().numpy(), rtol=1e-6, atol=1e-8, err_msg=n)
+
+
+def test_lbfgs_of_a_module(rng):
+    x, y = rng.normal(size=(40, 3)).astype("f4"), rng.normal(size=(40, 1)).astype("f4")
+    net = yoke.nn.Linear(3, 1)
+    o = optim.LBFGS(net, line_search_fn="strong_wolfe")
+    o.step(lambda: yoke.value_and_grad(lambda net: ((net(yoke.tensor(x)) - yoke.tensor(y)) ** 2).mean())(net))
+    want = np.linalg.lstsq(np.c_[x, np.ones(40)], y, rcond=None)[0].ravel()
+    got = np.r_[net.weight.numpy().ravel(), net.bias.numpy()]
+    np.testing.assert_allclose(got, want, atol=1e-3)
+    with pytest.raises(ValueError, match="1 gradients for 2 parameters"):
+        o.step(lambda: (yoke.tensor(1.0), [net.bias]))
+    with pytest.raises(ValueError, match="strong_wolfe"):
+        optim.LBFGS(net, line_search_fn="armijo")

@@ -11,12 +11,13 @@ import os
 from typing import Any, Iterable, Mapping, Sequence
 
 from . import _core
+from ._lbfgs import LBFGS
 from ._model import LanguageModel
 from .nn import Module
 
 Tensor = _core.Tensor
 
-__all__ = ["ASGD", "Accelerated", "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "HeavyBall", "LAMB", "Muon", "NAdam", "Optimizer",
+__all__ = ["ASGD", "Accelerated", "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "HeavyBall", "LAMB", "LBFGS", "Muon", "NAdam", "Optimizer",
            "RAdam", "RMSprop", "Rprop", "SGD"]
 
 
@@ -27,6 +28,15 @@ def __dir__() -> list[str]:
 def _words(settings: Mapping[str, Any]) -> str:
     return " ".join(f"{k}={int(v) if isinstance(v, bool) else repr(v) if isinstance(v, float) else v}"
                     for k, v in settings.items())
+
+
+def parameters_of(target: Module | LanguageModel | Mapping[str, Tensor] | Iterable[Tensor]) -> dict[str, Tensor]:
+    """The variables to update, by names."""
+    if isinstance(target, LanguageModel):
+        return dict(target.trainable_parameters())
+    if isinstance(target, Module):
+        return dict(target.parameters())
+    return dict(target) if isinstance(target, Mapping) else {str(i): p for i, p in enumerate(target)}
 
 
 class Optimizer:
@@ -40,15 +50,7 @@ class Optimizer:
 
     def __init__(self, target: Module | LanguageModel | Mapping[str, Tensor] | Iterable[Tensor], kind: str | None = None,
                  **settings: Any) -> None:
-        if isinstance(target, LanguageModel):
-            params: Mapping[str, Tensor] = target.trainable_parameters()
-        elif isinstance(target, Module):
-            params = target.parameters()
-        elif isinstance(target, Mapping):
-            params = target
-        else:
-            params = {str(i): p for i, p in enumerate(target)}
-        self.parameters = dict(params)
+        self.parameters = params = parameters_of(target)
         self._settings = settings
         self._o = _core.optim_new(kind or self.kind, _words(settings))
         _core.optim_add(self._o, list(params.values()), list(params))
