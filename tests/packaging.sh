@@ -23,7 +23,7 @@ verdict "the packages of the library have the number of its soname, $soname" "$(
 	grep -q "^Package: libyoke$soname\$" "$packaging/debian/control" || echo "no libyoke$soname in control"
 	grep -q "^%{_libdir}/libyoke.so.$soname\*\$" "$packaging/rpm/yoke.spec" || echo "no libyoke.so.$soname in yoke.spec")"
 node=$(sed -n 's/^\(YOKE_[0-9.]*\) {$/\1/p' "$source/src/libyoke.map" | tail -n 1)
-verdict "the symbols of Debian's library know the last version of the map of symbols, $node" "$(
+verdict "Debian's symbols file names the last version node of src/libyoke.map, $node" "$(
 	grep -qxF " (symver)$node ${node#YOKE_}.0" "$packaging/debian/libyoke$soname.symbols" || cat "$packaging/debian/libyoke$soname.symbols")"
 verdict "each list of files belongs to a package" "$(for file in "$packaging"/debian/*.install; do
 	name=$(basename "$file" .install)
