@@ -8,7 +8,7 @@ BUILT_SOURCES += backends/cpu/kernel_list.inc
 CLEANFILES += backends/cpu/kernel_list.inc
 backends/cpu/kernel_list.inc: $(cpu_kernels) build-aux/op_list
 	$(AM_V_GEN)$(MKDIR_P) backends/cpu && cd $(srcdir) && \
-		$(SHELL) build-aux/op_list YK_KERNEL $(cpu_kernels) >$(abs_builddir)/$@
+		$(SHELL) build-aux/op_list YK_KERNEL $(cpu_kernels) >"$(abs_builddir)/$@"
 backends/cpu/host/libcpu_base_la-isa_table.lo backends/cpu/host/libcpu_avx2_la-isa_table.lo \
 backends/cpu/host/libcpu_avx512_la-isa_table.lo backends/cpu/host/libcpu_bf16_la-isa_table.lo \
 backends/cpu/host/libcpu_amx_la-isa_table.lo backends/cpu/host/libcpu_rvv_la-isa_table.lo \

@@ -12,5 +12,5 @@ BUILT_SOURCES += backends/gpu/op_list.inc
 CLEANFILES += backends/gpu/op_list.inc
 backends/gpu/op_list.inc: $(gpu_sources) build-aux/op_list
 	$(AM_V_GEN)$(MKDIR_P) backends/gpu && cd $(srcdir) && \
-		$(SHELL) build-aux/op_list YK_GPU_OP $(gpu_sources) >$(abs_builddir)/$@
+		$(SHELL) build-aux/op_list YK_GPU_OP $(gpu_sources) >"$(abs_builddir)/$@"
 backends/gpu/backend.lo: backends/gpu/op_list.inc
