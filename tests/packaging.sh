@@ -85,6 +85,11 @@ covered()
 verdict "each installed file is in one package of Debian" "$(covered "$work/debian")"
 verdict "each is in one package of the spec" "$(covered "$work/rpm")"
 
+# packages are built in directories of any name
+# shellcheck disable=SC2016 # make expands it
+verdict "rules of make quote the name of the build directory, which may have spaces" "$(
+	find "$source" -name tmp -prune -o \( -name Makefile.am -o -name '*.mk' \) -exec grep -Hn '^	.*[ >]$(abs_[a-z_]*)' {} +)"
+
 # ---- readers ----
 
 if command -v rpmspec >/dev/null 2>&1; then

@@ -54,7 +54,7 @@ fuzz: $(fuzz_programs) tests/hostile.t tests/hostile_files.t tests/hostile_model
 		tests/schema.t tests/template.t tests/tokenizer.t
 	$(MKDIR_P) tests/fuzz/seeds/envi
 	for name in hostile hostile_files hostile_model images shards sources cubes schema template tokenizer; do \
-		tests/$$name.t $(abs_builddir)/tests/fuzz/seeds || exit 1; \
+		tests/$$name.t "$(abs_builddir)/tests/fuzz/seeds" || exit 1; \
 	done
 	@echo 'run, for five minutes each:'
 	@for name in config envi gguf image manifest npy npz safetensors schema table template tokenizer tokens; do \
