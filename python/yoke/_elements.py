@@ -14,7 +14,7 @@ __all__ = [
     "add", "subtract", "multiply", "divide", "true_divide", "div", "mod", "fmod", "negative", "absolute", "pad", "clip",
     "clamp", "round", "floor", "ceil", "trunc", "isnan", "isinf", "isfinite", "nan_to_num", "sign", "log2", "log10", "exp2",
     "power", "float_power", "logical_and", "logical_or", "logical_xor", "logical_not", "isclose", "allclose", "array_equal",
-    "clone", "detach", "tan", "sinh", "cosh", "cbrt", "hypot", "logaddexp", "deg2rad", "rad2deg", "copy", "reciprocal",
+    "clone", "detach", "tan", "sinh", "cosh", "cbrt", "hypot", "copysign", "logaddexp", "deg2rad", "rad2deg", "copy", "reciprocal",
     "positive", "frac", "signbit", "asinh", "acosh", "atanh", "sinc", "logit", "xlogy", "logaddexp2", "heaviside", "fmax",
     "fmin", "lerp", "addcmul", "addcdiv", "clamp_min", "clamp_max", "aminmax", "isposinf", "isneginf", "equal", "not_equal",
     "greater", "greater_equal", "less", "less_equal", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not",
@@ -269,6 +269,11 @@ def cbrt(x: Any) -> Tensor:
 def hypot(x: Any, y: Any) -> Tensor:
     """The root of x^2 + y^2, without overflow."""
     return _core.hypot(_floating(_of(x)), _floating(_of(y)))
+
+
+def copysign(x: Any, y: Any) -> Tensor:
+    """x with the sign of y, also of a zero or NaN."""
+    return _core.copysign(_floating(_of(x)), _floating(_of(y)))
 
 
 def logaddexp(x: Any, y: Any) -> Tensor:

@@ -37,8 +37,11 @@ def _count(mask: Tensor) -> int:
 
 
 def nonzero(x: Any) -> tuple[Tensor, ...]:
-    """The indices of the elements that are not 0, an i64 tensor for each axis.  It reads their number."""
+    """The indices of the elements that are not 0, an i64 tensor for each axis; a number is a vector of one.  It reads their
+    number."""
     x = _truth(_of(x))
+    if not x.ndim:
+        x = _core.reshape(x, (1,))
     found, _ = _core.nonzero(x, _count(x))
     return tuple(_core.reshape(_core.slice(found, 0, k, k + 1), (-1,)) for k in range(x.ndim)) if found.size else \
         tuple(_core.full("i64", (0,), 0) for _ in range(x.ndim))

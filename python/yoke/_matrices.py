@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+from math import prod
 from typing import Any
 
 from . import _core
@@ -89,11 +90,8 @@ def tensordot(x: Any, y: Any, axes: Any = 2) -> Tensor:
     if [x.shape[a] for a in of] != [y.shape[a] for a in to]:
         raise ValueError(f"tensordot: axes {of} of {list(x.shape)} and {to} of {list(y.shape)} differ in length")
     left, right = [a for a in range(x.ndim) if a not in of], [a for a in range(y.ndim) if a not in to]
-    n = 1
-    for a in of:
-        n *= x.shape[a]
-    z = _core.matmul(_core.reshape(_core.permute(x, left + of), (x.size // n if n else 0, n)),
-                     _core.reshape(_core.permute(y, to + right), (n, y.size // n if n else 0)))
+    rows, n, columns = [prod([t.shape[a] for a in axes]) for t, axes in ((x, left), (x, of), (y, right))]
+    z = _core.matmul(_core.reshape(_core.permute(x, left + of), (rows, n)), _core.reshape(_core.permute(y, to + right), (n, columns)))
     return _core.reshape(z, [x.shape[a] for a in left] + [y.shape[a] for a in right])
 
 

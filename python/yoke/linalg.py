@@ -84,10 +84,16 @@ def slogdet(a: Any) -> SlogdetResult:
     return SlogdetResult(*_core.slogdet(_real(a)))
 
 
-def solve(a: Any, b: Any) -> Tensor:
-    """The x with a x = b, for b [n], as in NumPy, or [..,n,k]."""
-    x, y, line = _system(a, b)
-    return _shaped(_core.solve(x, y), line)
+def solve(a: Any, b: Any, *, left: bool = True) -> Tensor:
+    """The x with a x = b, or x a = b if not left, for b [n], as in NumPy, [..,n,k], or a vector [..,n] for each matrix, unless
+    that is a matrix for a."""
+    x, y = _of(a), _of(b)
+    if left and 1 < y.ndim == x.ndim - 1 and y.shape == x.shape[:-1] and y.shape[-2] != x.shape[-1]:
+        return _shaped(solve(x, _core.reshape(y, (*y.shape, 1))), True)
+    x, y, line = _system(x, y)
+    if left:
+        return _shaped(_core.solve(x, y), line)
+    return _turned(_core.solve(_turned(x), _turned(y)))
 
 
 def solve_triangular(a: Any, b: Any, *, upper: bool = False, left: bool = True, unitriangular: bool = False) -> Tensor:
@@ -150,6 +156,8 @@ def matrix_rank(a: Any, tol: float | None = None) -> Tensor:
     """How many singular values are above tol times the largest, by default the larger side times the dtype's precision."""
     x = _real(a)
     s = svdvals(x)
+    if not s.shape[-1]:
+        return _core.full("i64", s.shape[:-1], 0)
     limit = max(x.shape[-2:]) * (2.0**-52 if x.dtype.name == "f64" else 2.0**-23) if tol is None else tol
     return _reductions.count_nonzero(s > _reductions.max(s, -1, keepdims=True) * limit, -1)
 

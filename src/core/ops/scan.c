@@ -246,7 +246,8 @@ static yoke_tensor *extremes(const char *call, yoke_tensor *x, int axis, int kin
 {
 	struct yk_rec r = yk_rec_begin_as(call, YK_LEAF, 0, 1, &x);
 	const int k = yk_rec_axis(&r, r.in[0], axis);
-	const yk_id at = k < 0 ? YK_BAD : yk_record(r.g, YK_CUM_ARG, 1, r.in, 2, (union yoke_attr[]){ { .i = k }, { .i = kind } });
+	const yk_id in = k < 0 || r.g->value[r.in[0]].dtype != yoke_bool ? r.in[0] : yk_cast(r.g, r.in[0], yoke_u8);
+	const yk_id at = k < 0 ? YK_BAD : yk_record(r.g, YK_CUM_ARG, 1, &in, 2, (union yoke_attr[]){ { .i = k }, { .i = kind } });
 	yk_id y = at;
 	if (at != YK_BAD) { // gradients in half precision are sums of many terms: f32
 		const yk_id from = yk_is_float(r.g->value[r.in[0]].dtype) ? yk_up(r.g, r.in[0]) : r.in[0];
