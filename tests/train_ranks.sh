@@ -61,6 +61,14 @@ verdict "clipping, another optimizer, validation shared out" "$(
 	run l1 micro_batches=2 optimizer=lamb clip=0.5
 	run l2 ranks=2 optimizer=lamb clip=0.5
 	same l1 l2)"
+verdict "optimizers of whole matrices, resumed with another number of ranks" "$(
+	keys="$small batch=2 lr=1e-2 schedule=constant"
+	for o in muon adafactor; do
+		run $o.whole optimizer=$o micro_batches=2 steps=6
+		run $o optimizer=$o ranks=2 steps=3
+		go $o resume=1 ranks=1 steps=6
+		same $o.whole $o
+	done)"
 verdict "restarts that ask for the loss" "$(
 	keys="$small batch=2 steps=6"
 	run r1 micro_batches=2 optimizer=accelerated restart=function lr=0.5
