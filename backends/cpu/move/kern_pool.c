@@ -2,6 +2,7 @@
 // POOL_MAX, POOL_MAX_BACKWARD and POOL_ARGMAX. Each plane [S..] is copied with a border of -inf to a grid for each
 // combination of remainders by the strides, so that a tap of all positions is one run.  Positions that lie in a grid
 // and are no results are computed, too, and left out. The gradient's sums have the copy's layout.
+// Windows of two elements that tile dense lines are reduced in place (kern_pool_pairs.h).
 #include "config.h"
 
 #include <math.h>
@@ -16,6 +17,8 @@ enum {
 	CHUNK = 2048,       // positions whose maxima stay in L1
 	LIMIT = 1 << 22     // max elements of a plane's copy, which is in thread scratch
 };
+
+enum { IN_PAIRS, IN_PLANES }; // implementations
 
 struct axis {
 	int64_t window, stride, dilation, lo, n, out;
@@ -67,6 +70,22 @@ static void job_init(struct job *j, const struct yoke_op *op)
 	j->each = j->copy < PER_ITEM ? PER_ITEM / j->copy : 1;
 }
 
+// Do windows of two elements along the last axis tile dense operands?
+static bool can_pairs(const struct yoke_op *op)
+{
+	const struct yoke_view *x = &op->in[0], *y = op->nin > 1 ? &op->in[1] : &op->out[0];
+	const struct axis last = axis_of(op, x, y, AXES - 1);
+
+	if (op->code == YOKE_OP_POOL_ARGMAX || x->dtype > yoke_f64 || last.window != 2)
+		return false;
+	for (int k = 0; k < AXES; k++) {
+		const struct axis a = axis_of(op, x, y, k);
+		if (a.stride != a.window || a.dilation != 1 || a.lo || a.n != a.out * a.window)
+			return false;
+	}
+	return yk_dense(x) && yk_dense(y) && yk_dense(&op->out[0]);
+}
+
 static uint64_t can(const struct yoke_op *op)
 {
 	const bool back = op->code == YOKE_OP_POOL_MAX_BACKWARD;
@@ -91,7 +110,7 @@ static uint64_t can(const struct yoke_op *op)
 		copy *= (double)(a.out - 1) * (double)a.stride +
 			(double)(a.window - 1) * (double)a.dilation + (double)a.stride;
 	}
-	return 2 * copy <= LIMIT;
+	return (can_pairs(op) ? 1 << IN_PAIRS : 0) | (2 * copy <= LIMIT ? 1 << IN_PLANES : 0);
 }
 
 #define LINES(T, I, name) \
@@ -451,14 +470,63 @@ static void item(void *arg, int64_t index)
 		plane_of(j, k, memory, plane);
 }
 
+// ---- windows of two elements that tile dense lines ----
+
+enum { PAIRS_PER_ITEM = 4096 }; // elements of rows in a work item, which stay in a near cache
+
+struct pairs {
+	const struct yoke_view *x, *g, *to;
+	struct axis axis[AXES];
+	int64_t width, rows; // of x's lines; rows of a window
+	int64_t lines, each; // of windows; per work item
+	atomic_bool no_memory;
+};
+
+#define T float
+#define PAIRS(name) f32_pairs_##name
+#include "kern_pool_pairs.h"
+#define T double
+#define PAIRS(name) f64_pairs_##name
+#include "kern_pool_pairs.h"
+
+static void pairs_item(void *arg, int64_t index)
+{
+	struct pairs *p = arg;
+	const int64_t first = index * p->each, n = p->lines - first < p->each ? p->lines - first : p->each;
+	void *memory = yk_team_scratch((size_t)(3 * p->each * p->width) * yk_esize(p->x->dtype));
+
+	if (!memory)
+		p->no_memory = true;
+	else if (p->x->dtype == yoke_f32)
+		(p->g ? f32_pairs_backward : f32_pairs_forward)(p, first, n, memory);
+	else
+		(p->g ? f64_pairs_backward : f64_pairs_forward)(p, first, n, memory);
+}
+
+static int run_pairs(const struct yoke_op *op)
+{
+	struct pairs p = { .x = &op->in[0], .g = op->nin > 1 ? &op->in[1] : NULL, .to = &op->out[0] };
+
+	for (int k = 0; k < AXES; k++)
+		p.axis[k] = axis_of(op, p.x, p.g ? p.g : p.to, k);
+	p.width = p.axis[2].n;
+	p.rows = p.axis[0].window * p.axis[1].window;
+	p.lines = p.x->dims[0] * p.x->dims[1] * p.axis[0].out * p.axis[1].out;
+	p.each = p.width < PAIRS_PER_ITEM ? PAIRS_PER_ITEM / p.width : 1;
+	yk_team_run((p.lines + p.each - 1) / p.each, pairs_item, &p);
+	return p.no_memory ? yk_cpu_fail(YOKE_ENOMEM, "pool: no memory for a line") : 0;
+}
+
 static int run(const struct yoke_op *op, uint32_t impl, void *prepared)
 {
 	struct job j;
 
-	(void)impl, (void)prepared;
+	(void)prepared;
+	if (impl == IN_PAIRS)
+		return run_pairs(op);
 	job_init(&j, op);
 	yk_team_run((j.planes + j.each - 1) / j.each, item, &j);
 	return j.no_memory ? yk_cpu_fail(YOKE_ENOMEM, "pool: no memory for a plane") : 0;
 }
 
-YK_KERNEL(pool_max, POOL_MAX, POOL_MAX_BACKWARD, POOL_ARGMAX) = { .can = can, .run = run, .impl = { "planes" } };
+YK_KERNEL(pool_max, POOL_MAX, POOL_MAX_BACKWARD, POOL_ARGMAX) = { .can = can, .run = run, .impl = { "pairs", "planes" } };

@@ -257,9 +257,24 @@ static int64_t first_of(const struct shape *s, const struct yk_num *x, int64_t i
 	return -1;
 }
 
+// Windows that tile dense operands and are two elements wide: another algorithm.
+static void tile(struct shape *s)
+{
+	s->layout = YK_DENSE;
+	s->taps[AXES - 1] = 2;
+	for (int i = 0; i < AXES; i++) {
+		s->stride[i] = s->taps[i];
+		s->dilation[i] = 1;
+		s->lo[i] = s->hi[i] = 0;
+		s->in[i] = s->out[i] * s->taps[i];
+	}
+}
+
 static bool make_pool(struct yk_case *c, int dtype, int code)
 {
 	struct shape s = draw(c);
+	if (yk_draw_one_in(c, 3))
+		tile(&s);
 	const bool back = code == YOKE_OP_POOL_MAX_BACKWARD, places = code == YOKE_OP_POOL_ARGMAX;
 	s.groups = 1;
 	const int axes = s.axes;
@@ -269,10 +284,10 @@ static bool make_pool(struct yk_case *c, int dtype, int code)
 		dims[1][2 + i] = s.out[AXES - axes + i];
 	}
 	yk_case_op(c, code);
-	const uint32_t to = yk_case_out(c, places ? yoke_i64 : dtype, 2 + axes, dims[back ? 0 : 1], YK_ANY);
-	const uint32_t x = yk_draw_one_in(c, 2) ? yk_case_in_by(c, dtype, 2 + axes, dims[0], YK_ANY, draw_few) :
-						  yk_case_in(c, dtype, 2 + axes, dims[0], YK_ANY, -1, 1);
-	const uint32_t g = back ? yk_case_in(c, dtype, 2 + axes, dims[1], YK_ANY, -1, 1) : 0;
+	const uint32_t to = yk_case_out(c, places ? yoke_i64 : dtype, 2 + axes, dims[back ? 0 : 1], s.layout);
+	const uint32_t x = yk_draw_one_in(c, 2) ? yk_case_in_by(c, dtype, 2 + axes, dims[0], s.layout, draw_few) :
+						  yk_case_in(c, dtype, 2 + axes, dims[0], s.layout, -1, 1);
+	const uint32_t g = back ? yk_case_in(c, dtype, 2 + axes, dims[1], s.layout, -1, 1) : 0;
 	for (int i = 0; i < axes; i++)
 		c->op.attr[c->op.nattr++].i = s.taps[AXES - axes + i];
 	for (int i = AXES - axes; i < AXES; i++)
