@@ -137,9 +137,9 @@ YOKE_API yoke_context *yoke_context_dry(const char *backend);
 YOKE_API void yoke_context_free(yoke_context *);
 // Makes a context the calling thread's current one; returns the previous one (NULL: none).
 YOKE_API yoke_context *yoke_use(yoke_context *);
-// Sets the seed and step of all random numbers recorded from now on; one evaluation may contain
-// several.  Neither is part of the plan.  A change restarts the count of random calls in each
-// scope, as a new outermost scope does.
+// Sets the seed and step of random numbers from now on; neither is part of the plan.  Numbers follow from both, the scope's
+// path, the number of the call in it since the outermost scope was opened, and how often the path drew in earlier openings
+// since this call: a loop draws new numbers in each round; after the same seed and step were set again it repeats them.
 YOKE_API int yoke_random_set(uint64_t seed, int64_t step);
 
 // ---- scopes ----
@@ -245,8 +245,8 @@ YOKE_API yoke_tensor *yoke_full(int dtype, int rank, const int64_t *dims, double
 // 0, 1, 2, ... along an axis.
 YOKE_API yoke_tensor *yoke_iota(int dtype, int rank, const int64_t *dims, int axis);
 // Counter-based random numbers (Salmon et al. 2011, Philox 4x32-10).  The key is the context's seed
-// xor a hash of the scope's path and the number of the call in that scope; the counter is the
-// element's index and the step.  Bits are i32; uniform is in [0, 1) in steps of 2^-24; normal uses
+// xor a hash of the scope's path and the number of the call there (yoke_random_set); the counter is
+// the element's index and the step.  Bits are i32; uniform is in [0, 1) in steps of 2^-24; normal uses
 // Box-Muller.
 YOKE_API yoke_tensor *yoke_rand_bits(int rank, const int64_t *dims);
 YOKE_API yoke_tensor *yoke_uniform(int dtype, int rank, const int64_t *dims);

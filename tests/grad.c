@@ -704,11 +704,18 @@ static yoke_tensor *weighed(const struct row *r, yoke_tensor *const *x)
 	return yoke_sum(yoke_mul(y, w), YOKE_ALL);
 }
 
+// A scope with the same random numbers each time.
+static yoke_scope *step_begin(void)
+{
+	yoke_random_set(7, 3);
+	return yoke_scope_begin("step");
+}
+
 static double value(const struct row *r, double data[LIMIT][ELEMENTS])
 {
 	double y = NAN;
 	yoke_tensor *x[LIMIT];
-	yoke_scope *s = yoke_scope_begin("step"); // restarted: the same random numbers each time
+	yoke_scope *s = step_begin();
 	for (int k = 0; k < r->n; k++)
 		x[k] = yoke_from(yoke_f64, r->in[k].rank, r->in[k].dims, data[k]);
 	yoke_read(weighed(r, x), &y, sizeof y);
@@ -755,7 +762,7 @@ static void check(const struct row *r)
 	static double data[LIMIT][ELEMENTS], got[LIMIT][ELEMENTS], want[LIMIT][ELEMENTS];
 	draw(r, data);
 	yoke_tensor *x[LIMIT], *g[LIMIT];
-	yoke_scope *s = yoke_scope_begin("step");
+	yoke_scope *s = step_begin();
 	for (int k = 0; k < r->n; k++)
 		x[k] = yoke_from(yoke_f64, r->in[k].rank, r->in[k].dims, data[k]);
 	yoke_tensor *y = weighed(r, x);
@@ -823,7 +830,7 @@ static void second_order_row(const struct row *r)
 	char text[80];
 	draw(r, data);
 	memset(got, 0xff, sizeof got);
-	yoke_scope *s = yoke_scope_begin("step");
+	yoke_scope *s = step_begin();
 	for (int k = 0; k < r->n; k++)
 		x[k] = yoke_from(yoke_f64, r->in[k].rank, r->in[k].dims, data[k]);
 	yoke_tensor *y = norm_of_gradient(r, x);
@@ -837,7 +844,7 @@ static void second_order_row(const struct row *r)
 		for (size_t at = 0; at < count(&r->in[k]); at++) {
 			double v[4] = { NAN, NAN, NAN, NAN }, keep = data[k][at];
 			for (int side = 0; side < 4; side++) {
-				s = yoke_scope_begin("step");
+				s = step_begin();
 				data[k][at] = keep + steps[side] * h;
 				for (int i = 0; i < r->n; i++)
 					x[i] = yoke_from(yoke_f64, r->in[i].rank, r->in[i].dims, data[i]);
@@ -1010,7 +1017,6 @@ static void no_rule(void)
 int main(int argc, char **argv)
 {
 	tap_seed();
-	yoke_random_set(7, 3);
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
 		if (argc < 2 || !strcmp(argv[1], rows[i].name)) { // one row by its name
 			check(&rows[i]);

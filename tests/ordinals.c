@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests that random numbers are a function of seed, scope, call, step and index only: not of
-// other computations, threads, modes or shapes. The reference is Philox 4x32-10 (Salmon et al.
+// Tests that random numbers are a function of seed, scope, call, step, index and how often the scope
+// drew before, only: not of other computations, threads, modes or shapes. The reference is Philox 4x32-10 (Salmon et al.
 // 2011), implemented here.
 
 #include "config.h"
@@ -83,6 +83,7 @@ static void scopes(void)
 	static float a[2][N], b[2][N], c[N];
 	yoke_random_set(0x123456789abcdefu, 7);
 	layers(false, a[0], b[0]);
+	yoke_random_set(0x123456789abcdefu, 7);
 	layers(true, a[1], b[1]);
 	is(a[0], N, 0x123456789abcdefu, "step/layer1", 0, 7, "the first layer, as defined");
 	is(b[0], N, 0x123456789abcdefu, "step/layer2", 0, 7, "the second");
@@ -105,11 +106,43 @@ static void scopes(void)
 	is(a[0], N, 3, "twice", 0, (uint64_t)1 << 40, "the first call in a scope");
 	is(a[1], N, 3, "twice", 1, (uint64_t)1 << 40, "the second");
 	yoke_scope_end(s);
-	// restarted when the outermost scope is opened again
+	for (uint64_t turn = 1; turn < 4; turn++) {
+		s = yoke_scope_begin("twice");
+		yoke_read(numbers(N), c, sizeof c);
+		yoke_scope_end(s);
+		is(c, N, 3, "twice", turn << 32, (uint64_t)1 << 40, "a scope opened again draws other numbers");
+	}
+	yoke_random_set(3, (int64_t)1 << 40);
 	s = yoke_scope_begin("twice");
 	yoke_read(numbers(N), c, sizeof c);
 	yoke_scope_end(s);
-	ok(!memcmp(c, a[0], sizeof c), "a scope opened again starts with the first call");
+	ok(!memcmp(c, a[0], sizeof c), "after the same seed and step were set again, the first numbers");
+}
+
+// A loop with dropout draws another mask in each round, and needs one plan.
+static void rounds(void)
+{
+	static float mask[5][N];
+	struct yoke_stats before = { .size = sizeof before }, after = { .size = sizeof after };
+	int equal = 0;
+	yoke_random_set(5, 0);
+	for (int round = 0; round < 5; round++) {
+		yoke_stats(&before);
+		yoke_scope *s = yoke_scope_begin("round");
+		yoke_read(yoke_dropout(yoke_full(yoke_f32, 1, DIMS(N), 1), 0.5), mask[round], sizeof *mask);
+		yoke_scope_end(s);
+		yoke_stats(&after);
+		for (int other = 0; other < round; other++)
+			equal += !memcmp(mask[round], mask[other], sizeof *mask);
+		ok(!round || after.plan_misses == before.plan_misses, "round %d needs no new plan", round);
+	}
+	ok(!equal, "%d of the masks of five rounds are equal", equal);
+	// without scopes: in between, a scope is opened
+	float a, b;
+	yoke_read(numbers(1), &a, sizeof a);
+	yoke_scope_end(yoke_scope_begin("between"));
+	yoke_read(numbers(1), &b, sizeof b);
+	ok(a != b, "%g and %g outside of scopes", (double)a, (double)b);
 }
 
 // Two steps in one evaluation; calls are counted anew after the second.
@@ -135,6 +168,7 @@ static void shapes(void)
 	static float a[N], b[2 * N];
 	yoke_random_set(11, 2);
 	for (int n = 1; n <= 9; n++) {
+		yoke_random_set(11, 2);
 		yoke_scope *s = yoke_scope_begin("shape");
 		memset(a, 0xff, sizeof a);
 		yoke_read(numbers(n), a, (size_t)n * sizeof *a);
@@ -143,12 +177,14 @@ static void shapes(void)
 		is(a, n, 11, "shape", 0, 2, what);
 		yoke_scope_end(s);
 	}
+	yoke_random_set(11, 2);
 	yoke_scope *s = yoke_scope_begin("shape");
 	yoke_tensor *x = yoke_uniform(yoke_f32, 2, DIMS(2, N));
 	yoke_read(x, b, sizeof b);
 	is(b, 2 * N, 11, "shape", 0, 2, "rows and columns");
 	yoke_scope_end(s);
 	// a view of them, and an element of a fused chain
+	yoke_random_set(11, 2);
 	s = yoke_scope_begin("shape");
 	x = yoke_slice(yoke_uniform(yoke_f32, 2, DIMS(2, N)), 0, 1, 2, 1);
 	yoke_read(yoke_neg(yoke_add(x, yoke_const(1))), a, sizeof a);
@@ -204,6 +240,7 @@ int main(int argc, char **argv)
 	tap_seed();
 	scopes();
 	steps();
+	rounds();
 	shapes();
 	modes(argv[0]);
 	ok(!yoke_error_code(), "no error is left: %s", yoke_error());

@@ -414,3 +414,26 @@ def test_several_files_under_an_index(tmp_path):
     with pytest.raises(ValueError, match="an index is called"):
         net.save(tmp_path / "b.safetensors", max_bytes=100)
     assert all(np.array_equal(net.state_dict()[n], state[n]) for n in NAMES)
+
+
+def test_a_loop_draws_new_numbers_in_each_round():
+    """Dropout in a scope, in a module alone, and after the same seed was set again."""
+    net = nn.Dropout(0.5)
+
+    def rounds(scoped):
+        masks = []
+        for _ in range(4):
+            if scoped:
+                with yoke.scope("step"):
+                    masks.append(net(yoke.ones(200)).numpy())
+            else:
+                masks.append(net(yoke.ones(200)).numpy())
+        return masks
+
+    for scoped in (True, False):
+        yoke.random.seed(3)
+        first = rounds(scoped)
+        assert not any(np.array_equal(a, b) for k, a in enumerate(first) for b in first[:k])
+        yoke.random.seed(3)
+        assert all(np.array_equal(a, b) for a, b in zip(first, rounds(scoped)))
+    assert not np.array_equal(yoke.randn(9).numpy(), (net(yoke.ones(2)), yoke.randn(9))[1].numpy())

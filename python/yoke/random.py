@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random numbers, by the names of numpy.random: counter-based (Philox), so that they follow from the seed, the scope and the
-number of the call alone.
+"""Random numbers, by the names of numpy.random: counter-based (Philox), so that they follow from the seed, the scope, the
+number of the call and how often the scope was opened since the seed was set.
 
 	yoke.random.seed(1)
 	x = yoke.random.normal(0, 1, (2, 3))

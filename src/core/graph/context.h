@@ -65,7 +65,7 @@ struct yk_leaf {
 	struct yk_tensor *variable;   // the variable whose current version it is, or NULL
 	struct yk_tensor *scalar;     // read at launch; NULL: freed, bits has its number
 	uint64_t ordinal;             // SEED: ordinal of the random call
-	uint64_t bits;                // the fixed number; SEED: seed xor ordinal
+	uint64_t bits;                // the fixed number; SEED: the key
 	const yoke_tensor *handle;    // STORAGE: its handle; compared, never followed
 	struct yk_past *past;         // STORAGE: gradients refused through it, or NULL
 	struct yk_moved *moved;       // STORAGE: copied from another context, or NULL (move.c)
@@ -234,6 +234,7 @@ struct yk_leaves { // leaf.c
 struct yk_random {
 	uint64_t seed;
 	int64_t step;
+	uint32_t setting;    // incremented when the seed and step are set
 	yk_id step_leaf;     // leaf of `step`, valid while step_epoch equals history.epoch
 	uint32_t step_epoch;
 	uint32_t drawn;      // randomly initialized parameters since the seed was set; each is

@@ -212,6 +212,8 @@ struct yk_path {
 	uint32_t then;     // the path that was requested after it the last time
 	uint32_t calls;    // random calls in it since the outermost scope was opened
 	uint32_t opening;  // `calls` is valid while the context's `opening` equals this
+	uint32_t turn;     // times that it drew in other openings since the seed was set
+	uint32_t setting;  // `turn` is valid while yk_random's `setting` equals this
 };
 struct yk_paths {
 	struct yk_path *path;

@@ -556,18 +556,20 @@ yk_id yk_operand(struct yoke_context *ctx, const yoke_tensor *handle, int dtype)
 int yk_random_key(struct yoke_context *ctx, yk_id *key, yk_id *step)
 {
 	// counts the random calls in this path since its outermost scope was opened or the step was
-	// set
+	// set, so that plans are found again; the turn, which is in no plan, makes the numbers new
 	struct yk_path *p = &ctx->scopes.paths.path[ctx->graph.scope];
 	if (p->opening != ctx->scopes.opening) {
 		p->opening = ctx->scopes.opening;
 		p->calls = 0;
+		p->turn = p->setting == ctx->random.setting ? p->turn + 1 : 0;
+		p->setting = ctx->random.setting;
 	}
-	uint64_t ordinal = yk_hash(p->name, strlen(p->name), p->calls++);
+	const uint64_t call = p->calls++, length = strlen(p->name), ordinal = yk_hash(p->name, length, call);
 	*key = leaf_new(ctx, YK_SCALAR,
 			&(struct yk_leaf){ .kind = YK_LEAF_SEED,
 					   .dtype = yoke_i64,
 					   .ordinal = ordinal,
-					   .bits = ctx->random.seed ^ ordinal },
+					   .bits = ctx->random.seed ^ yk_hash(p->name, length, call | (uint64_t)p->turn << 32) },
 			&(struct yk_value){ .dtype = yoke_i64 });
 	bool there = ctx->random.step_epoch == ctx->history.epoch;
 	if (there) // reuse the leaf only if it was not read yet

@@ -230,6 +230,7 @@ static yoke_context *context_new(struct yk_device *device, bool dry)
 	ctx->device = device;
 	ctx->cpu = cpu;
 	ctx->history.epoch = 1;
+	ctx->random.setting = 1; // that of no path
 	ctx->graph.paths = &ctx->scopes.paths;
 	ctx->graph.sites = &ctx->observe.sites;
 	ctx->graph.max = (size_t)yk_param_int(&graph_max);
@@ -408,6 +409,7 @@ int yoke_random_set(uint64_t seed, int64_t step)
 	}
 	ctx->random.seed = seed;
 	ctx->random.step = step;
+	ctx->random.setting++; // a step that is repeated draws the same numbers
 	ctx->random.drawn = 0;
 	yk_leave(ctx);
 	return 0;
