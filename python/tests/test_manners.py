@@ -317,3 +317,13 @@ def test_settings_devices_and_profiles(tmp_path):
     assert yoke.stats().evals > 0 and isinstance(yoke.counters().launches, int)
     with pytest.raises(AttributeError, match="evals"):
         yoke.stats().eval
+
+
+@pytest.mark.parametrize("call, hint", [
+    (lambda x: x.backward(), "value_and_grad"), (lambda x: x.grad, "value_and_grad"), (lambda x: x.add_(1), "x = x.add"),
+    (lambda x: x.zero_(), "an operation"), (lambda x: yoke.no_grad(), "nothing is needed"), (lambda x: yoke.save(x, "f"), "net.save")])
+def test_names_of_pytorch_that_there_are_not_say_what_to_write(call, hint):
+    with pytest.raises(AttributeError, match="has no '") as e:
+        call(yoke.ones(2))
+    assert hint in str(e.value) and "\n" not in str(e.value)
+    assert not hasattr(yoke.ones(2), "backward") and not hasattr(yoke, "no_grad") and "no_grad" not in dir(yoke)

@@ -11,6 +11,8 @@ yoke.optim and yoke.fit train.
 """
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from . import _core
 from ._core import *
 from ._record import Record as Record, dtype as dtype, finfo as finfo, iinfo as iinfo
@@ -64,7 +66,9 @@ def empty_cache() -> int:
 
 
 _tensor.set_up()
-_hidden = {"annotations"}
+if not TYPE_CHECKING:
+    __getattr__ = _tensor.missing_function  # for type checkers it would stand for all names
+_hidden = {"annotations", "TYPE_CHECKING"}
 
 
 def __dir__() -> list[str]:

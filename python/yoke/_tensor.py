@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any, Callable, Iterator
+from typing import Any, Callable, Iterator, NoReturn
 
 from . import _arrays, _core, _elements, _methods, _print, _reductions, _shapes
 from ._record import dtype as _dtype
@@ -136,8 +136,40 @@ def _array_ufunc(self: Tensor, ufunc: Any, method: str, *inputs: Any, **kwargs: 
     return fn(*x) if callable(fn) else NotImplemented
 
 
+# ---- PyTorch's names that have no counterpart ----
+
+_GRADIENTS = "a gradient is that of a function: loss, grads = yoke.value_and_grad(f)(net), or yoke.grad(loss, [x])"
+_INSTEAD = {
+    **dict.fromkeys(("backward", "grad", "grad_fn", "requires_grad", "requires_grad_", "retain_grad"), _GRADIENTS),
+    "data": "x.detach() has the values without gradients", "is_cuda": "x.device is the device's name", "type": "x.dtype, and x.to(dtype)",
+    "apply_": "functions of elements are operations, or yoke.op", "pin_memory": "a loader does that",
+}
+_INSTEAD_OF_FUNCTIONS = {
+    **dict.fromkeys(("no_grad", "inference_mode", "enable_grad", "set_grad_enabled"),
+                    "nothing is needed; gradients are computed by yoke.grad and yoke.value_and_grad alone"),
+    "compile": "nothing is needed; each step is planned as a whole, and the plan is found again", "save": "net.save(path), or numpy.save",
+    "cuda": "yoke.devices() lists devices, with yoke.device('cuda'): uses one", "utils": "yoke.fit takes lists, functions and loaders",
+    "set_default_dtype": "functions that create tensors take dtype=", "set_num_threads": "YOKE_THREADS in the environment",
+}
+
+
+def _missing(self: Tensor, name: str) -> NoReturn:
+    why = _INSTEAD.get(name)
+    if why is None and name.endswith("_") and not name.startswith("_"):
+        new = f"x = x.{name[:-1]}(..)" if hasattr(Tensor, name[:-1]) else "an operation"
+        why = f"tensors are not changed in place; {new} gives a new one"
+    raise AttributeError(f"a tensor has no '{name}'" + (f": {why}" if why else ""), name=name, obj=self)
+
+
+def missing_function(name: str) -> NoReturn:
+    """The package has no such name."""
+    why = _INSTEAD_OF_FUNCTIONS.get(name)
+    raise AttributeError(f"yoke has no '{name}'" + (f": {why}" if why else ""), name=name)
+
+
 def set_up() -> None:
     """Gives the class its methods."""
+    Tensor.__getattr__ = _missing  # type: ignore[attr-defined]
     for name in _methods.CORE_METHODS:
         setattr(Tensor, name, _method(name))
     for name in _methods.METHODS:
