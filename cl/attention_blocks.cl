@@ -4,7 +4,7 @@
 // sides are in local memory in their stored dtype, LD elements apart. The weights between two
 // products are rounded to the same dtype: in registers if the prologue has matrix_a_of_sums, else
 // through local memory, rows LW apart.
-// MATRIX is the dtype. QUADS: all rows read are aligned to 16 bytes and a multiple of that long;
+// MATRIX is the dtype. SIZED: the launch assigns that many bytes of local memory. QUADS: all rows read are aligned to 16 bytes and a multiple of that long;
 // QUADS_OUT: likewise all rows written. MASKED, DROPOUT: compile in the mask or dropout, which take
 // registers.
 #ifndef MATRIX
@@ -140,8 +140,8 @@ FN float quad_value(const uint *quad, int i)
 #endif
 
 // to [lines][LD] = `count` rows of x, the rest zero. Called by the whole group. The rows are there
-// after COPIES_WAIT and BARRIER.
-FN void stage_rows(LOCAL_POINTER matrix_element *to, GLOBAL const stored *from, long step, int count, int lines,
+// after COPIES_COMMIT, COPIES_WAIT and BARRIER.
+FN void copy_rows(LOCAL_POINTER matrix_element *to, GLOBAL const stored *from, long step, int count, int lines,
 	int D, int item)
 {
 	const int quads = HEAD / PER, all = lines * quads;
@@ -159,6 +159,13 @@ FN void stage_rows(LOCAL_POINTER matrix_element *to, GLOBAL const stored *from, 
 		quad_store(quad, to + line * LD + d);
 #endif
 	}
+}
+
+// The same, as a group of copies of its own.
+FN void stage_rows(LOCAL_POINTER matrix_element *to, GLOBAL const stored *from, long step, int count, int lines,
+	int D, int item)
+{
+	copy_rows(to, from, step, count, lines, D, item);
 	COPIES_COMMIT();
 }
 

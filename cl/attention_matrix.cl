@@ -2,23 +2,34 @@
 // Attention forward with matrix units: softmax(scale q k' + mask) v by blocks of keys, with a
 // running maximum and sum (Milakov and Gimelshein 2018; Dao 2023). Reference: kern_attention.c of
 // the CPU backend. Groups: one tile of queries of one head; 16 STACK queries per warp.
-// A block's values are copied to local memory while its scores are computed, and the next block's
-// keys while the values are multiplied.
+// With STAGES 1 a block's values are copied to local memory while its scores are computed, and the next
+// block's keys while the values are multiplied. With more, keys and values of the next STAGES - 1 blocks are
+// copied meanwhile, and a block costs one barrier; without DROPOUT only.
 #include "attention_blocks.cl"
 
-// Local memory: values, then keys. Before and after the loop over keys the whole holds the tile of
-// queries, unless the multiplications read it there. Weights that go through local memory replace
-// the keys or have memory of their own.
-#if WEIGHTS_APART
-#define KEYS_ROOM (BLOCK * LD)
-#else
-#define KEYS_ROOM (TILE * LW > BLOCK * LD ? TILE * LW : BLOCK * LD)
+#ifndef STAGES
+#define STAGES 1
 #endif
-#if HELD
-#define STAGE_ROOM (BLOCK * LD + KEYS_ROOM > TILE * LD ? BLOCK * LD + KEYS_ROOM : TILE * LD)
+// Local memory: with STAGES 1, values, then keys; otherwise PAIR elements per stage, keys first. Before and
+// after the loop over keys that holds the tile of queries, unless the multiplications read it, behind the
+// stages. Weights that go through local memory replace the keys, or the second stage while there is only
+// one, or have memory of their own, at the end.
+#define PAIR (2 * BLOCK * LD)
+#define LARGER(a, b) ((a) > (b) ? (a) : (b))
+#if STAGES > 1
+#define BLOCKS_ROOM LARGER(STAGES * PAIR, PAIR + TILE * LW)
+#elif WEIGHTS_APART
+#define BLOCKS_ROOM PAIR
 #else
-#define STAGE_ROOM (BLOCK * LD + KEYS_ROOM)
+#define BLOCKS_ROOM (BLOCK * LD + LARGER(TILE * LW, BLOCK * LD))
 #endif
+#define STAGE_ROOM (HELD ? LARGER(BLOCKS_ROOM, TILE * LD) : BLOCKS_ROOM)
+#define QUERY_ROOM (HELD ? 0 : TILE * LD)
+#define ALL_ROOM (STAGE_ROOM + QUERY_ROOM + (WEIGHTS_APART ? TILE * LW : 0))
+#if defined SIZED && SIZED < ALL_ROOM * (16 / PER)
+#error "the launch assigns too little local memory"
+#endif
+#define AHEAD (STAGES > 1 ? STAGES - 2 : 0) // groups of copies in flight while a block is used
 
 KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_matrix(GLOBAL uchar *o_base, ulong o_at,
 	GLOBAL uchar *lse_base, ulong lse_at, GLOBAL uchar *q_base, ulong q_at,
@@ -27,12 +38,10 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_matrix(GLOBAL uchar *o_base
 	GLOBAL uchar *step_base, ulong step_at, GLOBAL uchar *seen_base, ulong seen_at,
 	struct attention_args a)
 {
-	LOCAL matrix_element values[STAGE_ROOM];
-#if !HELD
-	LOCAL matrix_element queries[TILE * LD];
-#endif
-#if WEIGHTS_APART
-	LOCAL matrix_element all[TILE * LW];
+#ifdef SIZED
+	LOCAL_SIZED(matrix_element, memory, ALL_ROOM);
+#else
+	LOCAL matrix_element memory[ALL_ROOM];
 #endif
 	LOCAL float room[PEER_ROOM];
 	LOCAL int found;
@@ -40,17 +49,9 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_matrix(GLOBAL uchar *o_base
 	struct matrix_sums out[STACK * (HEAD / 16)], p[STACK * (BLOCK / 16)];
 	float largest[STACK * MATRIX_ROWS], sum[STACK * MATRIX_ROWS];
 	int item = LOCAL_ID(0), lane = item % WARP, line = item / WARP * LINES;
-	LOCAL_POINTER matrix_element *keys = values + BLOCK * LD;
-#if WEIGHTS_APART
-	LOCAL_POINTER matrix_element *weights = all + line * LW;
-#else
-	LOCAL_POINTER matrix_element *weights = keys + line * LW;
-#endif
-#if HELD
-	LOCAL_POINTER matrix_element *tile = values;
-#else
-	LOCAL_POINTER matrix_element *tile = queries;
-#endif
+	LOCAL_POINTER matrix_element *tile = memory + (HELD ? 0 : STAGE_ROOM);
+	LOCAL_POINTER matrix_element *weights = memory + line * LW +
+		(WEIGHTS_APART ? STAGE_ROOM + QUERY_ROOM : STAGES > 1 ? PAIR : BLOCK * LD);
 	// causal: the last tile of a head sees most keys, so these start first
 	uint heads = (uint)(a.B * a.H), bh = (uint)GROUP_ID(0) % heads, b = bh / (uint)a.H, h = bh % (uint)a.H;
 	uint kv = h / ((uint)a.H / (uint)a.G);
@@ -77,6 +78,8 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_matrix(GLOBAL uchar *o_base
 	bool seen_only = false;
 	do {
 		bool keys_replaced = !WEIGHTS_APART && (DROPOUT || seen_only);
+		bool staged = STAGES > 1 && !seen_only;
+		LOCAL_POINTER matrix_element *values = memory, *keys = memory + BLOCK * LD;
 		UNROLL
 		for (int r = 0; r < STACK * MATRIX_ROWS; r++) {
 			largest[r] = -INFINITY;
@@ -86,12 +89,36 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_matrix(GLOBAL uchar *o_base
 		for (int c = 0; c < STACK * (HEAD / 16); c++)
 			out[c] = matrix_zero();
 		BARRIER();
-		stage_rows(keys, k_rows, a.k.t, sees, BLOCK, a.D, item);
-		for (int j = 0; j < sees; j += BLOCK) {
+		if (STAGES == 1)
+			stage_rows(keys, k_rows, a.k.t, sees, BLOCK, a.D, item);
+		for (int j = staged ? (1 - STAGES) * BLOCK : 0; j < sees; j += BLOCK) {
 			bool any = !WARPS_DIVERGE || j < sees_any;
-			COPIES_WAIT(0);
-			BARRIER();
-			stage_rows(values, v_rows + (long)j * a.v.t, a.v.t, sees - j, BLOCK, a.D, item);
+			if (STAGES > 1) {
+				int next = staged ? j + (STAGES - 1) * BLOCK : j;
+				if (j >= 0) {
+					// the block is complete, and all have finished the one before, which copies replace
+					COPIES_WAIT(AHEAD);
+					BARRIER();
+				}
+				if (next < sees) {
+					LOCAL_POINTER matrix_element *to = memory + (staged ? (uint)next / BLOCK % STAGES : 0) * PAIR;
+					copy_rows(to, k_rows + (long)next * a.k.t, a.k.t, sees - next, BLOCK, a.D, item);
+					copy_rows(to + BLOCK * LD, v_rows + (long)next * a.v.t, a.v.t, sees - next, BLOCK, a.D, item);
+				}
+				COPIES_COMMIT();
+				if (j < 0)
+					continue;
+				if (seen_only) {
+					COPIES_WAIT(0);
+					BARRIER();
+				}
+				keys = memory + (staged ? (uint)j / BLOCK % STAGES : 0) * PAIR;
+				values = keys + BLOCK * LD;
+			} else {
+				COPIES_WAIT(0);
+				BARRIER();
+				stage_rows(values, v_rows + (long)j * a.v.t, a.v.t, sees - j, BLOCK, a.D, item);
+			}
 			if (any) {
 				float top[STACK * MATRIX_ROWS];
 				rows_by_rows(p, &own, HELD > 0, keys, lane);
@@ -157,9 +184,11 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_matrix(GLOBAL uchar *o_base
 						sum[r] += p[c].x[e];
 					}
 			}
-			COPIES_WAIT(0);
-			BARRIER();
-			if (!keys_replaced && j + BLOCK < sees)
+			if (STAGES == 1) {
+				COPIES_WAIT(0);
+				BARRIER();
+			}
+			if (STAGES == 1 && !keys_replaced && j + BLOCK < sees)
 				stage_rows(keys, k_rows + (long)(j + BLOCK) * a.k.t, a.k.t, sees - j - BLOCK, BLOCK, a.D, item);
 			if (any) {
 				if (DROPOUT) {
@@ -179,7 +208,7 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_matrix(GLOBAL uchar *o_base
 				else
 					add_weighted(out, HEAD, p, weights, values, lane);
 			}
-			if (keys_replaced && j + BLOCK < sees) {
+			if (STAGES == 1 && keys_replaced && j + BLOCK < sees) {
 				BARRIER();
 				stage_rows(keys, k_rows + (long)(j + BLOCK) * a.k.t, a.k.t, sees - j - BLOCK, BLOCK, a.D, item);
 			}

@@ -93,8 +93,9 @@ static uint64_t local_of(const struct cut *c)
 struct blocks {
 	int warps, block, stack, head;
 	int slices; // number of slices of the head, divided among groups of the gradient
-	int stages; // blocks in local memory at a time, of the gradient
+	int stages; // blocks in local memory at a time
 	int64_t tile;
+	size_t sized; // bytes of local memory that the launch assigns; 0: the kernel declares it
 };
 
 // True if weights stay in registers between two products (MATRIX_A_OF_SUMS). Kernels for other
@@ -129,7 +130,8 @@ static uint64_t blocks_local(const struct yk_gpu_device *d, const struct blocks 
 	if (back) {
 		elements = larger((2 - held) * own + b->stages * 2 * block, 2 * own) + weights;
 	} else if (in_registers(d, dtype)) {
-		elements = block + larger(block, weights);
+		elements = b->stages > 1 ? larger(b->stages * 2 * block, 2 * block + weights) :
+					   block + larger(block, weights);
 		elements = held ? larger(elements, own) : elements + own;
 	}
 	return (uint64_t)(elements * (16 / per) + (back ? 4 * 4 * b->stages * b->block : 16));
@@ -150,6 +152,40 @@ static bool reads_quads(const struct yoke_op *op)
 	       (op->code == YOKE_OP_ATTENTION || has_quads(&op->in[8]));
 }
 
+// Chooses a division for which the launch assigns local memory, so that asynchronous copies run ahead;
+// false: none. A unit should have 8 warps, in as many groups, which is what registers permit. With 32
+// queries per warp fragments of keys and values are loaded half as often as with 16.
+static bool sized_of(const struct yk_gpu_device *d, const struct yoke_op *op, struct blocks *b)
+{
+	static const struct {
+		int warps, block, stack, stages, groups, max_head;
+	} cuts[] = { { 4, 64, 2, 3, 2, 64 },  { 4, 64, 2, 2, 2, 128 }, { 4, 64, 2, 1, 2, 128 },
+		     { 8, 64, 1, 2, 1, 256 }, { 8, 64, 1, 1, 1, 256 }, { 4, 64, 1, 2, 2, 256 },
+		     { 4, 32, 1, 2, 2, 256 }, { 4, 32, 1, 1, 2, 256 }, { 4, 32, 1, 1, 1, 256 } };
+	enum { STATIC = 1024, RESERVED = 1024 }; // bytes that a kernel declares, and that the driver takes
+	const int dtype = op->in[0].dtype;
+
+	if (!d->sized_bytes || op->code != YOKE_OP_ATTENTION || !in_registers(d, dtype) || !reads_quads(op) ||
+	    op->attr[2].f > 0)
+		return false;
+	b->slices = 1;
+	b->head = ((int)op->in[0].dims[3] + 15) / 16 * 16;
+	for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
+		b->warps = cuts[i].warps;
+		b->block = cuts[i].block;
+		b->stack = cuts[i].stack;
+		b->stages = cuts[i].stages;
+		b->tile = b->warps * 16 * b->stack;
+		b->sized = blocks_local(d, b, dtype, false);
+		if (b->head <= cuts[i].max_head && (b->tile <= 64 || op->in[0].dims[1] > b->tile / 2) &&
+		    (b->stack == 1 || !yk_gpu_present(&op->in[3])) &&
+		    (size_t)cuts[i].groups * (b->sized + STATIC + RESERVED) <= d->sized_bytes + RESERVED &&
+		    (size_t)(b->warps * d->warp) <= d->max_group)
+			return true;
+	}
+	return false;
+}
+
 // Chooses the most warps and rows that fit in local memory; false: none fit.
 static bool blocks_of(const struct yk_gpu_device *d, const struct yoke_op *op, struct blocks *b)
 {
@@ -163,6 +199,9 @@ static bool blocks_of(const struct yk_gpu_device *d, const struct yoke_op *op, s
 
 	const int wide = d->head_columns ? d->head_columns : WIDE_HEAD;
 
+	if (sized_of(d, op, b))
+		return true;
+	b->sized = 0;
 	b->slices = back ? (D + wide - 1) / wide : 1;
 	b->head = (D + 16 * b->slices - 1) / (16 * b->slices) * 16 * b->slices;
 	// the gradient's sums of two products at a time limit it by registers
@@ -415,7 +454,7 @@ static int launch_blocks(struct yk_gpu_record *r, const struct yoke_op *op, cons
 	const struct yoke_view *in = op->in;
 	const bool back = op->code == YOKE_OP_ATTENTION_BACKWARD;
 	const size_t items = (size_t)(b->warps * r->device->warp);
-	struct yk_gpu_build build = { .file = file, .name = name };
+	struct yk_gpu_build build = { .file = file, .name = name, .sized = b->sized };
 	struct yk_gpu_entry *kernel;
 
 	yk_gpu_row_defines(&build, r->device, items, 1, &in[0]);
@@ -432,6 +471,8 @@ static int launch_blocks(struct yk_gpu_record *r, const struct yoke_op *op, cons
 		yk_gpu_define(&build, "SLICES", b->slices);
 	if (b->stages > 1)
 		yk_gpu_define(&build, "STAGES", b->stages);
+	if (b->sized)
+		yk_gpu_define(&build, "SIZED", (int64_t)b->sized);
 	int err = yk_gpu_kernel_file(r->device, &build, &kernel);
 	return err ? err : enqueue(r, op, a, kernel, name, groups, items, views);
 }

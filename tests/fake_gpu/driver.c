@@ -43,7 +43,9 @@ unsigned fake_warp(void)
 
 int fake_sized(void)
 {
-	return (capability() >= 90 ? 227 : 163) << 10;
+	const int c = capability();
+
+	return (c == 86 || c == 89 || c >= 120 ? 99 : c >= 90 ? 227 : 163) << 10;
 }
 
 static bool is_sticky(int code)
