@@ -23,6 +23,15 @@
 #define KEPT ((2 - HELD) * TILE * LD)
 #define PAIR (2 * BLOCK * LD)
 #define STAGE_ROOM (KEPT + STAGES * PAIR > 2 * TILE * LD ? KEPT + STAGES * PAIR : 2 * TILE * LD)
+#define ALL_ROOM (STAGE_ROOM + TILE * LW) // weights that go through local memory are at the end
+#ifdef SIZED
+#define LOCAL_ROOM LOCAL_SIZED(matrix_element, rows, ALL_ROOM)
+#if SIZED < ALL_ROOM * (16 / PER)
+#error "the launch assigns too little local memory"
+#endif
+#else
+#define LOCAL_ROOM LOCAL matrix_element rows[ALL_ROOM]
+#endif
 
 // What both kernels read.
 struct inputs {
@@ -145,14 +154,14 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_matrix_keys(GLOBAL uchar *d
 	GLOBAL uchar *step_base, ulong step_at, GLOBAL uchar *seen_base, ulong seen_at,
 	struct attention_args a)
 {
-	LOCAL matrix_element rows[STAGE_ROOM], all[TILE * LW];
+	LOCAL_ROOM;
 	LOCAL float lse[STAGES * BLOCK], r[STAGES * BLOCK];
 	struct own_rows k_own, v_own;
 	struct matrix_sums p[STACK * (BLOCK / 16)], ds[STACK * (BLOCK / 16)];
 	struct matrix_sums dk[STACK * (COLUMNS / 16)], dv[STACK * (COLUMNS / 16)];
 	float factor[STACK * MATRIX_ROWS];
 	int item = LOCAL_ID(0), lane = item % WARP, line = item / WARP * LINES;
-	LOCAL_POINTER matrix_element *weights = all + line * LW, *own_v = rows, *own_k = rows + TILE * LD;
+	LOCAL_POINTER matrix_element *weights = rows + STAGE_ROOM + line * LW, *own_v = rows, *own_k = rows + TILE * LD;
 	uint number = (uint)GROUP_ID(0) / SLICES, heads = (uint)(a.B * a.G), b = number % heads / (uint)a.G;
 	uint kv = number % heads % (uint)a.G, group = (uint)a.H / (uint)a.G;
 	int part = (int)((uint)GROUP_ID(0) % SLICES) * COLUMNS;
@@ -247,13 +256,13 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_matrix_queries(GLOBAL uchar
 	GLOBAL uchar *step_base, ulong step_at, GLOBAL uchar *seen_base, ulong seen_at,
 	struct attention_args a)
 {
-	LOCAL matrix_element rows[STAGE_ROOM], all[TILE * LW];
+	LOCAL_ROOM;
 	LOCAL int found;
 	struct own_rows q_own, g_own;
 	struct matrix_sums p[STACK * (BLOCK / 16)], ds[STACK * (BLOCK / 16)], dq[STACK * (COLUMNS / 16)];
 	float lse[STACK * MATRIX_ROWS], r[STACK * MATRIX_ROWS];
 	int item = LOCAL_ID(0), lane = item % WARP, line = item / WARP * LINES;
-	LOCAL_POINTER matrix_element *weights = all + line * LW, *own_g = rows, *own_q = rows + TILE * LD;
+	LOCAL_POINTER matrix_element *weights = rows + STAGE_ROOM + line * LW, *own_g = rows, *own_q = rows + TILE * LD;
 	uint number = (uint)GROUP_ID(0) / SLICES, heads = (uint)(a.B * a.H), b = number % heads / (uint)a.H;
 	uint h = number % heads % (uint)a.H, kv = h / ((uint)a.H / (uint)a.G);
 	int part = (int)((uint)GROUP_ID(0) % SLICES) * COLUMNS;

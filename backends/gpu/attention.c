@@ -152,33 +152,43 @@ static bool reads_quads(const struct yoke_op *op)
 	       (op->code == YOKE_OP_ATTENTION || has_quads(&op->in[8]));
 }
 
+enum side { FORWARD, KEYS, QUERIES }; // the forward kernel, and those of the gradient
+
 // Chooses a division for which the launch assigns local memory, so that asynchronous copies run ahead;
 // false: none. A unit should have 8 warps, in as many groups, which is what registers permit. With 32
 // queries per warp fragments of keys and values are loaded half as often as with 16.
-static bool sized_of(const struct yk_gpu_device *d, const struct yoke_op *op, struct blocks *b)
+static bool sized_of(const struct yk_gpu_device *d, const struct yoke_op *op, enum side side, struct blocks *b)
 {
 	static const struct {
-		int warps, block, stack, stages, groups, max_head;
-	} cuts[] = { { 4, 64, 2, 3, 2, 64 },  { 4, 64, 2, 2, 2, 128 }, { 4, 64, 2, 1, 2, 128 },
-		     { 8, 64, 1, 2, 1, 256 }, { 8, 64, 1, 1, 1, 256 }, { 4, 64, 1, 2, 2, 256 },
-		     { 4, 32, 1, 2, 2, 256 }, { 4, 32, 1, 1, 2, 256 }, { 4, 32, 1, 1, 1, 256 } };
+		int warps, block, stack, stages, groups;
+		int max_head[QUERIES + 1]; // by registers, for each side
+	} cuts[] = {
+		{ 4, 64, 2, 3, 2, { 64, 0, 0 } },      { 4, 64, 2, 2, 2, { 128, 0, 0 } },
+		{ 4, 64, 2, 1, 2, { 128, 0, 0 } },     { 8, 64, 1, 2, 1, { 256, 0, 0 } },
+		{ 8, 64, 1, 1, 1, { 256, 0, 0 } },     { 4, 64, 1, 2, 2, { 256, 96, 128 } },
+		{ 4, 32, 1, 2, 2, { 256, 128, 128 } }, { 8, 32, 1, 2, 1, { 0, 128, 128 } },
+		{ 4, 32, 1, 1, 2, { 256, 256, 256 } }, { 8, 16, 1, 1, 1, { 0, 256, 256 } },
+		{ 4, 32, 1, 1, 1, { 256, 0, 0 } },     { 4, 16, 1, 1, 1, { 0, 256, 256 } },
+	};
 	enum { STATIC = 1024, RESERVED = 1024 }; // bytes that a kernel declares, and that the driver takes
-	const int dtype = op->in[0].dtype;
+	const int D = (int)op->in[0].dims[3], dtype = op->in[0].dtype;
+	const bool masked = yk_gpu_present(&op->in[3]);
 
-	if (!d->sized_bytes || op->code != YOKE_OP_ATTENTION || !in_registers(d, dtype) || !reads_quads(op) ||
-	    op->attr[2].f > 0)
+	if (!d->sized_bytes || !in_registers(d, dtype) || !reads_quads(op) || op->attr[2].f > 0 ||
+	    (side != FORWARD && masked))
 		return false;
-	b->slices = 1;
-	b->head = ((int)op->in[0].dims[3] + 15) / 16 * 16;
+	b->slices = side == FORWARD ? 1 : (D + WIDE_HEAD - 1) / WIDE_HEAD;
+	b->head = (D + 16 * b->slices - 1) / (16 * b->slices) * 16 * b->slices;
 	for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
 		b->warps = cuts[i].warps;
 		b->block = cuts[i].block;
 		b->stack = cuts[i].stack;
 		b->stages = cuts[i].stages;
 		b->tile = b->warps * 16 * b->stack;
-		b->sized = blocks_local(d, b, dtype, false);
-		if (b->head <= cuts[i].max_head && (b->tile <= 64 || op->in[0].dims[1] > b->tile / 2) &&
-		    (b->stack == 1 || !yk_gpu_present(&op->in[3])) &&
+		b->sized = blocks_local(d, b, dtype, side != FORWARD);
+		if (b->head <= cuts[i].max_head[side] &&
+		    (b->tile <= 64 || side != FORWARD || op->in[0].dims[1] > b->tile / 2) &&
+		    (b->stack == 1 || !masked) &&
 		    (size_t)cuts[i].groups * (b->sized + STATIC + RESERVED) <= d->sized_bytes + RESERVED &&
 		    (size_t)(b->warps * d->warp) <= d->max_group)
 			return true;
@@ -187,19 +197,19 @@ static bool sized_of(const struct yk_gpu_device *d, const struct yoke_op *op, st
 }
 
 // Chooses the most warps and rows that fit in local memory; false: none fit.
-static bool blocks_of(const struct yk_gpu_device *d, const struct yoke_op *op, struct blocks *b)
+static bool blocks_of(const struct yk_gpu_device *d, const struct yoke_op *op, enum side side, struct blocks *b)
 {
 	static const struct {
 		int warps, block, stack;
 	} cuts[] = { { 4, 64, 2 }, { 8, 64, 1 }, { 4, 64, 1 }, { 4, 32, 1 }, { 4, 16, 1 }, { 2, 32, 1 }, { 2, 16, 1 }, { 1, 16, 1 } };
 	enum { LARGE = 2 }; // of them are for many queries whose rows are held; the first has no registers for more
 	const bool more = yk_gpu_present(&op->in[3]) || op->attr[2].f > 0; // masks or dropout
-	const bool back = op->code == YOKE_OP_ATTENTION_BACKWARD;
+	const bool back = side != FORWARD;
 	const int D = (int)op->in[0].dims[3], dtype = op->in[0].dtype;
 
 	const int wide = d->head_columns ? d->head_columns : WIDE_HEAD;
 
-	if (sized_of(d, op, b))
+	if (sized_of(d, op, side, b))
 		return true;
 	b->sized = 0;
 	b->slices = back ? (D + wide - 1) / wide : 1;
@@ -268,10 +278,11 @@ static bool fits(const struct yk_gpu_device *d, const struct yoke_op *op)
 // True if the matrix-unit kernel supports the op; its shapes have been checked.
 static bool fits_blocks(const struct yk_gpu_device *d, const struct yoke_op *op)
 {
+	const enum side side = op->code == YOKE_OP_ATTENTION ? FORWARD : KEYS;
 	struct blocks b;
 
 	return d->warp && op->in[0].dims[3] > 0 && op->in[0].dims[1] < MAX_ROWS && op->in[1].dims[1] < MAX_ROWS &&
-	       blocks_of(d, op, &b) && yk_gpu_units(d, op->in[0].dtype);
+	       blocks_of(d, op, side, &b) && yk_gpu_units(d, op->in[0].dtype);
 }
 
 // Blocks for warp groups (cl/attention_wgmma.cl): heads of up to 64 elements by three groups, up to 128
@@ -524,7 +535,7 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 	if (impl == WGMMA_IMPL)
 		return record_wgmma(r, op, &a);
 	if (impl == MATRIX_IMPL)
-		return !blocks_of(r->device, op, &b) ? YOKE_EUNSUPPORTED :
+		return !blocks_of(r->device, op, FORWARD, &b) ? YOKE_EUNSUPPORTED :
 			launch_blocks(r, op, &a, &b, "attention_matrix.cl", "attention_matrix",
 				      a.B * a.H * yk_gpu_pieces(a.T, b.tile),
 				      (const struct yoke_view *[]){ o, lse, &in[0], &in[1], &in[2], &in[3], &in[4],
@@ -563,12 +574,14 @@ static int record_backward(struct yk_gpu_record *r, const struct yoke_op *op, ui
 			 yk_gpu_pieces(rows, SUM_ROWS),
 			 (const struct yoke_view *[]){ space, o, g, NULL });
 	if (!err && impl == BACK_MATRIX_IMPL) {
-		if (!blocks_of(r->device, op, &b))
+		if (!blocks_of(r->device, op, KEYS, &b))
 			return YOKE_EUNSUPPORTED;
 		err = launch_blocks(r, op, &a, &b, "attention_matrix_backward.cl", "attention_matrix_keys",
 				    b.slices * a.B * a.G * yk_gpu_pieces(a.S, b.tile),
 				    (const struct yoke_view *[]){ &out[1], &out[2], &in[0], &in[1], &in[2], space, g, lse,
 								  &in[3], &in[4], &in[5], seen, NULL });
+		if (!err && !blocks_of(r->device, op, QUERIES, &b))
+			return YOKE_EUNSUPPORTED;
 		return err ? err :
 			launch_blocks(r, op, &a, &b, "attention_matrix_backward.cl", "attention_matrix_queries",
 				      b.slices * a.B * a.H * yk_gpu_pieces(a.T, b.tile),
