@@ -163,12 +163,12 @@ static bool sized_of(const struct yk_gpu_device *d, const struct yoke_op *op, en
 		int warps, block, stack, stages, groups;
 		int max_head[QUERIES + 1]; // by registers, for each side
 	} cuts[] = {
-		{ 4, 64, 2, 3, 2, { 64, 0, 0 } },      { 4, 64, 2, 2, 2, { 128, 0, 0 } },
-		{ 4, 64, 2, 1, 2, { 128, 0, 0 } },     { 8, 64, 1, 2, 1, { 256, 0, 0 } },
-		{ 8, 64, 1, 1, 1, { 256, 0, 0 } },     { 4, 64, 1, 2, 2, { 256, 96, 128 } },
-		{ 4, 32, 1, 2, 2, { 256, 128, 128 } }, { 8, 32, 1, 2, 1, { 0, 128, 128 } },
-		{ 4, 32, 1, 1, 2, { 256, 256, 256 } }, { 8, 16, 1, 1, 1, { 0, 256, 256 } },
-		{ 4, 32, 1, 1, 1, { 256, 0, 0 } },     { 4, 16, 1, 1, 1, { 0, 256, 256 } },
+		{ 4, 64, 2, 2, 2, { 128, 0, 0 } },     { 4, 64, 2, 1, 2, { 128, 0, 0 } },
+		{ 8, 64, 1, 2, 1, { 256, 0, 0 } },     { 8, 64, 1, 1, 1, { 256, 0, 0 } },
+		{ 4, 64, 1, 2, 2, { 256, 96, 128 } },  { 4, 32, 1, 2, 2, { 256, 128, 128 } },
+		{ 8, 32, 1, 2, 1, { 0, 128, 128 } },   { 4, 32, 1, 1, 2, { 256, 256, 256 } },
+		{ 8, 16, 1, 1, 1, { 0, 256, 256 } },   { 4, 32, 1, 1, 1, { 256, 0, 0 } },
+		{ 4, 16, 1, 1, 1, { 0, 256, 256 } },
 	};
 	enum { STATIC = 1024, RESERVED = 1024 }; // bytes that a kernel declares, and that the driver takes
 	const int D = (int)op->in[0].dims[3], dtype = op->in[0].dtype;
@@ -188,7 +188,7 @@ static bool sized_of(const struct yk_gpu_device *d, const struct yoke_op *op, en
 		b->sized = blocks_local(d, b, dtype, side != FORWARD);
 		if (b->head <= cuts[i].max_head[side] &&
 		    (b->tile <= 64 || side != FORWARD || op->in[0].dims[1] > b->tile / 2) &&
-		    (b->stack == 1 || !masked) &&
+		    (!masked || (b->stack == 1 && b->head * b->block <= 128 * 64)) && // a mask takes registers
 		    (size_t)cuts[i].groups * (b->sized + STATIC + RESERVED) <= d->sized_bytes + RESERVED &&
 		    (size_t)(b->warps * d->warp) <= d->max_group)
 			return true;
