@@ -23,12 +23,15 @@ bare "$yoke" info >out 2>err
 status=$?
 verdict "info" "$([ $status -eq 0 ] && [ ! -s err ] || { echo "status $status"; cat err; })"
 verdict "it lists the processors" "$(grep -q '^  cpu  *[0-9]* threads*[:,]' out || cat out)"
+verdict "the memory of the process is not known" "$(grep -q '^  host  *this process n/a' out || grep host out)"
 keys='data=text.txt steps=3 layers=1 heads=2 embed=16 context=16 batch=2'
 for ranks in 1 2; do
 	# shellcheck disable=SC2086 # keys
 	bare "$yoke" train $keys ranks=$ranks out=bare$ranks >out 2>err
 	status=$?
 	verdict "a training of $ranks ranks" "$([ $status -eq 0 ] || { echo "status $status"; cat err; })"
+	verdict "its resident memory is not known" "$(grep -q 'resident n/a' err && grep -q '"rss": *null' bare$ranks/metrics.jsonl ||
+		{ cat err; grep rss bare$ranks/metrics.jsonl; })"
 	# shellcheck disable=SC2086
 	"$yoke" train $keys ranks=$ranks out=full$ranks >out 2>err
 	verdict "the same bits as with /proc" "$(cmp bare$ranks/model.1.safetensors full$ranks/model.1.safetensors 2>&1 ||

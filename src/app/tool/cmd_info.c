@@ -206,7 +206,11 @@ static void print_telemetry(const json_t *t)
 	const json_t *h = json_object_get(t, "host"), *d;
 	const char *id;
 
-	printf("\ntelemetry\n  host        this process %.0f MiB", number(h, "rss") / (1 << 20));
+	printf("\ntelemetry\n  host        this process ");
+	if (json_is_number(json_object_get(h, "rss")))
+		printf("%.0f MiB", number(h, "rss") / (1 << 20));
+	else
+		printf("n/a");
 	print_optional(h, "memory_available", "available memory", 1.0 / (1 << 20), "MiB");
 	print_optional(h, "memory_limit", "cgroup limit", 1.0 / (1 << 20), "MiB");
 	print_optional(h, "cpu_limit", "limit", 1, "processors");

@@ -186,7 +186,7 @@ void yk_progress_memory(struct yk_progress *p, int64_t step, int64_t epochs,
 		yk_snprintf(head, sizeof head, "epoch %" PRId64 ", %.1f s", epochs, seconds);
 	yk_progress_print(p, "%s: memory %s in use, peak %s, %s reserved; resident %s", head,
 			yk_bytes_text(b[0], m->allocated), yk_bytes_text(b[1], m->peak),
-			yk_bytes_text(b[2], m->reserved), yk_bytes_text(b[3], m->resident));
+			yk_bytes_text(b[2], m->reserved), m->resident ? yk_bytes_text(b[3], m->resident) : "n/a");
 	yk_records_memory(p->record, step, epochs, seconds, m);
 }
 

@@ -105,11 +105,12 @@ void yk_records_memory(yoke_run *r, int64_t step, int64_t epochs, double seconds
 		       const struct yk_memory *m)
 {
 	yk_runs_line(r, "memory", DIGITS,
-		     json_pack("{s:I, s:I, s:f, s:I, s:I, s:I, s:I, s:I, s:I}", "step",
+		     json_pack("{s:I, s:I, s:f, s:I, s:I, s:I, s:o, s:I, s:I}", "step",
 			       (json_int_t)step, "epoch", (json_int_t)epochs, "seconds", seconds,
 			       "pool_allocated", (json_int_t)m->allocated, "pool_peak",
 			       (json_int_t)m->peak, "pool_reserved", (json_int_t)m->reserved, "rss",
-			       (json_int_t)m->resident, "pool_retries", (json_int_t)m->retries,
+			       m->resident ? json_integer((json_int_t)m->resident) : json_null(),
+			       "pool_retries", (json_int_t)m->retries,
 			       "pending_nodes", (json_int_t)m->pending));
 }
 

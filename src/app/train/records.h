@@ -16,7 +16,7 @@
 //         skipped
 // memory: at the start and after epochs, in yoke_fit also when it validates or saves: step, epoch,
 //         seconds since the previous line, pool_allocated, pool_peak, pool_reserved and rss
-//         (bytes), pool_retries, pending_nodes
+//         (bytes; rss is null where the system does not report it), pool_retries, pending_nodes
 // report: at the end: step, report (observe/report.h)
 #ifndef YK_TRAIN_RECORDS_H
 #define YK_TRAIN_RECORDS_H
