@@ -25,9 +25,21 @@ def __dir__() -> list[str]:
     return __all__
 
 
+# PyTorch's names of options that have other names here: of one number, of two
+_NAMES = {"d": "clip_threshold"}
+_PAIRS = {"betas": ("beta1", "beta2"), "eps": ("eps1", "eps2"), "etas": ("etaminus", "etaplus"),
+          "step_sizes": ("step_size_min", "step_size_max")}
+
+
 def _words(settings: Mapping[str, Any]) -> str:
+    words: dict[str, Any] = {}
+    for k, v in settings.items():
+        if isinstance(v, (tuple, list)) and k in _PAIRS and len(v) == 2:
+            words.update(zip(_PAIRS[k], v))
+        else:
+            words[_NAMES.get(k, k)] = v
     return " ".join(f"{k}={int(v) if isinstance(v, bool) else repr(v) if isinstance(v, float) else v}"
-                    for k, v in settings.items())
+                    for k, v in words.items() if v is not None)
 
 
 def parameters_of(target: Module | LanguageModel | Mapping[str, Tensor] | Iterable[Tensor]) -> dict[str, Tensor]:
@@ -40,7 +52,8 @@ def parameters_of(target: Module | LanguageModel | Mapping[str, Tensor] | Iterab
 
 
 class Optimizer:
-    """One of a kind ("adamw"), with settings of yoke-optim.h as keywords: lr, weight_decay, clip, schedule, warmup .."""
+    """One of a kind ("adamw"), with settings of yoke-optim.h as keywords: lr, weight_decay, clip, schedule, warmup ..
+    PyTorch's pairs are taken, too: betas=(0.9, 0.95) for beta1 and beta2.  None: the default."""
 
     kind = ""
 
