@@ -38,7 +38,7 @@ struct entry {
 	char content[]; // key, then data
 };
 
-static const char magic[8] = "yokekrn1";
+static const char magic[] = "yokekrn1"; // a file has no 0 after it
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // protects the next two
 static struct entry *bucket[BUCKETS];
 static size_t kept;
@@ -52,7 +52,7 @@ static struct entry *entry_new(const void *key, size_t key_bytes, const void *da
 		return NULL;
 	memcpy(e->content, key, key_bytes);
 	memcpy(e->content + key_bytes, data, bytes);
-	memcpy(e->header.magic, magic, sizeof magic);
+	memcpy(e->header.magic, magic, sizeof e->header.magic);
 	e->header.key_bytes = key_bytes;
 	e->header.bytes = bytes;
 	e->header.checksum = yk_hash(e->content, key_bytes + bytes, 0);
@@ -141,7 +141,7 @@ static struct entry *read_entry(int fd, const void *key, size_t key_bytes)
 
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || !yk_cache_ours(&st) || !read_all(fd, &h, sizeof h))
 		return NULL;
-	if (memcmp(h.magic, magic, sizeof magic) || h.key_bytes != key_bytes ||
+	if (memcmp(h.magic, magic, sizeof h.magic) || h.key_bytes != key_bytes ||
 	    h.bytes > MAX_BYTES || (uint64_t)st.st_size != sizeof h + h.key_bytes + h.bytes)
 		return NULL;
 	struct entry *e = malloc(sizeof *e + key_bytes + h.bytes);
