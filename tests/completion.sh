@@ -107,7 +107,7 @@ check 'yoke tune r' ranks
 check 'yoke tune model=m' model
 check 'yoke plan device da' dampening= data= dashboard=
 check 'yoke train sch' schedule=
-check 'yoke train t' telemetry= tensor= tensorboard= text.txt threads= tied= tokenizer= training_log=
+check 'yoke train t' t0= telemetry= tensor= tensorboard= text.txt threads= tied= tokenizer= training_log=
 check 'yoke train small.env schedule=c' cosine constant
 check 'yoke train small.env schedule=co lr=1 opt' optimizer=
 check 'yoke train small.env schedule=cos' cosine
