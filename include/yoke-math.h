@@ -211,7 +211,7 @@ YOKE_API yoke_tensor *yoke_embedding_bag(yoke_tensor *w, yoke_tensor *ids, const
 // elements, as in PyTorch.  The evaluation fails with ERANGE if a window contains only padding.
 YOKE_API yoke_tensor *yoke_max_pool_indices(yoke_tensor *x, const struct yoke_pool_options *, yoke_tensor **indices);
 // x [B,C,Q..] and indices of its shape -> [B,C,to..]: zeros with the elements of x at the row-major
-// indices; of several elements at one index the mean.  ERANGE: an index is not in 0 .. all of to - 1.
+// indices; of several elements at one index the last one.  ERANGE: an index is not in 0 .. all of to - 1.
 YOKE_API yoke_tensor *yoke_max_unpool(yoke_tensor *x, yoke_tensor *indices, const int64_t *to);
 // x [B,C,S..] or, with axes, [C,S..] -> [B,C K..,L]: the windows as columns, PyTorch's unfold; stride
 // 0 is the window.  The padding is 0.

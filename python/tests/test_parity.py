@@ -153,6 +153,8 @@ CASES = {
     **{f"max_pool {axes}d, indices": (
         lambda x, axes=axes: yoke.max_pool_indices(x, window=3, stride=2, lo=1, hi=1, ceil_mode=True),
         lambda x, axes=axes: getattr(F, f"max_pool{axes}d")(x, 3, 2, 1, ceil_mode=True, return_indices=True), [apart(*(2, 3, 8, 7, 6)[:2 + axes])]) for axes in (1, 2, 3)},
+    "max_unpool": (lambda x, i: yoke.max_unpool(x, i, (3, 3)), lambda x, i: F.max_unpool2d(x, i, 2, output_size=(3, 3)),
+                   [real(2, 3, 1, 2), r.permuted(np.broadcast_to(np.arange(9), (2, 3, 9)), axis=-1)[..., None, :2]]),
     "avg_pool 3d": (lambda x: yoke.mean_pool(x, window=3, stride=2, lo=1, hi=1, count_include_pad=True), lambda x: F.avg_pool3d(x, 3, 2, 1), [real(2, 3, 5, 6, 7)]),
     "cummax": (lambda x: yoke.cummax_indices(x, -2), lambda x: torch.cummax(x, -2), [apart(3, 5, 2)]),
     "cummin": (lambda x: yoke.cummin_indices(x, -1), lambda x: torch.cummin(x, -1), [apart(3, 5, 2)]),

@@ -8,7 +8,6 @@
 #include "graph/record.h"
 #include "ops/conv.h"
 #include "ops/rules.h"
-#include "ops/sparse.h"
 #include "yoke-math.h"
 
 // x [B,C,S..]; attr: pool_max's -> i64 [B,C,Q..]
@@ -115,7 +114,7 @@ yoke_tensor *yoke_max_pool_indices(yoke_tensor *x, const struct yoke_pool_option
 
 yoke_tensor *yoke_max_unpool(yoke_tensor *x, yoke_tensor *indices, const int64_t *to)
 {
-	struct yk_rec r = yk_rec_begin_op(YK_SCATTER_ADD_ALONG, 2, (yoke_tensor *[]){ x, indices });
+	struct yk_rec r = yk_rec_begin_op(YK_SCATTER_SET, 2, (yoke_tensor *[]){ x, indices });
 	struct yk_graph *g = r.g;
 	char a[160], b[160];
 	const int axes = yk_conv_axes_of(&r, r.in[0]);
@@ -136,18 +135,21 @@ yoke_tensor *yoke_max_unpool(yoke_tensor *x, yoke_tensor *indices, const int64_t
 			return yk_rec_end(&r, YK_BAD);
 		}
 	}
-	// several values at one place: their mean
-	const int64_t planes = idx.dims[0] * idx.dims[1], each = planes ? yk_count(&idx) / planes : 0;
-	const union yoke_attr size = { .i = n };
-	yk_id at = yk_reshape(g, r.in[1], 2, (int64_t[]){ planes, each });
-	// -1 is an error here
-	at = yk_tri(g, YK_SELECT, yk_bin_lit(g, YK_LT, at, 0), lit_like(g, at, idx.dtype == yoke_i32 ? INT32_MAX : (double)n), at);
-	const yk_id values = yk_reshape(g, yk_up(g, r.in[0]), 4, (int64_t[]){ planes, 1, each, 1 });
-	const yk_id one = yk_full_like(g, values, 1);
-	const yk_id sum = yk_record(g, YK_SPARSE_X, 4, (yk_id[]){ values, at, YK_NIL, YK_NIL }, 1, &size);
-	const yk_id count = yk_record(g, YK_SPARSE_X, 4, (yk_id[]){ one, at, YK_NIL, YK_NIL }, 1, &size);
-	const yk_id y = yk_bin(g, YK_DIV, sum, yk_bin_lit(g, YK_MAX, count, 1));
-	return yk_rec_end(&r, y == YK_BAD ? y : yk_down(g, yk_reshape(g, y, v.rank, v.dims), r.in[0]));
+	const int64_t planes = idx.dims[0] * idx.dims[1], count = yk_count(&idx);
+	int64_t all;
+	if (__builtin_mul_overflow(planes, n, &all)) {
+		yk_rec_fail(&r, YOKE_ERANGE, "%lld planes of %lld elements", (long long)planes, (long long)n);
+		return yk_rec_end(&r, YK_BAD);
+	}
+	const yk_id zero = yk_lit(g, v.dtype, 0);
+	if (!count)
+		return yk_rec_end(&r, yk_broadcast_like(g, zero, &v));
+	yk_id at = yk_reshape(g, yk_cast(g, r.in[1], yoke_i64), 2, (int64_t[]){ planes, count / planes });
+	const yk_id in = yk_bin(g, YK_AND, yk_bin_lit(g, YK_GE, at, 0), yk_bin_lit(g, YK_LT, at, (double)n));
+	const yk_id first = yk_reshape(g, yk_bin_lit(g, YK_MUL, yk_counting(g, planes), (double)n), 2, (int64_t[]){ planes, 1 });
+	at = yk_tri(g, YK_SELECT, in, yk_bin(g, YK_ADD, at, first), yk_lit(g, yoke_i64, (double)all)); // past the end: an error
+	const yk_id set[] = { yk_broadcast(g, zero, 1, &all), yk_reshape(g, at, 1, &count), yk_reshape(g, r.in[0], 1, &count) };
+	return yk_rec_end(&r, yk_reshape(g, yk_record(g, YK_SCATTER_SET, 3, set, 0, NULL), v.rank, v.dims));
 }
 
 // ---- windows as columns ----
