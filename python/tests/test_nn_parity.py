@@ -262,6 +262,65 @@ case("linear", lambda m: ([m.n(3, 4, 5), m.n(6, 5), m.n(6)], {}))
 case("linear vectors", lambda m: ([m.n(5), m.n(6, 5)], {}))
 case("linear one", lambda m: ([m.n(3, 5), m.n(5)], {}))
 
+IMAGES = {1: (7,), 2: (7, 6), 3: (5, 6, 4)}
+for axes, size in IMAGES.items():
+    for lead in ((2, 4), (4,)):
+        x, more = (*lead, *size), "" if len(lead) == 2 else " single"
+        image = lambda m, x=x: m.n(*x)
+        n = axes
+        for o in ({}, {"stride": 2, "padding": 1}, {"padding": "same", "dilation": 2}, {"padding": "valid"}, {"groups": 2, "padding": (1,) * axes}):
+            g = o.get("groups", 1)
+            case(f"conv{n}d {o}{more}", lambda m, f=image, n=n, o=o, g=g: ([f(m), m.n(6, 4 // g, *(3, 2, 2)[:n]), m.n(6)], o))
+        case(f"conv{n}d no bias{more}", lambda m, f=image, n=n: ([f(m), m.n(6, 4, *(3,) * n)], {}))
+        for o in ({}, {"stride": 2, "padding": 1, "output_padding": 1}, {"groups": 2, "dilation": 2}):
+            g = o.get("groups", 1)
+            case(f"conv_transpose{n}d {o}{more}", lambda m, f=image, n=n, o=o, g=g: ([f(m), m.n(4, 6 // g, *(3, 2, 2)[:n]), m.n(6)], o))
+        for o in ({}, {"stride": 1, "padding": 1}, {"ceil_mode": True, "stride": 2}, {"return_indices": True, "padding": 1}, {"dilation": 2}):
+            case(f"max_pool{n}d {o}{more}", lambda m, f=image, o=o: ([f(m), 2 if "dilation" in o else 3], o))
+        for o in ({}, {"stride": 1, "padding": 1}, {"ceil_mode": True, "stride": 2}, {"count_include_pad": False, "padding": 1}):
+            case(f"avg_pool{n}d {o}{more}", lambda m, f=image, o=o: ([f(m), 3], o))
+            if n > 1:
+                case(f"avg_pool{n}d divisor {o}{more}", lambda m, f=image, o=o: ([f(m), 3], {**o, "divisor_override": 5}))
+        for to in (1, 3, *(() if n == 1 else ((None,) + (2,) * (n - 1),))):
+            case(f"adaptive_avg_pool{n}d {to}{more}", lambda m, f=image, to=to: ([f(m), to], {}))
+            case(f"adaptive_max_pool{n}d {to}{more}", lambda m, f=image, to=to: ([f(m), to], {}))
+            case(f"adaptive_max_pool{n}d indices {to}{more}", lambda m, f=image, to=to: ([f(m), to], {"return_indices": True}))
+        for o in ({}, {"stride": 1}, {"ceil_mode": True, "stride": 2}):
+            case(f"lp_pool{n}d {o}{more}", lambda m, x=x, o=o: ([m.pos(*x), 3.0, 2], o))
+            case(f"lp_pool{n}d square {o}{more}", lambda m, f=image, o=o: ([f(m), 2, 2], o))
+        for mode in ("constant", "reflect", "replicate", "circular"):
+            case(f"pad {n} {mode}{more}", lambda m, f=image, n=n, mode=mode: ([f(m), (1, 2, 3, 0, 1, 1)[:2 * n], mode], {}))
+            case(f"pad {n} removes {mode}{more}", lambda m, f=image, n=n, mode=mode: ([f(m), (-1, 2, 1, -2, -1, -1)[:2 * n], mode], {}))
+case("pad value", lambda m: ([m.n(3, 4), (1, 1), "constant", 2.5], {}))
+case("pad all", lambda m: ([m.n(3, 4), [0, 1, 2, 0]], {}))
+case("pad none", lambda m: ([m.n(3, 4), []], {}))
+case("max_unpool2d", lambda m: ([m.n(1, 1, 2, 2), np.array([[[[0, 3], [9, 15]]]]), 2], {}))
+case("max_unpool1d size", lambda m: ([m.n(1, 2), np.array([[1, 4]]), 2], {"output_size": (5,)}))
+case("pixel_shuffle", lambda m: ([m.n(2, 12, 3, 4), 2], {}))
+case("pixel_shuffle more", lambda m: ([m.n(2, 3, 9, 2, 1), 3], {}))
+case("pixel_unshuffle", lambda m: ([m.n(2, 3, 4, 6), 2], {}))
+case("channel_shuffle", lambda m: ([m.n(2, 6, 3, 2), 3], {}))
+case("bilinear", lambda m: ([m.n(5, 2, 3), m.n(5, 2, 4), m.n(6, 3, 4), m.n(6)], {}))
+case("bilinear plain", lambda m: ([m.n(3), m.n(4), m.n(6, 3, 4)], {}))
+case("embedding", lambda m: ([m.ids(7, 3, 2), m.n(7, 4)], {}))
+case("embedding padding", lambda m: ([m.ids(4, 9), m.n(4, 3)], {"padding_idx": -2}))
+case("embedding frequencies", lambda m: ([m.ids(4, 3, 4), m.n(4, 3)], {"scale_grad_by_freq": True}))
+case("embedding norm", lambda m: ([m.ids(4, 3), Const(m.n(6, 3))], {"max_norm": 1.0}))
+for mode in ("sum", "mean", "max"):
+    case(f"embedding_bag {mode}", lambda m, k=mode: ([m.ids(7, 3, 4), m.n(7, 5)], {"mode": k}))
+    case(f"embedding_bag offsets {mode}", lambda m, k=mode: ([m.ids(7, 9), m.n(7, 5), np.array([0, 4, 5])], {"mode": k, "padding_idx": 1}))
+for name in ("dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout"):
+    s = {"dropout1d": (2, 3, 4), "dropout3d": (2, 3, 4, 2, 2)}.get(name, (2, 3, 4, 2))
+    case(f"{name} in inference", lambda m, s=s: ([m.n(*s)], {"training": False}))
+    case(f"{name} none", lambda m, s=s: ([m.n(*s)], {"p": 0.0, "training": True}))
+    case(f"{name} all", lambda m, s=s: ([m.n(*s)], {"p": 1.0, "training": True}))
+case("interpolate", lambda m: ([m.n(1, 2, 3, 4)], {"scale_factor": 2.0, "mode": "bilinear", "align_corners": True}))
+case("grid_sample", lambda m: ([m.n(1, 2, 3, 4), m.n(1, 2, 2, 2)], {"align_corners": False}))
+case("affine_grid", lambda m: ([m.n(1, 2, 3), [1, 2, 3, 4]], {"align_corners": False}))
+case("unfold", lambda m: ([m.n(1, 2, 4, 5), 2], {"padding": 1}))
+case("fold", lambda m: ([m.n(1, 8, 4), (3, 3), 2], {}))
+case("one_hot", lambda m: ([m.ids(4, 3, 2), 4], {}))
+
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_function_is_pytorchs(name):
@@ -341,6 +400,47 @@ for axes in (1, 2, 3):
     module(f"InstanceNorm{axes}d", lambda m, n=axes: [m.n(4, *(3, 2, 2)[:n])], num_features=4)
 module("BatchNorm1d", lambda m: [m.n(3, 4)], num_features=4)
 module("LocalResponseNorm", lambda m: [m.n(3, 6, 5)], size=3, alpha=0.1)
+for axes, size in IMAGES.items():
+    image = lambda m, s=size: [m.n(2, 4, *s)]
+    single = lambda m, s=size: [m.n(4, *s)]
+    for options in ({}, {"padding": "same", "dilation": 2}, {"padding": "valid", "bias": False}, {"padding_mode": "reflect", "padding": 1},
+                    {"padding_mode": "circular", "padding": "same", "groups": 2}, {"padding_mode": "replicate", "padding": 2, "stride": 2, "bias": False}):
+        module(f"Conv{axes}d", image, in_channels=4, out_channels=6, kernel_size=(3, 2, 2)[:axes], **options)
+    module(f"Conv{axes}d", single, in_channels=4, out_channels=6, kernel_size=3, padding_mode="reflect", padding=1)
+    module(f"ConvTranspose{axes}d", image, in_channels=4, out_channels=6, kernel_size=3, stride=2, output_padding=1, bias=False)
+    module(f"MaxPool{axes}d", image, kernel_size=2, ceil_mode=True)
+    module(f"AvgPool{axes}d", image, kernel_size=2, **({"divisor_override": 3} if axes > 1 else {}))
+    module(f"AdaptiveAvgPool{axes}d", image, output_size=2)
+    module(f"AdaptiveMaxPool{axes}d", image, output_size=2)
+    module(f"AdaptiveMaxPool{axes}d", image, output_size=3, return_indices=True)
+    if axes > 1:
+        module(f"AdaptiveAvgPool{axes}d", single, output_size=(None,) + (2,) * (axes - 1))
+    module(f"LPPool{axes}d", image, norm_type=2.0, kernel_size=2)
+    for options in ({"padding": 1}, {"padding": (1, 2, 0, 1, 2, 1)[:2 * axes]}):
+        for kind in ("Zero", "Reflection", "Replication", "Circular"):
+            module(f"{kind}Pad{axes}d", image, **options)
+        module(f"ConstantPad{axes}d", single, **options, value=1.5)
+    module(f"Dropout{axes}d", image, p=0.0)
+module("UpsamplingNearest2d", lambda m: [m.n(1, 2, 3, 4)], scale_factor=2)
+module("UpsamplingBilinear2d", lambda m: [m.n(1, 2, 3, 4)], size=(5, 6))
+module("Upsample", lambda m: [m.n(1, 2, 3, 4)], scale_factor=2)
+module("Flatten", lambda m: [m.n(2, 3, 4, 5)])
+module("Flatten", lambda m: [m.n(2, 3, 4, 5)], start_dim=0, end_dim=2)
+module("Unflatten", lambda m: [m.n(2, 12)], dim=1, unflattened_size=(3, -1))
+module("PixelShuffle", lambda m: [m.n(2, 8, 3, 4)], upscale_factor=2)
+module("PixelUnshuffle", lambda m: [m.n(2, 3, 4, 4)], downscale_factor=2)
+module("ChannelShuffle", lambda m: [m.n(2, 6, 4, 4)], groups=3)
+module("Bilinear", lambda m: [m.n(5, 3), m.n(5, 4)], in1_features=3, in2_features=4, out_features=2)
+module("Bilinear", lambda m: [m.n(5, 3), m.n(5, 4)], in1_features=3, in2_features=4, out_features=2, bias=False)
+module("Linear", lambda m: [m.n(5, 3)], in_features=3, out_features=2)
+module("Embedding", lambda m: [m.ids(7, 3, 2)], num_embeddings=7, embedding_dim=4)
+module("Embedding", lambda m: [m.ids(3, 9)], num_embeddings=3, embedding_dim=4, padding_idx=1)
+module("Embedding", lambda m: [m.ids(3, 9)], num_embeddings=3, embedding_dim=4, padding_idx=-1, scale_grad_by_freq=True)
+module("EmbeddingBag", lambda m: [m.ids(7, 3, 2)], num_embeddings=7, embedding_dim=4, mode="sum")
+module("Dropout", lambda m: [m.n(3, 4)], p=1.0)
+module("AlphaDropout", lambda m: [m.n(3, 4)], p=0.0)
+module("FeatureAlphaDropout", lambda m: [m.n(3, 4, 2)], p=0.0)
+module("Identity", lambda m: [m.n(3, 4)])
 
 
 def pair_of(name, options):
@@ -362,7 +462,7 @@ def test_a_module_is_pytorchs(number):
     if name == "CTCLoss":
         mine, its = after_softmax(mine, yoke), after_softmax(its, torch)
     compare(mine, its, make(Make()), {}, f"{name} {options}", parts, LOOSE.get(name, 1e-9))
-    if "Norm" not in name:
+    if "Norm" not in name or name == "LocalResponseNorm":
         return
     for other in range(2):  # running statistics, and their use
         args = make(Make(SEED + other))
@@ -499,6 +599,80 @@ def test_a_query_without_visible_keys_gives_0():
         assert np.isfinite(g).all()
 
 
+def test_dropouts_follow_their_distributions():
+    x = yoke.tensor(np.ones((50, 40, 20), "f4"))
+    for fn, share in ((F.dropout, 0.3), (F.dropout1d, 0.3), (F.dropout2d, 0.3)):
+        y = fn(x, share).numpy()
+        kept = y > 0
+        assert abs(kept.mean() - 0.7) < 0.03 and np.allclose(y[kept], 1 / 0.7)
+        assert fn is F.dropout or np.all(kept.all(2) == kept.any(2))
+    z = yoke.random.normal(size=(300, 200))
+    for fn in (F.alpha_dropout, F.feature_alpha_dropout):
+        y = fn(z, 0.3, training=True).numpy()
+        assert abs(y.mean()) < 0.05 and abs(y.std() - 1) < 0.05
+    m = nn.Dropout2d(0.5)
+    assert (m(x).numpy() == 0).any() and np.array_equal(m.eval()(x).numpy(), x.numpy())
+    assert repr(m) == "Dropout2d(p=0.5)"
+
+
+def test_transposed_convolutions_take_an_output_size():
+    m = Make()
+    mine, its = pair_of("ConvTranspose2d", dict(in_channels=2, out_channels=3, kernel_size=3, stride=2, padding=1))
+    compare(lambda x: mine(x, output_size=(6, 7)), lambda x: its(x, output_size=(6, 7)), [m.n(1, 2, 3, 4)], {}, "output_size")
+    with pytest.raises(ValueError, match="output_size"):
+        mine(z(1, 2, 3, 4), output_size=(9, 9))
+
+
+def test_embeddings_limit_norms_and_start_from_tables():
+    m = Make()
+    table, ids = m.n(5, 3) * 3, np.array([1, 1, 4])
+    its = torch.nn.Embedding.from_pretrained(torch.from_numpy(table.copy()), freeze=False, max_norm=1.0)
+    mine = nn.Embedding.from_pretrained(table.astype("f4"), freeze=False, max_norm=1.0).cast("f64")
+    mine.weight = table
+    w = mine.weight
+    want = its(torch.from_numpy(ids))
+    with yoke.scope("step"):
+        y = mine(yoke.tensor(ids))
+        g = yoke.grad((y * y).sum(), [w])[0].numpy()
+        y = y.numpy()
+    (want * want).sum().backward()
+    np.testing.assert_allclose(y, want.detach().numpy(), rtol=1e-6)
+    np.testing.assert_allclose(mine.weight.numpy(), its.weight.detach().numpy(), rtol=1e-6)
+    np.testing.assert_allclose(g, its.weight.grad.numpy(), rtol=1e-6)
+    frozen = nn.Embedding.from_pretrained(table)
+    assert not frozen.parameters() and np.allclose(frozen(yoke.tensor(ids)).numpy(), table[ids])
+    start = nn.Embedding(4, 3, padding_idx=-1).weight.numpy()
+    assert np.all(start[3] == 0) and np.all(start[:3] != 0)
+
+
+class Holder(nn.Module):
+    def __init__(self):
+        self.list = nn.ParameterList([np.ones(2, "f4"), nn.Parameter(shape=(3,))])
+        self.dict = nn.ParameterDict({"a": np.ones(2, "f4")})
+
+    def forward(self, x):
+        return x * self.list[0] + self.dict["a"]
+
+
+def test_lists_and_dicts_of_parameters():
+    net = Holder()
+    its = torch.nn.Module()
+    its.list = torch.nn.ParameterList([torch.ones(2), torch.zeros(3)])
+    its.dict = torch.nn.ParameterDict({"a": torch.ones(2)})
+    assert list(net.state_dict()) == list(its.state_dict()) == list(net.parameters()) == ["list.0", "list.1", "dict.a"]
+    assert len(net.list) == 2 and [p.shape for p in net.list] == [(2,), (3,)] and net.list[-1].shape == (3,) and len(net.list[:1]) == 1
+    assert "a" in net.dict and list(net.dict) == ["a"] and [k for k, _ in net.dict.items()] == ["a"] and net.dict.get("b") is None
+    net.list[0] = np.array([2, 3], "f4")
+    net.dict["b"] = np.zeros(1, "f4")
+    net.dict["a"] = np.array([1, 5], "f4")
+    for again in (net, copy.deepcopy(net), pickle.loads(pickle.dumps(net))):
+        assert again(yoke.tensor([1.0, 1.0])).tolist() == [3.0, 8.0] and list(again.parameters()) == ["list.0", "list.1", "dict.a", "dict.b"]
+    with pytest.raises(KeyError):
+        net.dict["c"]
+    with pytest.raises(ValueError):
+        net.dict["keys"] = np.ones(1)
+
+
 ABSENT = {"size_average", "reduce", "device", "dtype", "_stacklevel", "out", "_weight", "_freeze"}
 
 
@@ -509,7 +683,7 @@ def parameters(of):
 @pytest.mark.parametrize("name", sorted({n for n, _, _ in MODULES}))
 def test_a_module_has_pytorchs_arguments(name):
     mine, its = parameters(getattr(nn, name)), parameters(getattr(torch.nn, name))
-    assert set(its) - set(mine) - {"min_value", "max_value"} == set()
+    assert set(its) - set(mine) - {"min_value", "max_value", "args"} == set()
     assert {n: p.default for n, p in its.items() if n in mine and p.default != mine[n].default} == {}
     assert (getattr(nn, name).__doc__ or "").strip()
 
@@ -566,6 +740,23 @@ BAD = {
                    lambda: F.batch_norm(z(3, 4), z(4), z(4), training=True)],
     "instance_norm": [lambda: F.instance_norm(z(3, 4)), lambda: F.instance_norm(z(3, 4, 1))], "InstanceNorm2d": [lambda: nn.InstanceNorm2d(3)(z(3, 4))],
     "local_response_norm": [lambda: F.local_response_norm(z(3, 4), 2)], "linear": [lambda: F.linear(z(3, 4), z(5, 3)), lambda: F.linear(z(3, 4), z(5, 4), z(4))],
+    "conv2d": [lambda: F.conv2d(z(1, 2, 3, 3), z(4, 3, 2, 2)), lambda: F.conv2d(z(1, 2, 3, 3), z(4, 2, 2)), lambda: F.conv2d(z(1, 2, 3, 3), z(4, 2, 2, 2), z(3)),
+               lambda: F.conv2d(z(1, 2, 3, 3), z(4, 2, 2, 2), padding="half"), lambda: F.conv2d(z(1, 2, 3, 3), z(4, 2, 2, 2), stride=2, padding="same")],
+    "conv_transpose1d": [lambda: F.conv_transpose1d(z(1, 2, 3), z(3, 2, 2)), lambda: F.conv_transpose1d(z(1, 2, 3), z(2, 2, 2), output_padding=1)],
+    "nn.Conv2d": [lambda: nn.Conv2d(2, 2, 3, padding_mode="mirror"), lambda: nn.Conv2d(3, 2, 3, groups=2, padding_mode="reflect"), lambda: nn.Conv2d(2, 2, (3, 3, 3)),
+                  lambda: nn.Conv2d(2, 2, 3, stride=2, padding="same")],
+    "max_pool2d": [lambda: F.max_pool2d(z(3, 3), 2), lambda: F.max_pool2d(z(1, 2, 3, 3), 2, padding=2), lambda: F.max_pool2d(z(1, 2, 3, 3), (2, 2, 2))],
+    "avg_pool2d": [lambda: F.avg_pool2d(z(3, 3), 2), lambda: F.avg_pool2d(z(1, 2, 3, 3), 2, divisor_override=0)],
+    "adaptive_max_pool2d": [lambda: F.adaptive_max_pool2d(z(3, 3), 2), lambda: F.adaptive_max_pool2d(z(1, 2, 3, 3), (2, 2, 2)), lambda: F.adaptive_max_pool2d(z(1, 2, 3, 3), 0)],
+    "max_unpool1d": [lambda: F.max_unpool1d(z(1, 2, 3), np.zeros((1, 2, 2), "i8"), 2)], "lp_pool1d": [lambda: F.lp_pool1d(z(3), 2, 2)],
+    "pad": [lambda: F.pad(z(3), (1, 1, 1, 1)), lambda: F.pad(z(3), (1, 1), "mirror"), lambda: F.pad(z(3), (3, 0), "reflect"), lambda: F.pad(z(3), (-2, -2)),
+            lambda: F.pad(z(3), (4, 0), "circular"), lambda: F.pad(z(3), (1, 1), "reflect", 1.0), lambda: F.pad(z(3), (1,))],
+    "ReflectionPad1d": [lambda: nn.ReflectionPad1d((1, 2, 3)), lambda: nn.ReflectionPad1d(1)(z(3))],
+    "pixel_shuffle": [lambda: F.pixel_shuffle(z(3, 2, 2), 2)], "pixel_unshuffle": [lambda: F.pixel_unshuffle(z(3, 3, 2), 2)],
+    "channel_shuffle": [lambda: F.channel_shuffle(z(1, 3, 2), 2)], "bilinear": [lambda: F.bilinear(z(3), z(4), z(2, 4, 3))],
+    "embedding": [lambda: F.embedding(z(3), z(4, 2)), lambda: F.embedding(np.zeros(2, "i8"), z(4, 2), padding_idx=4)],
+    "nn.Embedding": [lambda: nn.Embedding(4, 2, padding_idx=4)], "embedding_bag": [lambda: F.embedding_bag(np.zeros((2, 2), "i8"), z(4, 2), mode="median")],
+    "dropout": [lambda: F.dropout(z(3), 1.5)], "dropout2d": [lambda: F.dropout2d(z(3))], "nn.Dropout1d": [lambda: nn.Dropout1d(-1)],
     "elu": [lambda: F.elu(np.zeros(3, "i8"))], "Softmax2d": [lambda: nn.Softmax2d()(z(3, 4))],
 }
 
@@ -620,3 +811,33 @@ def test_options_are_attributes_and_tensors_among_them_buffers():
     assert np.isclose(net(x, y).numpy().sum(), was)
     in_sequence = nn.Sequential(nn.LeakyReLU(0.5), nn.PReLU(), nn.Softmax(-1))
     assert list(in_sequence.parameters()) == ["1.weight"] and np.allclose(in_sequence(x).numpy(), 1 / 3)
+
+
+# Out of scope: what is deprecated, of compilers and quantization, in place, or of PyTorch's own dispatch.
+MISSING = {
+    "assert_int_or_pair", "boolean_dispatch", "handle_torch_function", "has_torch_function", "has_torch_function_unary",
+    "has_torch_function_variadic", "conv_tbc", "grouped_mm", "linear_cross_entropy", "native_channel_shuffle", "scaled_addmm", "scaled_addmm_",
+    "scaled_grouped_mm", "scaled_mm", "upsample", "upsample_bilinear", "upsample_nearest", "hardtanh_",
+}
+
+
+def test_every_function_of_pytorch_is_there_with_its_arguments():
+    theirs_ = torch.nn.functional
+    names = [n for n in dir(theirs_) if callable(getattr(theirs_, n)) and not inspect.isclass(getattr(theirs_, n)) and not n.startswith("_")
+             and str(getattr(getattr(theirs_, n), "__module__", None) or "torch").startswith("torch") and not n.endswith("_")
+             and "fractional" not in n and "with_indices" not in n]
+    assert [n for n in names if n not in MISSING and not hasattr(F, n)] == []
+    different = {}
+    for n in set(names) & set(F.__all__):
+        try:
+            its = parameters(getattr(theirs_, n))
+        except ValueError:
+            continue
+        mine = parameters(getattr(F, n))
+        lacking = set(its) - set(mine) - {"input", "tensor", "static_k", "static_v"}
+        if lacking and not set(its) <= {"args", "kwargs"}:
+            different[n] = lacking
+        for k, p in its.items():
+            if k in mine and p.default is not p.empty and p.default != mine[k].default:
+                different[n, k] = (p.default, mine[k].default)
+    assert different == {("grid_sample", "align_corners"): (None, False), ("affine_grid", "align_corners"): (None, False)}

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Modules that hold other modules."""
+"""Modules that hold other modules or parameters."""
 from __future__ import annotations
 
 from typing import Any, Iterable, Iterator, Mapping
 
 from .. import _core
+from .._common import Tensor
 from ._layer import Layer
-from ._module import Module
+from ._module import Module, Parameter
 from ._pooling import MaxPool
 
 
@@ -85,6 +86,80 @@ class ModuleDict(Module):
 
     def items(self) -> Iterable[tuple[str, Module]]:
         return self._by_name.items()  # type: ignore[no-any-return]
+
+
+class ParameterList(Module):
+    """A list of parameters; their names are their indices.  Takes Parameters, tensors or arrays."""
+
+    def __init__(self, values: Iterable[Any] = ()) -> None:
+        self.extend(values)
+
+    def append(self, value: Any) -> ParameterList:
+        setattr(self, str(len(self)), value if isinstance(value, Parameter) else Parameter(value))
+        return self
+
+    def extend(self, values: Iterable[Any]) -> ParameterList:
+        for v in values:
+            self.append(v)
+        return self
+
+    def _names(self) -> list[str]:
+        return list(self._own_names())
+
+    def __getitem__(self, i: Any) -> Any:
+        names = self._names()[i]
+        return [getattr(self, n) for n in names] if isinstance(names, list) else getattr(self, names)
+
+    def __setitem__(self, i: int, value: Any) -> None:
+        setattr(self, self._names()[i], value)
+
+    def __len__(self) -> int:
+        return len(self._names())
+
+    def __iter__(self) -> Iterator[Tensor]:
+        return (getattr(self, n) for n in self._names())
+
+
+class ParameterDict(Module):
+    """Parameters by name, as a dictionary.  Takes Parameters, tensors or arrays."""
+
+    def __init__(self, parameters: Mapping[str, Any] | Iterable[tuple[str, Any]] | None = None) -> None:
+        self.update(parameters or {})
+
+    def update(self, parameters: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> None:
+        for name, value in dict(parameters).items():
+            self[name] = value
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        if not isinstance(name, str) or (name not in self and (name in self.__dict__ or hasattr(ParameterDict, name))):
+            raise ValueError(f"ParameterDict: {name!r} is no name, or an attribute of the class; choose another name")
+        setattr(self, name, value if isinstance(value, Parameter) or name in self else Parameter(value))
+
+    def __getitem__(self, name: str) -> Tensor:
+        if name not in self:
+            raise KeyError(name)
+        return getattr(self, name)  # type: ignore[no-any-return]
+
+    def __len__(self) -> int:
+        return len(self.keys())
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.keys())
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.keys()
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return self[name] if name in self else default
+
+    def keys(self) -> list[str]:
+        return list(self._own_names())
+
+    def values(self) -> list[Tensor]:
+        return [self[n] for n in self.keys()]
+
+    def items(self) -> list[tuple[str, Tensor]]:
+        return [(n, self[n]) for n in self.keys()]
 
 
 class Sequential(Layer):

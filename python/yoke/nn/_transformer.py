@@ -17,7 +17,7 @@ from .._common import Tensor
 from ._activations import gelu, relu
 from ._attention import MultiheadAttention
 from ._containers import ModuleList
-from ._elementwise import Dropout
+from ._dropout import Dropout
 from ._linear import Linear
 from ._module import Module
 from ._norm import LayerNorm
