@@ -18,12 +18,12 @@ def programs(file=page):
     return re.findall(r"```python\n(.*?)```", file.read_text(), re.S) if file.exists() else []
 
 
-@pytest.mark.parametrize("number", range(5))
+@pytest.mark.parametrize("number", range(6))
 def test_a_program_of_the_page_runs(number, program, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     if not page.exists():
         pytest.skip("the page is not beside the tests")
-    assert len(programs()) == 5
+    assert len(programs()) == 6
     assert "warn" not in program(programs()[number])
 
 
