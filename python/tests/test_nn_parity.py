@@ -127,19 +127,20 @@ def losses(name, make, **more):
 
 
 for s in SHAPES:
+    more = losses if s == SHAPES[0] else lambda name, make, **options: losses(name, make)
     pair = lambda m, s=s: [m.n(*s), m.n(*s)]
-    losses("mse_loss" + f" {s}", pair, weight=lambda m, s=s: {"weight": m.weight(*s)})
-    losses("l1_loss" + f" {s}", pair, weight=lambda m, s=s: {"weight": m.weight(*s)})
-    losses("huber_loss" + f" {s}", pair, delta={"delta": 0.4}, weight=lambda m, s=s: {"weight": m.weight(*s)})
-    losses("smooth_l1_loss" + f" {s}", pair, beta={"beta": 0.3}, zero={"beta": 0})
-    losses("binary_cross_entropy" + f" {s}", lambda m, s=s: [m.prob(*s), m.prob(*s)], weight=lambda m, s=s: {"weight": m.weight(*s)},
+    more(f"mse_loss {s}", pair, weight=lambda m, s=s: {"weight": m.weight(*s)})
+    more(f"l1_loss {s}", pair, weight=lambda m, s=s: {"weight": m.weight(*s)})
+    more(f"huber_loss {s}", pair, delta={"delta": 0.4}, weight=lambda m, s=s: {"weight": m.weight(*s)})
+    more(f"smooth_l1_loss {s}", pair, beta={"beta": 0.3}, zero={"beta": 0})
+    more(f"binary_cross_entropy {s}", lambda m, s=s: [m.prob(*s), m.prob(*s)], weight=lambda m, s=s: {"weight": m.weight(*s)},
            broadcast=lambda m, s=s: {"weight": m.weight(s[-1])})
-    losses("binary_cross_entropy_with_logits" + f" {s}", lambda m, s=s: [m.x(*s), m.bits(*s)], weight=lambda m, s=s: {"weight": m.weight(*s)},
+    more(f"binary_cross_entropy_with_logits {s}", lambda m, s=s: [m.x(*s), m.bits(*s)], weight=lambda m, s=s: {"weight": m.weight(*s)},
            pos=lambda m, s=s: {"pos_weight": m.weight(s[-1]), "weight": m.weight(s[-1])})
-    losses("kl_div" + f" {s}", lambda m, s=s: [np.log(m.prob(*s)), m.prob(*s)])
-    losses("poisson_nll_loss" + f" {s}", lambda m, s=s: [m.n(*s), m.pos(*s)], full={"full": True})
-    losses("soft_margin_loss" + f" {s}", lambda m, s=s: [m.x(*s), m.sign(*s)])
-    losses("hinge_embedding_loss" + f" {s}", lambda m, s=s: [m.n(*s), m.sign(*s)], margin={"margin": 0.3})
+    more(f"kl_div {s}", lambda m, s=s: [np.log(m.prob(*s)), m.prob(*s)])
+    more(f"poisson_nll_loss {s}", lambda m, s=s: [m.n(*s), m.pos(*s)], full={"full": True})
+    more(f"soft_margin_loss {s}", lambda m, s=s: [m.x(*s), m.sign(*s)])
+    more(f"hinge_embedding_loss {s}", lambda m, s=s: [m.n(*s), m.sign(*s)], margin={"margin": 0.3})
 losses("mse_loss broadcast", lambda m: [m.n(3, 1), m.n(5)])
 losses("l1_loss at 0", lambda m: [np.array([0.0, 1.0, 2.0]), np.array([0.0, 1.0, 3.0])])
 losses("binary_cross_entropy at 0 and 1", lambda m: [np.array([0.0, 0.0, 1.0, 1.0, 0.5]), Const(np.array([0.0, 1.0, 0.0, 1.0, 0.3]))])

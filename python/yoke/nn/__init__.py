@@ -36,7 +36,8 @@ from ._padding import (CircularPad1d, CircularPad2d, CircularPad3d, ConstantPad1
                        ReflectionPad1d, ReflectionPad2d, ReflectionPad3d, ReplicationPad1d, ReplicationPad2d, ReplicationPad3d,
                        ZeroPad1d, ZeroPad2d, ZeroPad3d)
 from ._pooling import (AdaptiveAvgPool1d, AdaptiveAvgPool2d, AdaptiveAvgPool3d, AdaptiveMaxPool, AdaptiveMaxPool1d, AdaptiveMaxPool2d,
-                       AdaptiveMaxPool3d, AdaptiveMeanPool, AvgPool1d, AvgPool2d, AvgPool3d, LPPool1d, LPPool2d, LPPool3d, MaxPool, MaxPool1d, MaxPool2d, MaxPool3d,
+                       AdaptiveMaxPool3d, AdaptiveMeanPool, AvgPool1d, AvgPool2d, AvgPool3d, LPPool1d, LPPool2d, LPPool3d, MaxPool,
+                       MaxPool1d, MaxPool2d, MaxPool3d,
                        MaxUnpool1d, MaxUnpool2d, MaxUnpool3d, MeanPool, Resize, Upsample,
                        UpsamplingBilinear2d, UpsamplingNearest2d)
 from ._recurrent import GRU, GRUCell, LSTM, LSTMCell, RNN, RNNCell

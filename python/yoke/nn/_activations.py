@@ -29,7 +29,8 @@ def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) 
 
 
 def prelu(input: Any, weight: Any) -> Tensor:
-    """x above 0, else weight x.  weight: one number, or one for each channel of x [B,C,..].  ValueError: another number of weights."""
+    """x above 0, else weight x.  weight: one number, or one for each channel of x [B,C,..].  ValueError: another number of
+    weights."""
     x, w = floating("prelu", input, weight)
     channels = x.shape[1] if x.ndim > 1 else 1
     if w.size != 1 and (w.ndim != 1 or w.size != channels):
@@ -264,7 +265,8 @@ class LeakyReLU(UnaryModule):
 
 
 class PReLU(UnaryModule):
-    """x above 0, else weight x, with a trained weight for all channels or for each of x [B,num_parameters,..]; init: its first value."""
+    """x above 0, else weight x, with a trained weight for all channels or for each of x [B,num_parameters,..]; init: its first
+    value."""
 
     _function = staticmethod(prelu)
 

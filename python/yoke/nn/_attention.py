@@ -68,10 +68,10 @@ def _both(a: Tensor | None, b: Tensor | None, kind: Any) -> Tensor | None:
 
 def scaled_dot_product_attention(query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0,
                                  is_causal: bool = False, scale: float | None = None, enable_gqa: bool = False) -> Tensor:
-    """softmax(scale q k' + mask) v of query [..,H,T,D], key [..,H,S,D] and value [..,H,S,E], whose leading axes broadcast; with
-    enable_gqa key and value may have fewer heads, a divisor of H.  attn_mask [..,T,S]: bool, true where a key is visible, or
-    numbers that are added.  is_causal: query t sees keys 0 .. t.  scale is 1/sqrt(D) by default; dropout_p applies always.  A query
-    without visible keys gives 0 (NaN in PyTorch).  ValueError: shapes do not fit."""
+    """softmax(scale q k' + mask) v of query [..,H,T,D], key [..,H,S,D] and value [..,H,S,E], whose leading axes broadcast;
+    with enable_gqa key and value may have fewer heads, a divisor of H.  attn_mask [..,T,S]: bool, true where a key is
+    visible, or numbers that are added.  is_causal: query t sees keys 0 .. t.  scale is 1/sqrt(D) by default; dropout_p
+    applies always.  A query without visible keys gives 0 (NaN in PyTorch).  ValueError: shapes do not fit."""
     import numpy
 
     call = "scaled_dot_product_attention"
@@ -136,11 +136,11 @@ def multi_head_attention_forward(query: Any, key: Any, value: Any, embed_dim_to_
                                  k_proj_weight: Any = None, v_proj_weight: Any = None, *, average_attn_weights: bool = True,
                                  is_causal: bool = False) -> tuple[Tensor, Tensor | None]:
     """Multi-head attention (Vaswani et al. 2017) of query [T,B,E] to key and value [S,B,..], or without the axis B; see
-    yoke.nn.MultiheadAttention, which calls it, for masks and results.  in_proj_weight [3 E,E] holds the projections of queries, keys
-    and values, in_proj_bias [3 E] their biases or None; with use_separate_proj_weight q_proj_weight [E,E], k_proj_weight [E,K] and
-    v_proj_weight [E,V] are given instead.  bias_k, bias_v [1,1,E] or None: a key and a value added after the S ones; add_zero_attn:
-    one of zeros.  out_proj_weight [E,E], out_proj_bias [E] or None.  dropout_p of the weights applies in training.  ValueError: shapes
-    do not fit."""
+    yoke.nn.MultiheadAttention, which calls it, for masks and results.  in_proj_weight [3 E,E] holds the projections of
+    queries, keys and values, in_proj_bias [3 E] their biases or None; with use_separate_proj_weight q_proj_weight [E,E],
+    k_proj_weight [E,K] and v_proj_weight [E,V] are given instead.  bias_k, bias_v [1,1,E] or None: a key and a value added
+    after the S ones; add_zero_attn: one of zeros.  out_proj_weight [E,E], out_proj_bias [E] or None.  dropout_p of the
+    weights applies in training.  ValueError: shapes do not fit."""
     call = "multi_head_attention_forward"
     alone, same = key is query and value is query, value is key
     q, k, v = floating(call, query, key, value)
@@ -148,7 +148,8 @@ def multi_head_attention_forward(query: Any, key: Any, value: Any, embed_dim_to_
     if single:
         q, k, v = (_core.reshape(x, (x.shape[0], 1, *x.shape[1:])) for x in (q, k, v))
     t, b, e = q.shape if q.ndim == 3 else (0, 0, 0)
-    if q.ndim != 3 or k.ndim != 3 or k.shape[:2] != v.shape[:2] or k.shape[1] != b or e != embed_dim_to_check or num_heads < 1 or e % num_heads:
+    fits = q.ndim == 3 and k.ndim == 3 and k.shape[:2] == v.shape[:2] and k.shape[1] == b and e == embed_dim_to_check
+    if not fits or num_heads < 1 or e % num_heads:
         raise ValueError(f"{call}: takes query [T,B,{embed_dim_to_check}], key [S,B,..] and value [S,B,..], or these without B, and "
                          f"{num_heads} heads divide the width, got {[list(_of(x).shape) for x in (query, key, value)]}")
     # ---- projections ----
@@ -162,13 +163,15 @@ def multi_head_attention_forward(query: Any, key: Any, value: Any, embed_dim_to_
         w = _of(in_proj_weight)
         q = _core.linear(q, _core.slice(w, 0, 0, e), biases[0])
         if same:
-            kv = _core.linear(k, _core.slice(w, 0, e, 3 * e), None if in_proj_bias is None else _core.slice(_of(in_proj_bias), 0, e, 3 * e))
+            kv_bias = None if in_proj_bias is None else _core.slice(_of(in_proj_bias), 0, e, 3 * e)
+            kv = _core.linear(k, _core.slice(w, 0, e, 3 * e), kv_bias)
             k, v = _core.slice(kv, 2, 0, e), _core.slice(kv, 2, e, 2 * e)
         else:
             k, v = _core.linear(k, _core.slice(w, 0, e, 2 * e), biases[1]), _core.linear(v, _core.slice(w, 0, 2 * e, 3 * e), biases[2])
     given = s = k.shape[0]
     if bias_k is not None and bias_v is not None:
-        k, v = (_core.concat([x, _core.broadcast_to(_core.reshape(bias, (1, 1, e)), (1, b, e))], 0) for x, bias in ((k, bias_k), (v, bias_v)))
+        k, v = (_core.concat([x, _core.broadcast_to(_core.reshape(more, (1, 1, e)), (1, b, e))], 0)
+                for x, more in ((k, bias_k), (v, bias_v)))
     if add_zero_attn:
         k, v = (_core.pad(x, (0, 0, 0), (1, 0, 0)) for x in (k, v))
     s = k.shape[0]
@@ -216,10 +219,11 @@ def multi_head_attention_forward(query: Any, key: Any, value: Any, embed_dim_to_
 # ---- modules ----
 
 class MultiheadAttention(Module):
-    """Multi-head attention (Vaswani et al. 2017) with PyTorch's parameters: in_proj_weight [3 E,E], in_proj_bias [3 E], out_proj.weight
-    [E,E] and out_proj.bias [E], E = embed_dim.  With other widths of keys and values, kdim and vdim, q_proj_weight, k_proj_weight
-    and v_proj_weight replace in_proj_weight.  dropout: of the attention weights, in training.  add_bias_kv: a trained key and value
-    after the others; add_zero_attn: a key and value of zeros.  yoke.nn.Attention has less options and is C alone."""
+    """Multi-head attention (Vaswani et al. 2017) with PyTorch's parameters: in_proj_weight [3 E,E], in_proj_bias [3 E],
+    out_proj.weight [E,E] and out_proj.bias [E], E = embed_dim.  With other widths of keys and values, kdim and vdim,
+    q_proj_weight, k_proj_weight and v_proj_weight replace in_proj_weight.  dropout: of the attention weights, in training.
+    add_bias_kv: a trained key and value after the others; add_zero_attn: a key and value of zeros.  yoke.nn.Attention has
+    less options and is C alone."""
 
     def __init__(self, embed_dim: int, num_heads: int, dropout: float = 0.0, bias: bool = True, add_bias_kv: bool = False,
                  add_zero_attn: bool = False, kdim: int | None = None, vdim: int | None = None, batch_first: bool = False) -> None:
@@ -241,11 +245,11 @@ class MultiheadAttention(Module):
 
     def forward(self, query: Any, key: Any, value: Any, key_padding_mask: Any = None, need_weights: bool = True, attn_mask: Any = None,
                 average_attn_weights: bool = True, is_causal: bool = False) -> tuple[Tensor, Tensor | None]:
-        """Of query [T,B,E] to key [S,B,kdim] and value [S,B,vdim], with batch_first [B,..,..], or without the axis B: (result [T,B,E],
-        weights).  key_padding_mask [B,S]: bool, true where a key is not visible, or numbers that are added; attn_mask [T,S] or
-        [B H,T,S], likewise.  is_causal: query t sees keys 0 .. t, and attn_mask is ignored.  The weights are the means over heads
-        [B,T,S]; without average_attn_weights [B,H,T,S]; without need_weights None, which is faster and takes less memory.  A
-        query without visible keys gives 0 (NaN in PyTorch).  ValueError: shapes do not fit."""
+        """Of query [T,B,E] to key [S,B,kdim] and value [S,B,vdim], with batch_first [B,..,..], or without the axis B: (result
+        [T,B,E], weights).  key_padding_mask [B,S]: bool, true where a key is not visible, or numbers that are added;
+        attn_mask [T,S] or [B H,T,S], likewise.  is_causal: query t sees keys 0 .. t, and attn_mask is ignored.  The weights
+        are the means over heads [B,T,S]; without average_attn_weights [B,H,T,S]; without need_weights None, which is faster
+        and takes less memory.  A query without visible keys gives 0 (NaN in PyTorch).  ValueError: shapes do not fit."""
         q, k, v = query, key, value
         if self.batch_first and _of(query).ndim == 3:  # the same operand stays the same object
             q = _core.permute(_of(query), (1, 0, 2))

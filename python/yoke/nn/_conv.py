@@ -61,13 +61,15 @@ def _conv(call: str, axes: int, input: Any, weight: Any, bias: Any, stride: Shap
     if groups < 1 or w.shape[0] % groups or x.shape[-axes - 1] != w.shape[1] * groups:
         raise ValueError(f"{call}: {x.shape[-axes - 1]} channels and a weight {list(w.shape)} in {groups} groups do not fit")
     lo, hi = _sides(call, padding, w.shape[2:], stride, dilation)
-    y = _core.conv(x, w, groups=groups, stride=_each(call, "stride", stride, axes), dilation=_each(call, "dilation", dilation, axes), lo=lo, hi=hi)
+    y = _core.conv(x, w, groups=groups, stride=_each(call, "stride", stride, axes),
+                   dilation=_each(call, "dilation", dilation, axes), lo=lo, hi=hi)
     return _biased(call, y, b, axes)
 
 
 def conv1d(input: Any, weight: Any, bias: Any = None, stride: Shape = 1, padding: Any = 0, dilation: Shape = 1, groups: int = 1) -> Tensor:
-    """Cross-correlation of x [B,in,S] or [in,S] with weight [out,in/groups,K], plus bias [out] -> [B,out,Q].  padding: elements before
-    and after each axis, or "same" for results as long as x, or "valid" for none.  ValueError: shapes do not fit."""
+    """Cross-correlation of x [B,in,S] or [in,S] with weight [out,in/groups,K], plus bias [out] -> [B,out,Q].  padding:
+    elements before and after each axis, or "same" for results as long as x, or "valid" for none.  ValueError: shapes do not
+    fit."""
     return _conv("conv1d", 1, input, weight, bias, stride, padding, dilation, groups)
 
 
@@ -96,8 +98,8 @@ def _conv_transpose(call: str, axes: int, input: Any, weight: Any, bias: Any, st
 
 def conv_transpose1d(input: Any, weight: Any, bias: Any = None, stride: Shape = 1, padding: Shape = 0, output_padding: Shape = 0,
                      groups: int = 1, dilation: Shape = 1) -> Tensor:
-    """The gradient of conv1d by its operand, applied to x [B,in,Q] or [in,Q] with weight [in,out/groups,K], plus bias [out] -> [B,out,S],
-    S = (Q - 1) stride - 2 padding + dilation (K - 1) + 1 + output_padding.  ValueError: shapes do not fit."""
+    """The gradient of conv1d by its operand, applied to x [B,in,Q] or [in,Q] with weight [in,out/groups,K], plus bias [out] ->
+    [B,out,S], S = (Q - 1) stride - 2 padding + dilation (K - 1) + 1 + output_padding.  ValueError: shapes do not fit."""
     return _conv_transpose("conv_transpose1d", 1, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
@@ -128,8 +130,9 @@ class _Conv(Layer):
             raise ValueError(f"{call}: padding_mode is one of {', '.join(_MODES)}, not {padding_mode!r}")
         kernel = _each(call, "kernel_size", kernel_size, self.axes)
         lo, hi = _sides(call, padding, kernel, stride, dilation)
-        self.in_channels, self.out_channels, self.groups, self.padding_mode, self.padding = in_channels, out_channels, groups, padding_mode, padding
-        self.kernel_size, self.stride, self.dilation = kernel, _each(call, "stride", stride, self.axes), _each(call, "dilation", dilation, self.axes)
+        self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
+        self.kernel_size, self.padding, self.padding_mode = kernel, padding, padding_mode
+        self.stride, self.dilation = _each(call, "stride", stride, self.axes), _each(call, "dilation", dilation, self.axes)
         if padding_mode == "zeros":
             self._wrap(_core.nn_conv(self.axes, in_channels, out_channels, kernel, groups=groups, stride=stride, dilation=dilation,
                                      lo=lo, hi=hi, bias=bias))
@@ -145,25 +148,25 @@ class _Conv(Layer):
             self.bias = Parameter(shape=(out_channels,), uniform=bound)
 
     def _compose(self, x: Any) -> Tensor:
-        return _conv(f"nn.{type(self).__name__}", self.axes, pad(x, self._sides, _MODES[self.padding_mode]), self.weight, self.bias, self.stride,
-                     0, self.dilation, self.groups)
+        padded = pad(x, self._sides, _MODES[self.padding_mode])
+        return _conv(f"nn.{type(self).__name__}", self.axes, padded, self.weight, self.bias, self.stride, 0, self.dilation, self.groups)
 
 
 class Conv1d(_Conv):
-    """x [B,in,S] -> [B,out,Q].  padding: elements before and after each axis, "same" or "valid"; padding_mode: zeros, reflect, replicate
-    or circular."""
+    """x [B,in,S] -> [B,out,Q].  padding: elements before and after each axis, "same" or "valid"; padding_mode: zeros, reflect,
+    replicate or circular."""
 
     axes = 1
 
 
 class Conv2d(_Conv):
-    """x [B,in,S,S] -> [B,out,Q,Q].  padding: elements before and after each axis, "same" or "valid"; padding_mode: zeros, reflect,
-    replicate or circular."""
+    """x [B,in,S,S] -> [B,out,Q,Q].  padding: elements before and after each axis, "same" or "valid"; padding_mode: zeros,
+    reflect, replicate or circular."""
 
 
 class Conv3d(_Conv):
-    """x [B,in,S,S,S] -> [B,out,Q,Q,Q].  padding: elements before and after each axis, "same" or "valid"; padding_mode: zeros, reflect,
-    replicate or circular."""
+    """x [B,in,S,S,S] -> [B,out,Q,Q,Q].  padding: elements before and after each axis, "same" or "valid"; padding_mode: zeros,
+    reflect, replicate or circular."""
 
     axes = 3
 
@@ -176,9 +179,9 @@ class _ConvTransposed(Layer):
         call = f"nn.{type(self).__name__}"
         if padding_mode != "zeros":
             raise ValueError(f"{call}: padding_mode is 'zeros', not {padding_mode!r}")
-        each = [_each(call, n, v, self.axes) for n, v in (("kernel_size", kernel_size), ("stride", stride), ("padding", padding), ("dilation", dilation))]
         self.in_channels, self.out_channels, self.groups, self.output_padding = in_channels, out_channels, groups, output_padding
-        self.kernel_size, self.stride, self.padding, self.dilation = each
+        self.kernel_size, self.stride = _each(call, "kernel_size", kernel_size, self.axes), _each(call, "stride", stride, self.axes)
+        self.padding, self.dilation = _each(call, "padding", padding, self.axes), _each(call, "dilation", dilation, self.axes)
         self._wrap(_core.nn_conv_transposed(self.axes, in_channels, out_channels, kernel_size, groups=groups, stride=stride,
                                             dilation=dilation, lo=padding, hi=padding, more=output_padding, bias=bias))
         if not bias:
@@ -189,11 +192,12 @@ class _ConvTransposed(Layer):
         if output_size is None:
             return super().__call__(x)
         call, to = f"nn.{type(self).__name__}", list(output_size)[-self.axes:]
-        least = [(q - 1) * s - 2 * p + d * (k - 1) + 1 for q, s, p, d, k in
+        smallest = [(q - 1) * s - 2 * p + d * (k - 1) + 1 for q, s, p, d, k in
                  zip(_of(x).shape[-self.axes:], self.stride, self.padding, self.dilation, self.kernel_size)]
-        more = [n - m for n, m in zip(to, least)]
+        more = [n - m for n, m in zip(to, smallest)]
         if len(output_size) not in (self.axes, _of(x).ndim) or any(not 0 <= m < s for m, s in zip(more, self.stride)):
-            raise ValueError(f"{call}: output_size {list(output_size)} is not between {least} and less than a stride more, {list(self.stride)}")
+            raise ValueError(f"{call}: output_size {list(output_size)} is not between {smallest} and less than a stride more, "
+                             f"{list(self.stride)}")
         return _conv_transpose(call, self.axes, x, self.weight, self.bias, self.stride, self.padding, more, self.groups, self.dilation)
 
     forward = __call__

@@ -18,8 +18,8 @@ def _probability(call: str, p: float) -> None:
 
 
 def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """In training, zeroes each element with probability p and divides the others by 1 - p (Srivastava et al. 2014).  ValueError: p is
-    no probability."""
+    """In training, zeroes each element with probability p and divides the others by 1 - p (Srivastava et al. 2014).
+    ValueError: p is no probability."""
     (x,) = floating("dropout", input)
     _probability("dropout", p)
     return x if not training else x * 0 if p == 1 else _core.dropout(x, p)
@@ -45,7 +45,8 @@ def dropout1d(input: Any, p: float = 0.5, training: bool = True, inplace: bool =
 
 
 def dropout2d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """dropout of whole channels of x [B,C,H,W], or as in PyTorch [B,C,S].  ValueError: x has other axes, or p is no probability."""
+    """dropout of whole channels of x [B,C,H,W], or as in PyTorch [B,C,S].  ValueError: x has other axes, or p is no
+    probability."""
     return _dropped_features("dropout2d", input, p, training, (3, 4), 2)
 
 
@@ -55,7 +56,8 @@ def dropout3d(input: Any, p: float = 0.5, training: bool = True, inplace: bool =
 
 
 def _alpha(x: Tensor, p: float, shape: tuple[int, ...]) -> Tensor:
-    """a (x kept + s (kept - 1) + s p) with one `kept` for each element of shape: mean and variance stay 0 and 1 (Klambauer 2017)."""
+    """a (x kept + s (kept - 1) + s p) with one `kept` for each element of shape: mean and variance stay 0 and 1 (Klambauer
+    2017)."""
     s = 1.0507009873554804934193349852946 * 1.6732632423543772848170429916717
     kept = _core.cast(_core.dropout(_core.full(x.dtype, shape, 1), p) > 0, x.dtype) if p < 1 else _core.full(x.dtype, shape, 0)
     a = 1 / math.sqrt((s * s * p + 1) * (1 - p)) if p < 1 else 0.0
@@ -63,8 +65,8 @@ def _alpha(x: Tensor, p: float, shape: tuple[int, ...]) -> Tensor:
 
 
 def alpha_dropout(input: Any, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
-    """In training, sets elements with probability p to SELU's lowest value and scales all so that a mean of 0 and a variance of 1
-    stay (Klambauer et al. 2017).  ValueError: p is no probability."""
+    """In training, sets elements with probability p to SELU's lowest value and scales all so that a mean of 0 and a variance
+    of 1 stay (Klambauer et al. 2017).  ValueError: p is no probability."""
     (x,) = floating("alpha_dropout", input)
     _probability("alpha_dropout", p)
     return _alpha(x, p, x.shape) if training and p else x

@@ -14,9 +14,9 @@ Tensor = _core.Tensor
 
 
 class FunctionModule(Module):
-    """Calls `_function` with its operands and with the options that the constructor stored.  Options are attributes, so they may be
-    changed; tensors among them are buffers, which are saved and moved with the module.  A class without a description of its own
-    has the function's."""
+    """Calls `_function` with its operands and with the options that the constructor stored.  Options are attributes, so they
+    may be changed; tensors among them are buffers, which are saved and moved with the module.  A class without a
+    description of its own has the function's."""
 
     _prints_parameters = False
     _options: tuple[str, ...] = ()

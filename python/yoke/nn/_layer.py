@@ -13,8 +13,8 @@ Tensor = _core.Tensor
 
 
 class Layer(Module):
-    """A layer that the C library computes; or, with options that it lacks there, `_compose`.  Keeps the arguments of its constructor for
-    printing and pickles."""
+    """A layer that the C library computes; or, with options that it lacks there, `_compose`.  Keeps the arguments of its
+    constructor for printing and pickles."""
 
     _prints_parameters = False
     _wraps = False

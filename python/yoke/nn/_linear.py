@@ -13,8 +13,8 @@ from ._module import Module, Parameter
 
 
 def linear(input: Any, weight: Any, bias: Any = None) -> Tensor:
-    """x w' + b of x [..,in], weight [out,in] or [in] and bias [out] or [], or None -> [..,out], or [..].  ValueError: shapes do not
-    fit."""
+    """x w' + b of x [..,in], weight [out,in] or [in] and bias [out] or [], or None -> [..,out], or [..].  ValueError: shapes
+    do not fit."""
     x, w, *b = floating("linear", input, weight, *(() if bias is None else (bias,)))
     if x.ndim < 1 or w.ndim not in (1, 2) or x.shape[-1] != w.shape[-1] or any(t.shape != w.shape[:-1] for t in b):
         raise ValueError(f"linear: takes [..,in], [out,in] and [out], got {', '.join(str(list(t.shape)) for t in (x, w, *b))}")
@@ -27,8 +27,10 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Tensor:
 def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Tensor:
     """x1' W x2 + b of x1 [..,I], x2 [..,J], weight [out,I,J] and bias [out] -> [..,out].  ValueError: shapes do not fit."""
     x, y, w, *b = floating("bilinear", input1, input2, weight, *(() if bias is None else (bias,)))
-    if w.ndim != 3 or x.shape[:-1] != y.shape[:-1] or not x.ndim or (x.shape[-1], y.shape[-1]) != w.shape[1:] or any(t.shape != w.shape[:1] for t in b):
-        raise ValueError(f"bilinear: takes [..,I], [..,J], [out,I,J] and [out], got {', '.join(str(list(t.shape)) for t in (x, y, w, *b))}")
+    fits = w.ndim == 3 and x.ndim and x.shape[:-1] == y.shape[:-1] and x.shape[-1:] + y.shape[-1:] == w.shape[1:]
+    if not fits or any(t.shape != w.shape[:1] for t in b):
+        given = ", ".join(str(list(t.shape)) for t in (x, y, w, *b))
+        raise ValueError(f"bilinear: takes [..,I], [..,J], [out,I,J] and [out], got {given}")
     out, i, j = w.shape
     left = _core.reshape(_core.linear(x, _core.reshape(_core.permute(w, (0, 2, 1)), (out * j, i))), (*x.shape[:-1], out, j))
     z = _core.sum(left * _core.reshape(y, (*y.shape[:-1], 1, j)), -1)
@@ -45,7 +47,8 @@ def _limited(weight: Tensor, ids: Tensor, max_norm: float, norm_type: float) -> 
     """The table whose rows of these ids have at most a norm; the gradient ignores the scaling.  A variable is changed so."""
     rows = _core.stop_grad(weight)
     norms = _core.norm(rows, norm_type, 1, keepdims=True)
-    used = _core.scatter_add(_core.full("f32", (weight.shape[0], 1), 0), _core.reshape(ids, (-1,)), _core.full("f32", (ids.size, 1), 1)) > 0
+    flat = _core.reshape(ids, (-1,))
+    used = _core.scatter_add(_core.full("f32", (weight.shape[0], 1), 0), flat, _core.full("f32", (ids.size, 1), 1)) > 0
     shorter = _core.select(used & (norms > max_norm), rows * (max_norm / (norms + 1e-7)), rows)
     table = weight + (shorter - rows)
     if weight.is_variable:
@@ -55,10 +58,10 @@ def _limited(weight: Tensor, ids: Tensor, max_norm: float, norm_type: float) -> 
 
 def embedding(input: Any, weight: Any, padding_idx: int | None = None, max_norm: float | None = None, norm_type: float = 2.0,
               scale_grad_by_freq: bool = False, sparse: bool = False) -> Tensor:
-    """Rows of weight [N,C] by ids [..] -> [..,C].  The row padding_idx gets no gradient.  max_norm: rows that are used and whose
-    norm_type-norm is larger are scaled to it first, also in weight if it is a variable, whose gradient is then taken within an open
-    yoke.scope.  scale_grad_by_freq divides a row's gradient by the number of its uses.  sparse has no effect.  IndexError, at
-    evaluation: an id is no row."""
+    """Rows of weight [N,C] by ids [..] -> [..,C].  The row padding_idx gets no gradient.  max_norm: rows that are used and
+    whose norm_type-norm is larger are scaled to it first, also in weight if it is a variable, whose gradient is then taken
+    within an open yoke.scope.  scale_grad_by_freq divides a row's gradient by the number of its uses.  sparse has no
+    effect.  IndexError, at evaluation: an id is no row."""
     w, ids = _of(weight), _of(input)
     if w.ndim != 2 or ids.dtype.is_floating_point:
         raise ValueError(f"embedding: takes integers and a table [N,C], got {ids.dtype.name} {list(ids.shape)} and {list(w.shape)}")
@@ -78,9 +81,10 @@ def embedding(input: Any, weight: Any, padding_idx: int | None = None, max_norm:
 def embedding_bag(input: Any, weight: Any, offsets: Any = None, max_norm: float | None = None, norm_type: float = 2.0,
                   scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False, per_sample_weights: Any = None,
                   include_last_offset: bool = False, padding_idx: int | None = None) -> Tensor:
-    """Sums, means or maxima of rows of weight [N,C]: of each row of ids [B,L], or of ids [M] from each of the offsets [B] on -> [B,C].
-    per_sample_weights, for sums: numbers that rows are multiplied by.  Rows of padding_idx do not count.  max_norm as in embedding;
-    scale_grad_by_freq is not possible.  ValueError: shapes or mode do not fit; IndexError, at evaluation: an id is no row."""
+    """Sums, means or maxima of rows of weight [N,C]: of each row of ids [B,L], or of ids [M] from each of the offsets [B] on
+    -> [B,C]. per_sample_weights, for sums: numbers that rows are multiplied by.  Rows of padding_idx do not count.
+    max_norm as in embedding; scale_grad_by_freq is not possible.  ValueError: shapes or mode do not fit; IndexError, at
+    evaluation: an id is no row."""
     if scale_grad_by_freq:
         raise ValueError("embedding_bag: scale_grad_by_freq is not possible; embedding has it")
     w = _of(weight)
@@ -117,8 +121,8 @@ class MLP(Layer):
 
 
 class Embedding(Layer):
-    """Rows of a table by index: ids [..] -> [..,embedding_dim].  The row padding_idx is zeros at first and not trained.  max_norm,
-    norm_type and scale_grad_by_freq as in yoke.nn.functional.embedding."""
+    """Rows of a table by index: ids [..] -> [..,embedding_dim].  The row padding_idx is zeros at first and not trained.
+    max_norm, norm_type and scale_grad_by_freq as in yoke.nn.functional.embedding."""
 
     def __init__(self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None, max_norm: float | None = None,
                  norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False) -> None:

@@ -66,8 +66,9 @@ def cross_entropy(input: Any, target: Any, weight: Any = None, *, ignore_index: 
                   label_smoothing: float = 0.0) -> Tensor:
     """The cross entropy of logits [C], [B,C] or [B,C,d1,..] with class ids [..] of the same axes without C, or with
     probabilities of the logits' shape.  weight [C]: of classes; "mean" divides by the sum of the weights of ids, and for
-    probabilities by the number of rows.  Ids equal to ignore_index have no loss.  label_smoothing, at least 0 and below 1, mixes the target
-    with the uniform distribution.  ValueError: shapes do not fit; IndexError, at evaluation: an id is no class."""
+    probabilities by the number of rows.  Ids equal to ignore_index have no loss.  label_smoothing, at least 0 and below 1,
+    mixes the target with the uniform distribution.  ValueError: shapes do not fit; IndexError, at evaluation: an id is no
+    class."""
     kind = reduction_of("cross_entropy", reduction)
     if not 0 <= label_smoothing < 1:
         raise ValueError(f"cross_entropy: label_smoothing is at least 0 and below 1, got {label_smoothing}")
@@ -134,9 +135,9 @@ def binary_cross_entropy_with_logits(input: Any, target: Any, weight: Any = None
 
 
 def kl_div(input: Any, target: Any, *, reduction: str = "mean", log_target: bool = False) -> Tensor:
-    """The Kullback-Leibler divergence of each element: y (log y - x), x = input a log-probability and y = target a probability,
-    0 where y is 0; with log_target the target is log y.  reduction may also be "batchmean", the sum over the first axis' length,
-    which is the divergence of distributions.  ValueError: the operands do not broadcast."""
+    """The Kullback-Leibler divergence of each element: y (log y - x), x = input a log-probability and y = target a
+    probability, 0 where y is 0; with log_target the target is log y.  reduction may also be "batchmean", the sum over the
+    first axis' length, which is the divergence of distributions.  ValueError: the operands do not broadcast."""
     if reduction != "batchmean":
         reduction_of("kl_div", reduction)
     x, y = floating("kl_div", input, target)
@@ -215,8 +216,8 @@ def l1_loss(input: Any, target: Any, *, reduction: str = "mean", weight: Any = N
 
 
 def smooth_l1_loss(input: Any, target: Any, *, reduction: str = "mean", beta: float = 1.0) -> Tensor:
-    """d^2 / (2 beta) for d = |input - target| below beta, else d - beta/2.  The operands broadcast.  ValueError: they do not, or
-    beta is negative."""
+    """d^2 / (2 beta) for d = |input - target| below beta, else d - beta/2.  The operands broadcast.  ValueError: they do not,
+    or beta is negative."""
     if beta < 0:
         raise ValueError(f"smooth_l1_loss: beta is not negative, got {beta}")
     if beta == 0:
@@ -242,8 +243,8 @@ def _huber(d: Tensor, delta: float) -> Tensor:
 
 def gaussian_nll_loss(input: Any, target: Any, var: Any, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> Tensor:
     """1/2 (log v + (input - target)^2 / v), v = var, at least eps (which the gradient ignores); full adds log(2 pi)/2.  var: a
-    number, or of the shape of input, without its last axis, or with 1 for an axis.  ValueError: shapes do not fit, or eps is not
-    positive."""
+    number, or of the shape of input, without its last axis, or with 1 for an axis.  ValueError: shapes do not fit, or eps
+    is not positive."""
     call = "gaussian_nll_loss"
     reduction_of(call, reduction)
     if not eps > 0 or (isinstance(var, (int, float)) and var < 0):
@@ -260,8 +261,8 @@ def gaussian_nll_loss(input: Any, target: Any, var: Any, full: bool = False, eps
 def poisson_nll_loss(input: Any, target: Any, log_input: bool = True, full: bool = False, *, eps: float = 1e-8,
                      reduction: str = "mean") -> Tensor:
     """exp(x) - y x of x = input, the logarithm of the expected count, and counts y = target; without log_input x is the count
-    itself and the loss x - y log(x + eps).  full adds Stirling's y log y - y + log(2 pi y)/2 where y is above 1.  ValueError: the
-    operands do not broadcast."""
+    itself and the loss x - y log(x + eps).  full adds Stirling's y log y - y + log(2 pi y)/2 where y is above 1.
+    ValueError: the operands do not broadcast."""
     call = "poisson_nll_loss"
     reduction_of(call, reduction)
     x, y = floating(call, input, target)

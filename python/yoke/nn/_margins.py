@@ -45,8 +45,8 @@ def pairwise_distance(x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepd
 
 
 def pdist(input: Any, p: float = 2.0) -> Tensor:
-    """The p-norms of the differences of all rows i < j of input [N,C], [N (N - 1) / 2] in row-major order.  ValueError: input is
-    no matrix."""
+    """The p-norms of the differences of all rows i < j of input [N,C], [N (N - 1) / 2] in row-major order.  ValueError: input
+    is no matrix."""
     import numpy
 
     (x,) = floating("pdist", input)
@@ -59,8 +59,8 @@ def pdist(input: Any, p: float = 2.0) -> Tensor:
 # ---- losses ----
 
 def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: float = 0.0, *, reduction: str = "mean") -> Tensor:
-    """max(0, -y (x1 - x2) + margin), y = target: 1 where x1 should be the larger one, -1 where x2.  ValueError: the operands do not
-    broadcast."""
+    """max(0, -y (x1 - x2) + margin), y = target: 1 where x1 should be the larger one, -1 where x2.  ValueError: the operands
+    do not broadcast."""
     call = "margin_ranking_loss"
     reduction_of(call, reduction)
     a, b, y = floating(call, input1, input2, target)
@@ -84,7 +84,8 @@ def cosine_embedding_loss(input1: Any, input2: Any, target: Any, margin: float =
     reduction_of(call, reduction)
     a, b, y = floating(call, input1, input2, target)
     if a.ndim not in (1, 2) or a.ndim != b.ndim or y.ndim != a.ndim - 1:
-        raise ValueError(f"{call}: takes [B,C], [B,C] and [B], or [C], [C] and [], got {list(a.shape)}, {list(b.shape)} and {list(y.shape)}")
+        raise ValueError(f"{call}: takes [B,C], [B,C] and [B], or [C], [C] and [], got {list(a.shape)}, {list(b.shape)} and "
+                         f"{list(y.shape)}")
     together(call, input1=a, input2=b)
     product, square_a, square_b = (_core.sum(t, -1) for t in (a * b, a * a, b * b))
     cosine = product / _core.sqrt((square_a + 1e-12) * (square_b + 1e-12))
@@ -103,9 +104,9 @@ def soft_margin_loss(input: Any, target: Any, *, reduction: str = "mean") -> Ten
 
 
 def multi_margin_loss(input: Any, target: Any, p: int = 1, margin: float = 1.0, weight: Any = None, *, reduction: str = "mean") -> Tensor:
-    """The mean over classes i of max(0, margin - x[y] + x[i])^p, 0 for i = y, of scores x = input [B,C] or [C] and class ids
-    y = target [B] or []; p is 1 or 2.  weight [C] multiplies by the weight of y.  ValueError: shapes or p do not fit; IndexError,
-    at evaluation: an id is no class."""
+    """The mean over classes i of max(0, margin - x[y] + x[i])^p, 0 for i = y, of scores x = input [B,C] or [C] and class ids y
+    = target [B] or []; p is 1 or 2.  weight [C] multiplies by the weight of y.  ValueError: shapes or p do not fit;
+    IndexError, at evaluation: an id is no class."""
     call = "multi_margin_loss"
     reduction_of(call, reduction)
     (x,), y = floating(call, input), _of(target)
@@ -130,9 +131,9 @@ def _classes(x: Tensor) -> Tensor:
 
 
 def multilabel_margin_loss(input: Any, target: Any, *, reduction: str = "mean") -> Tensor:
-    """The sum over labels y and all other classes i of max(0, 1 - x[y] + x[i]), over C, of scores x = input [B,C] or [C].  target, of
-    the same shape, has each row's labels before the first -1.  It takes memory for C^2 numbers per row.  ValueError: shapes do not
-    fit."""
+    """The sum over labels y and all other classes i of max(0, 1 - x[y] + x[i]), over C, of scores x = input [B,C] or [C].
+    target, of the same shape, has each row's labels before the first -1.  It takes memory for C^2 numbers per row.
+    ValueError: shapes do not fit."""
     call = "multilabel_margin_loss"
     reduction_of(call, reduction)
     (x,), y = floating(call, input), _of(target)
@@ -147,8 +148,8 @@ def multilabel_margin_loss(input: Any, target: Any, *, reduction: str = "mean") 
 
 
 def multilabel_soft_margin_loss(input: Any, target: Any, weight: Any = None, *, reduction: str = "mean") -> Tensor:
-    """The mean over classes of binary_cross_entropy_with_logits, for input and target [..,C], 0 or 1; weight [C] multiplies the terms
-    of classes.  ValueError: shapes do not fit."""
+    """The mean over classes of binary_cross_entropy_with_logits, for input and target [..,C], 0 or 1; weight [C] multiplies
+    the terms of classes.  ValueError: shapes do not fit."""
     call = "multilabel_soft_margin_loss"
     reduction_of(call, reduction)
     x, y = floating(call, input, target)
@@ -163,9 +164,10 @@ def multilabel_soft_margin_loss(input: Any, target: Any, weight: Any = None, *, 
 
 def triplet_margin_loss(anchor: Any, positive: Any, negative: Any, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6,
                         swap: bool = False, *, reduction: str = "mean") -> Tensor:
-    """max(0, d(anchor, positive) - d(anchor, negative) + margin), d the pairwise_distance along the last axis; with swap the second
-    distance is at most d(positive, negative).  ValueError: the operands do not broadcast, or margin is not positive."""
-    return _triplet("triplet_margin_loss", anchor, positive, negative, lambda a, b: pairwise_distance(a, b, p, eps), margin, swap, reduction)
+    """max(0, d(anchor, positive) - d(anchor, negative) + margin), d the pairwise_distance along the last axis; with swap the
+    second distance is at most d(positive, negative).  ValueError: the operands do not broadcast, or margin is not positive."""
+    return _triplet("triplet_margin_loss", anchor, positive, negative, lambda a, b: pairwise_distance(a, b, p, eps), margin, swap,
+                    reduction)
 
 
 def triplet_margin_with_distance_loss(anchor: Any, positive: Any, negative: Any, *,

@@ -29,16 +29,16 @@ def _weights(*weights: Any) -> list[Tensor | None]:
 
 
 def layer_norm(input: Any, normalized_shape: Shape, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Tensor:
-    """(x - mean) / sqrt(variance + eps) over the last axes, whose lengths are normalized_shape, times weight, plus bias; these have
-    that shape (Ba et al. 2016).  ValueError: shapes do not fit."""
+    """(x - mean) / sqrt(variance + eps) over the last axes, whose lengths are normalized_shape, times weight, plus bias; these
+    have that shape (Ba et al. 2016).  ValueError: shapes do not fit."""
     (x,) = floating("layer_norm", input)
     flat, (w, b) = _last_axes("layer_norm", x, normalized_shape, *_weights(weight, bias))
     return _core.reshape(_core.layer_norm(flat, w, b, eps), x.shape)
 
 
 def rms_norm(input: Any, normalized_shape: Shape, weight: Any = None, eps: float | None = None) -> Tensor:
-    """x / sqrt(mean of x^2 + eps) over the last axes, whose lengths are normalized_shape, times weight (Zhang and Sennrich 2019).  eps
-    is by default the machine epsilon of f32, or of f64 for f64.  ValueError: shapes do not fit."""
+    """x / sqrt(mean of x^2 + eps) over the last axes, whose lengths are normalized_shape, times weight (Zhang and Sennrich
+    2019).  eps is by default the machine epsilon of f32, or of f64 for f64.  ValueError: shapes do not fit."""
     (x,) = floating("rms_norm", input)
     flat, (w,) = _last_axes("rms_norm", x, normalized_shape, *_weights(weight))
     return _core.reshape(_core.rms_norm(flat, w, (2.0 ** -52 if x.dtype.name == "f64" else 2.0 ** -23) if eps is None else eps), x.shape)
@@ -52,8 +52,8 @@ def _scaled(x: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
 
 
 def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Tensor:
-    """Normalizes each of num_groups groups of channels of x [B,C,..], as layer_norm; weight and bias [C] (Wu and He 2018).  ValueError:
-    shapes do not fit."""
+    """Normalizes each of num_groups groups of channels of x [B,C,..], as layer_norm; weight and bias [C] (Wu and He 2018).
+    ValueError: shapes do not fit."""
     (x,) = floating("group_norm", input)
     w, b = _weights(weight, bias)
     if x.ndim < 2 or num_groups < 1 or x.shape[1] % num_groups or any(t is not None and t.shape != x.shape[1:2] for t in (w, b)):
@@ -72,9 +72,9 @@ def _update(call: str, running: Any, value: Tensor, momentum: Any) -> None:
 
 def batch_norm(input: Any, running_mean: Any, running_var: Any, weight: Any = None, bias: Any = None, training: bool = False,
                momentum: Any = 0.1, eps: float = 1e-5) -> Tensor:
-    """Normalizes each channel of x [B,C,..] by its running statistics [C], or in training by the batch's, which then move the running
-    ones, variables or None, by momentum, the variance with Bessel's correction; weight and bias [C] (Ioffe and Szegedy 2015).
-    ValueError: shapes do not fit."""
+    """Normalizes each channel of x [B,C,..] by its running statistics [C], or in training by the batch's, which then move the
+    running ones, variables or None, by momentum, the variance with Bessel's correction; weight and bias [C] (Ioffe and
+    Szegedy 2015).  ValueError: shapes do not fit."""
     (x,) = floating("batch_norm", input)
     mean, var, w, b = _weights(running_mean, running_var, weight, bias)
     if x.ndim < 2 or any(t is not None and t.shape != x.shape[1:2] for t in (mean, var, w, b)):
@@ -99,9 +99,9 @@ def batch_norm(input: Any, running_mean: Any, running_var: Any, weight: Any = No
 
 def instance_norm(input: Any, running_mean: Any = None, running_var: Any = None, weight: Any = None, bias: Any = None,
                   use_input_stats: bool = True, momentum: Any = 0.1, eps: float = 1e-5) -> Tensor:
-    """Normalizes each channel of each element of the batch x [B,C,S..] by its own statistics, or without use_input_stats by the
-    running ones [C], which are variables or None and move by momentum towards the batch's means; weight and bias [C] (Ulyanov et al.
-    2016).  ValueError: shapes do not fit."""
+    """Normalizes each channel of each element of the batch x [B,C,S..] by its own statistics, or without use_input_stats by
+    the running ones [C], which are variables or None and move by momentum towards the batch's means; weight and bias [C]
+    (Ulyanov et al. 2016).  ValueError: shapes do not fit."""
     call = "instance_norm"
     (x,) = floating(call, input)
     mean, var, w, b = _weights(running_mean, running_var, weight, bias)
@@ -122,8 +122,8 @@ def instance_norm(input: Any, running_mean: Any = None, running_var: Any = None,
 
 
 def local_response_norm(input: Any, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
-    """x / (k + alpha m)^beta of x [B,C,..], m the mean of x^2 over `size` neighbouring channels, of which those outside count as 0
-    (Krizhevsky et al. 2012).  ValueError: x has less than three axes, or size is not positive."""
+    """x / (k + alpha m)^beta of x [B,C,..], m the mean of x^2 over `size` neighbouring channels, of which those outside count
+    as 0 (Krizhevsky et al. 2012).  ValueError: x has less than three axes, or size is not positive."""
     (x,) = floating("local_response_norm", input)
     if x.ndim < 3 or size < 1:
         raise ValueError(f"local_response_norm: takes [B,C,S..] and a positive size, got {list(x.shape)} and {size}")
@@ -136,8 +136,8 @@ def local_response_norm(input: Any, size: int, alpha: float = 1e-4, beta: float 
 # ---- modules ----
 
 class LayerNorm(Layer):
-    """layer_norm over the last axes, whose lengths are normalized_shape, with a trained weight and bias, unless elementwise_affine or
-    bias is False."""
+    """layer_norm over the last axes, whose lengths are normalized_shape, with a trained weight and bias, unless
+    elementwise_affine or bias is False."""
 
     def __init__(self, normalized_shape: Shape, eps: float = 1e-5, elementwise_affine: bool = True, bias: bool = True) -> None:
         self.normalized_shape, self.eps = _dims(normalized_shape), eps
@@ -151,8 +151,8 @@ class LayerNorm(Layer):
 
 
 class RMSNorm(Layer):
-    """rms_norm over the last axes, whose lengths are normalized_shape, with a trained weight, unless elementwise_affine is False.  eps
-    None: 2^-23."""
+    """rms_norm over the last axes, whose lengths are normalized_shape, with a trained weight, unless elementwise_affine is
+    False.  eps None: 2^-23."""
 
     def __init__(self, normalized_shape: Shape, eps: float | None = None, elementwise_affine: bool = True) -> None:
         self.normalized_shape, self.eps = _dims(normalized_shape), 2.0 ** -23 if eps is None else eps
@@ -180,9 +180,9 @@ class GroupNorm(Layer):
 
 
 class BatchNorm(Layer):
-    """batch_norm of x [B,num_features,..] with any number of axes, with a trained weight and bias for each channel, unless affine or bias
-    is False.  In training it uses the batch's statistics and moves the running ones by momentum, which None makes their mean over all
-    batches; in inference it uses the running ones, or without track_running_stats the batch's."""
+    """batch_norm of x [B,num_features,..] with any number of axes, with a trained weight and bias for each channel, unless
+    affine or bias is False.  In training it uses the batch's statistics and moves the running ones by momentum, which None
+    makes their mean over all batches; in inference it uses the running ones, or without track_running_stats the batch's."""
 
     def __init__(self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
                  track_running_stats: bool = True, *, bias: bool = True) -> None:
@@ -240,8 +240,8 @@ class _InstanceNorm(Module):
 
 
 class InstanceNorm1d(_InstanceNorm):
-    """instance_norm of x [B,C,S] or [C,S], with a trained weight and bias for each channel if affine is True.  With track_running_stats
-    training moves running statistics by momentum (None: 0), which inference uses."""
+    """instance_norm of x [B,C,S] or [C,S], with a trained weight and bias for each channel if affine is True.  With
+    track_running_stats training moves running statistics by momentum (None: 0), which inference uses."""
 
     axes = 1
 

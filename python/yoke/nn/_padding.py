@@ -14,9 +14,9 @@ MODES = ("constant", "reflect", "replicate", "circular")
 
 
 def pad(input: Any, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
-    """Adds elements before and after the last axes: pad is (before, after) of the last axis, then of the one before it, and so on;
-    negative numbers remove elements.  mode "constant" adds value, by default 0; "reflect" the elements in reverse order without the
-    edge; "replicate" the edge; "circular" those of the other end.  ValueError: pad or mode do not fit."""
+    """Adds elements before and after the last axes: pad is (before, after) of the last axis, then of the one before it, and so
+    on; negative numbers remove elements.  mode "constant" adds value, by default 0; "reflect" the elements in reverse order
+    without the edge; "replicate" the edge; "circular" those of the other end.  ValueError: pad or mode do not fit."""
     x, sizes = _of(input), [int(n) for n in pad]
     if mode not in MODES:
         raise ValueError(f"pad: mode is one of {', '.join(MODES)}, not {mode!r}")
@@ -142,15 +142,15 @@ class ReflectionPad1d(_Pad):
 
 
 class ReflectionPad2d(_Pad):
-    """The elements in reverse order, without the edge, are added before and after each of the last two axes.  padding: one number, or
-    (left, right, top, bottom)."""
+    """The elements in reverse order, without the edge, are added before and after each of the last two axes.  padding: one
+    number, or (left, right, top, bottom)."""
 
     axes, mode = 2, "reflect"
 
 
 class ReflectionPad3d(_Pad):
-    """The elements in reverse order, without the edge, are added before and after each of the last three axes.  padding: one number, or
-    (left, right, top, bottom, front, back)."""
+    """The elements in reverse order, without the edge, are added before and after each of the last three axes.  padding: one
+    number, or (left, right, top, bottom, front, back)."""
 
     axes, mode = 3, "reflect"
 

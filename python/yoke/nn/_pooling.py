@@ -27,7 +27,8 @@ def _windows(call: str, axes: int, kernel_size: Shape, stride: Shape | None, pad
     at = _each(call, "padding", padding, axes)
     if any(2 * p > k for p, k in zip(at, window)):
         raise ValueError(f"{call}: padding {list(at)} is more than half of the window, {list(window)}")
-    return dict(window=window, stride=window if stride is None or stride == 0 or stride == () else _each(call, "stride", stride, axes), lo=at, hi=at, axes=axes)
+    step = _each(call, "stride", stride, axes) if stride else window
+    return dict(window=window, stride=step, lo=at, hi=at, axes=axes)
 
 
 def _max_pool(call: str, axes: int, input: Any, kernel_size: Shape, stride: Shape | None, padding: Shape, dilation: Shape, ceil_mode: bool,
@@ -39,8 +40,8 @@ def _max_pool(call: str, axes: int, input: Any, kernel_size: Shape, stride: Shap
 
 def max_pool1d(input: Any, kernel_size: Shape, stride: Shape | None = None, padding: Shape = 0, dilation: Shape = 1, ceil_mode: bool = False,
                return_indices: bool = False) -> Any:
-    """The maximum of each window of x [B,C,S] or [C,S]; stride is by default kernel_size.  With return_indices a pair: the maxima, and
-    their row-major indices in the pooled axes, i64, which max_unpool1d takes.  ValueError: shapes do not fit."""
+    """The maximum of each window of x [B,C,S] or [C,S]; stride is by default kernel_size.  With return_indices a pair: the
+    maxima, and their row-major indices in the pooled axes, i64, which max_unpool1d takes.  ValueError: shapes do not fit."""
     return _max_pool("max_pool1d", 1, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
@@ -88,7 +89,8 @@ def avg_pool2d(input: Any, kernel_size: Shape, stride: Shape | None = None, padd
 
 def avg_pool3d(input: Any, kernel_size: Shape, stride: Shape | None = None, padding: Shape = 0, ceil_mode: bool = False,
                count_include_pad: bool = True, divisor_override: int | None = None) -> Tensor:
-    """avg_pool1d of three axes: x [B,C,D,H,W] or [C,D,H,W]; divisor_override: what sums are divided by, instead of their number."""
+    """avg_pool1d of three axes: x [B,C,D,H,W] or [C,D,H,W]; divisor_override: what sums are divided by, instead of their
+    number."""
     return _avg_pool("avg_pool3d", 3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
 
@@ -101,8 +103,8 @@ def _lp_pool(call: str, axes: int, input: Any, norm_type: float, kernel_size: Sh
 
 
 def lp_pool1d(input: Any, norm_type: float, kernel_size: Shape, stride: Shape | None = None, ceil_mode: bool = False) -> Tensor:
-    """(sum of x^p)^(1/p) of each window of x [B,C,S] or [C,S], p = norm_type, 0 where the sum is negative; its gradient is 0 where the
-    sum is 0 (NaN in PyTorch).  ValueError: shapes do not fit."""
+    """(sum of x^p)^(1/p) of each window of x [B,C,S] or [C,S], p = norm_type, 0 where the sum is negative; its gradient is 0
+    where the sum is 0 (NaN in PyTorch).  ValueError: shapes do not fit."""
     return _lp_pool("lp_pool1d", 1, input, norm_type, kernel_size, stride, ceil_mode)
 
 
@@ -157,8 +159,8 @@ def _adaptive_max(call: str, axes: int, input: Any, output_size: Any, return_ind
 
 
 def adaptive_avg_pool1d(input: Any, output_size: Any) -> Tensor:
-    """Divides the last axis of x [B,C,S] or [C,S] into output_size windows and takes the mean of each.  ValueError: shapes do not
-    fit."""
+    """Divides the last axis of x [B,C,S] or [C,S] into output_size windows and takes the mean of each.  ValueError: shapes do
+    not fit."""
     return _adaptive_avg("adaptive_avg_pool1d", 1, input, output_size)
 
 
@@ -173,8 +175,8 @@ def adaptive_avg_pool3d(input: Any, output_size: Any) -> Tensor:
 
 
 def adaptive_max_pool1d(input: Any, output_size: Any, return_indices: bool = False) -> Any:
-    """Divides the last axis of x [B,C,S] or [C,S] into output_size windows and takes the maximum of each; with return_indices also its
-    index.  ValueError: shapes do not fit."""
+    """Divides the last axis of x [B,C,S] or [C,S] into output_size windows and takes the maximum of each; with return_indices
+    also its index.  ValueError: shapes do not fit."""
     return _adaptive_max("adaptive_max_pool1d", 1, input, output_size, return_indices)
 
 
@@ -210,9 +212,10 @@ def _max_unpool(call: str, axes: int, x: Any, indices: Any, kernel_size: Shape, 
 
 def max_unpool1d(input: Any, indices: Any, kernel_size: Shape, stride: Shape | None = None, padding: Shape = 0,
                  output_size: Sequence[int] | None = None) -> Tensor:
-    """The inverse of max_pool1d as far as there is one: zeros with the elements of x [B,C,Q] or [C,Q] at the indices that the pool
-    returned.  output_size: the size before pooling, by default (Q - 1) stride - 2 padding + kernel_size; it is within a stride of that.
-    Of several elements at one index the mean remains.  ValueError: shapes do not fit; an index outside is an error at evaluation."""
+    """The inverse of max_pool1d as far as there is one: zeros with the elements of x [B,C,Q] or [C,Q] at the indices that the
+    pool returned.  output_size: the size before pooling, by default (Q - 1) stride - 2 padding + kernel_size; it is within
+    a stride of that.  Of several elements at one index the mean remains.  ValueError: shapes do not fit; an index outside
+    is an error at evaluation."""
     return _max_unpool("max_unpool1d", 1, input, indices, kernel_size, stride, padding, output_size)
 
 
@@ -330,10 +333,11 @@ class LPPool3d(_LPPool):
 
 
 class _MaxUnpool(Module):
-    """The inverse of a maximum pooling as far as there is one: forward(x, indices, output_size=None) gives zeros with the elements of
-    x [B,C,Q..] or [C,Q..] at the indices that the pool returned.  output_size: the size before pooling, by default (Q - 1) stride
-    - 2 padding + kernel_size; it is within a stride of that, and may have all axes or the spatial ones alone.  Of several
-    elements at one index the mean remains.  ValueError: shapes do not fit; an index outside is an error when it is evaluated."""
+    """The inverse of a maximum pooling as far as there is one: forward(x, indices, output_size=None) gives zeros with the
+    elements of x [B,C,Q..] or [C,Q..] at the indices that the pool returned.  output_size: the size before pooling, by
+    default (Q - 1) stride - 2 padding + kernel_size; it is within a stride of that, and may have all axes or the spatial
+    ones alone.  Of several elements at one index the mean remains.  ValueError: shapes do not fit; an index outside is an
+    error when it is evaluated."""
 
     axes = 0
 
@@ -378,9 +382,9 @@ def _lengths(to: Any, axes: int) -> Any:
 
 
 class AdaptiveMaxPool(Layer):
-    """Divides each axis after the channels into output_size windows and takes the maximum of each.  AdaptiveMaxPool1d, 2d and 3d fix
-    the number of these axes, so an output_size of None can leave an axis as it is.  With return_indices they give a pair: the maxima
-    and their row-major indices in these axes."""
+    """Divides each axis after the channels into output_size windows and takes the maximum of each.  AdaptiveMaxPool1d, 2d and
+    3d fix the number of these axes, so an output_size of None can leave an axis as it is.  With return_indices they give a
+    pair: the maxima and their row-major indices in these axes."""
 
     axes = 0
 

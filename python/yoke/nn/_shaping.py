@@ -13,8 +13,8 @@ from ._module import Module
 
 
 def pixel_shuffle(input: Any, upscale_factor: int) -> Tensor:
-    """x [..,C r^2,H,W] -> [..,C,H r,W r], r = upscale_factor: channels become pixels (Shi et al. 2016).  ValueError: r^2 does not divide
-    the channels."""
+    """x [..,C r^2,H,W] -> [..,C,H r,W r], r = upscale_factor: channels become pixels (Shi et al. 2016).  ValueError: r^2 does
+    not divide the channels."""
     x, r = _of(input), upscale_factor
     if x.ndim < 3 or r < 1 or x.shape[-3] % (r * r):
         raise ValueError(f"pixel_shuffle: takes [..,C r^2,H,W], got {list(x.shape)} and r = {r}")
@@ -25,7 +25,8 @@ def pixel_shuffle(input: Any, upscale_factor: int) -> Tensor:
 
 
 def pixel_unshuffle(input: Any, downscale_factor: int) -> Tensor:
-    """x [..,C,H r,W r] -> [..,C r^2,H,W], r = downscale_factor: the inverse of pixel_shuffle.  ValueError: r does not divide the axes."""
+    """x [..,C,H r,W r] -> [..,C r^2,H,W], r = downscale_factor: the inverse of pixel_shuffle.  ValueError: r does not divide
+    the axes."""
     x, r = _of(input), downscale_factor
     if x.ndim < 3 or r < 1 or x.shape[-1] % r or x.shape[-2] % r:
         raise ValueError(f"pixel_unshuffle: takes [..,C,H r,W r], got {list(x.shape)} and r = {r}")
@@ -36,7 +37,8 @@ def pixel_unshuffle(input: Any, downscale_factor: int) -> Tensor:
 
 
 def channel_shuffle(input: Any, groups: int) -> Tensor:
-    """x [B,C,..]: takes the channels of all groups in turn (Zhang et al. 2018).  ValueError: groups do not divide the channels."""
+    """x [B,C,..]: takes the channels of all groups in turn (Zhang et al. 2018).  ValueError: groups do not divide the
+    channels."""
     x = _of(input)
     if x.ndim < 3 or groups < 1 or x.shape[1] % groups:
         raise ValueError(f"channel_shuffle: takes [B,C,S..] and groups that divide C, got {list(x.shape)} and {groups}")

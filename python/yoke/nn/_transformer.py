@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Transformers (Vaswani et al. 2017) with PyTorch's names, arguments and parameters, so that its weights load.
 
-Masks are those of MultiheadAttention: bool, true where a key is not visible, or numbers that are added.  Sequences are [T,B,E], with
-batch_first [B,T,E], or without the axis B.  A mask is applied as given and never read to find out that it is causal: is_causal,
-which replaces the mask, is faster.
-"""
+Masks are those of MultiheadAttention: bool, true where a key is not visible, or numbers that are added.  Sequences are
+[T,B,E], with batch_first [B,T,E], or without the axis B.  A mask is applied as given and never read to find out that it is
+causal: is_causal, which replaces the mask, is faster."""
 from __future__ import annotations
 
 import copy
@@ -34,9 +33,9 @@ def _activation(call: str, activation: Activation) -> Callable[[Any], Tensor]:
 
 
 class TransformerEncoderLayer(Module):
-    """Self-attention, then linear1, activation, linear2; each adds to its operand and is followed by a layer norm, or with norm_first
-    preceded by it.  dropout applies to both results, between the linear layers and to attention weights.  activation: "relu",
-    "gelu" or a function."""
+    """Self-attention, then linear1, activation, linear2; each adds to its operand and is followed by a layer norm, or with
+    norm_first preceded by it.  dropout applies to both results, between the linear layers and to attention weights.
+    activation: "relu", "gelu" or a function."""
 
     def __init__(self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1, activation: Activation = relu,
                  layer_norm_eps: float = 1e-5, batch_first: bool = False, norm_first: bool = False, bias: bool = True) -> None:
@@ -68,8 +67,8 @@ class TransformerEncoderLayer(Module):
 
 
 class TransformerDecoderLayer(Module):
-    """Self-attention, then attention to the encoder's results, then linear1, activation, linear2; each adds to its operand and is
-    followed by a layer norm, or with norm_first preceded by it.  The arguments are those of TransformerEncoderLayer."""
+    """Self-attention, then attention to the encoder's results, then linear1, activation, linear2; each adds to its operand and
+    is followed by a layer norm, or with norm_first preceded by it.  The arguments are those of TransformerEncoderLayer."""
 
     def __init__(self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1, activation: Activation = relu,
                  layer_norm_eps: float = 1e-5, batch_first: bool = False, norm_first: bool = False, bias: bool = True) -> None:
@@ -89,8 +88,8 @@ class TransformerDecoderLayer(Module):
 
     def forward(self, tgt: Any, memory: Any, tgt_mask: Any = None, memory_mask: Any = None, tgt_key_padding_mask: Any = None,
                 memory_key_padding_mask: Any = None, tgt_is_causal: bool = False, memory_is_causal: bool = False) -> Tensor:
-        """tgt [T,B,E], memory [S,B,E] -> [T,B,E]; tgt_mask [T,T] and memory_mask [T,S] or one for each [B H], tgt_key_padding_mask
-        [B,T] and memory_key_padding_mask [B,S]."""
+        """tgt [T,B,E], memory [S,B,E] -> [T,B,E]; tgt_mask [T,T] and memory_mask [T,S] or one for each [B H],
+        tgt_key_padding_mask [B,T] and memory_key_padding_mask [B,S]."""
         def self_attention(x: Any) -> Tensor:
             y, _ = self.self_attn(x, x, x, tgt_key_padding_mask, False, tgt_mask, is_causal=tgt_is_causal)
             return self.dropout1(y)
@@ -118,8 +117,8 @@ def _copies(call: str, layer: Module, n: int) -> ModuleList:
 
 
 class TransformerEncoder(Module):
-    """num_layers copies of a layer, one after another, then norm unless it is None.  enable_nested_tensor and mask_check have no
-    effect."""
+    """num_layers copies of a layer, one after another, then norm unless it is None.  enable_nested_tensor and mask_check have
+    no effect."""
 
     def __init__(self, encoder_layer: Module, num_layers: int, norm: Module | None = None, enable_nested_tensor: bool = True,
                  mask_check: bool = True) -> None:
@@ -147,7 +146,8 @@ class TransformerDecoder(Module):
         x = tgt
         for layer in self.layers:
             x = layer(x, memory, tgt_mask=tgt_mask, memory_mask=memory_mask, tgt_key_padding_mask=tgt_key_padding_mask,
-                      memory_key_padding_mask=memory_key_padding_mask, tgt_is_causal=bool(tgt_is_causal), memory_is_causal=memory_is_causal)
+                      memory_key_padding_mask=memory_key_padding_mask, tgt_is_causal=bool(tgt_is_causal),
+                      memory_is_causal=memory_is_causal)
         return x if self.norm is None else self.norm(x)  # type: ignore[no-any-return]
 
 
@@ -175,11 +175,12 @@ class Transformer(Module):
         batch = 0 if self.batch_first else 1
         if src.ndim != tgt.ndim or src.ndim not in (2, 3) or src.shape[-1] != self.d_model or tgt.shape[-1] != self.d_model or (
                 src.ndim == 3 and src.shape[batch] != tgt.shape[batch]):
-            raise ValueError(f"Transformer: takes sequences of width {self.d_model} with one batch axis or none, got {list(src.shape)} and "
-                             f"{list(tgt.shape)}")
+            raise ValueError(f"Transformer: takes sequences of width {self.d_model} with one batch axis or none, got {list(src.shape)} "
+                             f"and {list(tgt.shape)}")
         memory = self.encoder(src, mask=src_mask, src_key_padding_mask=src_key_padding_mask, is_causal=src_is_causal)
         y: Tensor = self.decoder(tgt, memory, tgt_mask=tgt_mask, memory_mask=memory_mask, tgt_key_padding_mask=tgt_key_padding_mask,
-                                 memory_key_padding_mask=memory_key_padding_mask, tgt_is_causal=tgt_is_causal, memory_is_causal=memory_is_causal)
+                                 memory_key_padding_mask=memory_key_padding_mask, tgt_is_causal=tgt_is_causal,
+                                 memory_is_causal=memory_is_causal)
         return y
 
     @staticmethod
