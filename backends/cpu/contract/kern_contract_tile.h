@@ -15,7 +15,11 @@
 #define LANES 0
 #define FENCE (void)0
 #endif
-enum { SEGMENT = 16 / sizeof(T) };
+enum {
+	SEGMENT = 16 / sizeof(T),
+	STEPS = 64, // with lanes: steps between prefetches of the next rows of a
+	LINE = 64,  // bytes
+};
 
 #ifdef HALVES
 #define PLAIN yoke_f32
@@ -196,12 +200,21 @@ FLAT void multiply(const int rows, const int nv, int64_t k, const T *a, int64_t 
 	int64_t rest = k;
 #if LANES
 	if (am == 1 && rows % SEGMENT == 0) {
+		const char *none = NULL; // prefetches would be a tenth of the inner loop
 		rest = k % 4;
-		for (const T *end = a + (k - rest) * ak; a != end;) { // an unrolled loop would have this one unrolled too
-			multiply_step(rows, nv, &a, am, ak, dtype, &b, ldb, sum, ahead, &copy, &next, step);
-			multiply_step(rows, nv, &a, am, ak, dtype, &b, ldb, sum, ahead, &copy, &next, step);
-			multiply_step(rows, nv, &a, am, ak, dtype, &b, ldb, sum, ahead, &copy, &next, step);
-			multiply_step(rows, nv, &a, am, ak, dtype, &b, ldb, sum, ahead, &copy, &next, step);
+		for (int64_t left = k - rest, steps; left; left -= steps) {
+			steps = left < STEPS ? left : STEPS;
+			if (next) {
+				for (int64_t i = 0; i < steps * step; i += LINE)
+					__builtin_prefetch(next + i, 0, 2);
+				next += steps * step;
+			}
+			for (const T *end = a + steps * ak; a != end;) { // an unrolled loop would have this one unrolled too
+				multiply_step(rows, nv, &a, am, ak, dtype, &b, ldb, sum, ahead, &copy, &none, 0);
+				multiply_step(rows, nv, &a, am, ak, dtype, &b, ldb, sum, ahead, &copy, &none, 0);
+				multiply_step(rows, nv, &a, am, ak, dtype, &b, ldb, sum, ahead, &copy, &none, 0);
+				multiply_step(rows, nv, &a, am, ak, dtype, &b, ldb, sum, ahead, &copy, &none, 0);
+			}
 		}
 	}
 #endif
