@@ -12,7 +12,7 @@
 #include "yoke.h"
 
 static const char *const names[] = { "avx2",	     "avx512", "avx512_bf16", "amx", "neon", "neon_bf16", "sve256",
-				     "sve256_bf16", "sve512", "sve512_bf16", "rvv", "sse9", "AVX2" };
+				     "sve256_bf16", "sve512", "sve512_bf16", "rvv", "rvv256", "sse9", "AVX2" };
 
 // Output and exit status of a process with YOKE_CPU_ISA=name.
 struct outcome {

@@ -100,7 +100,7 @@ struct yk_isa {
 
 extern const struct yk_isa yk_isa_base, yk_isa_avx2, yk_isa_avx512, yk_isa_avx512_bf16,
 	yk_isa_amx;
-extern const struct yk_isa yk_isa_rvv; // RISC-V with vectors of 128 bits or more
+extern const struct yk_isa yk_isa_rvv, yk_isa_rvv256; // RISC-V with vectors of 128 or 256 bits or more
 // AArch64: base is NEON, SVE has vectors of exactly that many bits
 extern const struct yk_isa yk_isa_neon_bf16, yk_isa_sve256, yk_isa_sve256_bf16, yk_isa_sve512, yk_isa_sve512_bf16;
 

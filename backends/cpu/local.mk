@@ -12,6 +12,7 @@ backends/cpu/kernel_list.inc: $(cpu_kernels) build-aux/op_list
 backends/cpu/host/libcpu_base_la-isa_table.lo backends/cpu/host/libcpu_avx2_la-isa_table.lo \
 backends/cpu/host/libcpu_avx512_la-isa_table.lo backends/cpu/host/libcpu_bf16_la-isa_table.lo \
 backends/cpu/host/libcpu_amx_la-isa_table.lo backends/cpu/host/libcpu_rvv_la-isa_table.lo \
+backends/cpu/host/libcpu_rvv256_la-isa_table.lo \
 backends/cpu/host/libcpu_neon_bf16_la-isa_table.lo backends/cpu/host/libcpu_sve256_la-isa_table.lo \
 backends/cpu/host/libcpu_sve512_la-isa_table.lo backends/cpu/host/libcpu_sve256_bf16_la-isa_table.lo \
 backends/cpu/host/libcpu_sve512_bf16_la-isa_table.lo: backends/cpu/kernel_list.inc
@@ -45,8 +46,11 @@ if RVV
 libcpu_rvv_la_SOURCES = $(cpu_kernels)
 libcpu_rvv_la_CPPFLAGS = $(AM_CPPFLAGS) -DYK_ISA=rvv
 libcpu_rvv_la_CFLAGS = $(AM_CFLAGS) $(KERNEL_CFLAGS) $(RVV_CFLAGS)
-noinst_LTLIBRARIES += libcpu_rvv.la
-libyokecore_la_LIBADD += libcpu_rvv.la
+libcpu_rvv256_la_SOURCES = $(cpu_kernels)
+libcpu_rvv256_la_CPPFLAGS = $(AM_CPPFLAGS) -DYK_ISA=rvv256
+libcpu_rvv256_la_CFLAGS = $(AM_CFLAGS) $(KERNEL_CFLAGS) $(RVV_CFLAGS)_zvl256b
+noinst_LTLIBRARIES += libcpu_rvv.la libcpu_rvv256.la
+libyokecore_la_LIBADD += libcpu_rvv.la libcpu_rvv256.la
 AM_CPPFLAGS += -DYK_RVV
 endif
 

@@ -43,8 +43,8 @@
 #define MR 12
 #define KC 384
 #define FMA(a, b, c) ((vec)vfmaq_f32((float32x4_t)(c), (float32x4_t)(a), (float32x4_t)(b)))
-#elif defined __riscv_vector // two registers of 128 bits each
-#define VL 8
+#elif defined __riscv_vector // two registers each: fewer instructions per product
+#define VL (__riscv_v_min_vlen / 16)
 #define MR 6
 #define KC 384
 #else

@@ -51,8 +51,8 @@
 #define KC 256
 #define FMA(a, b, c) \
 	((vec)vfmaq_f64((float64x2_t)(c), (float64x2_t)(a), (float64x2_t)(b)))
-#elif defined __riscv_vector // two registers of 128 bits each
-#define VL 4
+#elif defined __riscv_vector // two registers each
+#define VL (__riscv_v_min_vlen / 32)
 #define MR 6
 #define KC 256
 #else

@@ -133,6 +133,18 @@ static bool runs_base(void)
 	return true;
 }
 
+#ifdef YK_RVV
+static bool runs_rvv(void)
+{
+	return yk_rvv_bits() >= 128;
+}
+
+static bool runs_rvv256(void)
+{
+	return yk_rvv_bits() >= 256;
+}
+#endif
+
 static const struct {
 	const struct yk_isa *table;
 	const char *needs;
@@ -169,7 +181,8 @@ static const struct {
 #endif
 #endif
 #ifdef YK_RVV
-	{ &yk_isa_rvv, "the vector extension (V 1.0)", yk_has_rvv, NULL, false },
+	{ &yk_isa_rvv, "the vector extension (V 1.0)", runs_rvv, NULL, false },
+	{ &yk_isa_rvv256, "the vector extension (V 1.0) with vectors of 256 bits", runs_rvv256, NULL, false },
 #endif
 };
 

@@ -10,7 +10,7 @@
 
 static const struct yoke_setting isa = {
 	sizeof isa, "cpu.isa", "string", "",
-	"instruction set of the CPU backend: base, avx2, avx512, avx512_bf16, amx, neon_bf16, sve256, sve512, rvv; "
+	"instruction set of the CPU backend: base, avx2, avx512, avx512_bf16, amx, neon_bf16, sve256, sve512, rvv, rvv256; "
 	"empty: the best",
 };
 

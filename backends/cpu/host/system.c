@@ -167,17 +167,23 @@ struct yk_arm yk_arm_features(void)
 	return has;
 }
 
-bool yk_has_rvv(void)
+int yk_rvv_bits(void)
 {
+	unsigned long bytes = 0;
+#ifdef __riscv
 	// older kernels lack riscv_hwprobe; some report drafts of the extension in AT_HWCAP too
 	enum { HWPROBE = 258, IMA_EXT_0 = 4, EXT_V = 1 << 2 };
 	struct {
 		int64_t key;
 		uint64_t value;
 	} pair = { IMA_EXT_0, 0 };
-	if (syscall(HWPROBE, &pair, (size_t)1, (size_t)0, NULL, 0u) == 0)
-		return pair.value & EXT_V;
-	return getauxval(AT_HWCAP) >> ('V' - 'A') & 1;
+	const bool has = syscall(HWPROBE, &pair, (size_t)1, (size_t)0, NULL, 0u) == 0 ?
+				 pair.value & EXT_V :
+				 getauxval(AT_HWCAP) >> ('V' - 'A') & 1;
+	if (has) // the register vlenb, by its number: assemblers know the name only with the extension
+		__asm__ volatile("csrr %0, 0xc22" : "=r"(bytes));
+#endif
+	return (int)(bytes * 8);
 }
 
 #else
@@ -253,9 +259,9 @@ struct yk_arm yk_arm_features(void)
 	return (struct yk_arm){ 0 };
 }
 
-bool yk_has_rvv(void)
+int yk_rvv_bits(void)
 {
-	return false;
+	return 0;
 }
 
 #endif

@@ -65,7 +65,7 @@ struct yk_arm {
 };
 struct yk_arm yk_arm_features(void);
 
-// Has a RISC-V processor version 1.0 of the vector extension?  Fallback: no.
-bool yk_has_rvv(void);
+// Length of a RISC-V processor's vectors in bits; 0 if it lacks version 1.0 of the vector extension.  Fallback: 0.
+int yk_rvv_bits(void);
 
 #endif

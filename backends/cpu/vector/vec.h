@@ -20,6 +20,8 @@
 #define VF 8
 #elif defined YK_SVE
 #define VF (YK_SVE / 32)
+#elif defined __riscv_vector && !defined YK_VECTORS_128
+#define VF (__riscv_v_min_vlen / 32)
 #else
 #define VF 4
 #endif
