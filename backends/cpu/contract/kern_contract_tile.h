@@ -370,15 +370,41 @@ static void (*const strips_across[MR][3])(int64_t k, const T *a, int64_t lda, co
 
 const int ENTRY_ROWS = ACROSS;
 
+// Where a vector is two registers, the last columns may fill only one.
+#ifdef __riscv_vector
+#ifdef HALVES
+#define FUSED __builtin_fmaf
+#else
+#define FUSED __builtin_fma
+#endif
+typedef T one_register __attribute__((vector_size(VL * sizeof(T) / 2), aligned(sizeof(T)), may_alias));
+
+static void across_last(int rows, int64_t k, const T *a, int64_t lda, const T *b, int64_t ldb, T *c, int64_t ldc, bool add)
+{
+	for (int i = 0; i < rows; i++) {
+		one_register *to = (one_register *)(c + i * ldc), sum = { 0 };
+		for (int64_t l = 0; l < k; l++)
+			sum = VECTOR_FMA(one_register, VL / 2, FUSED, a[l * lda + i] - (one_register){ 0 },
+					 *(const one_register *)(b + l * ldb), sum);
+		*to = add ? sum + *to : sum;
+	}
+}
+#endif
+
 void ENTRY_ACROSS(int rows, int64_t n, int64_t k, const T *a, int64_t lda, const T *b, int64_t ldb, T *c, int64_t ldc, bool add,
 		  const char *next, int64_t bytes)
 {
 	const int max = MR * NV / rows < 3 ? MR * NV / rows : 3;
-	for (int64_t j = 0, cols; j < n; j += cols) {
+	int64_t j = 0;
+	for (int64_t cols; j + VL <= n; j += cols) {
 		const int64_t left = (n - j) / VL, nv = left == 4 ? 2 : left < max ? left : max;
 		cols = nv * VL;
 		strips_across[rows - 1][nv - 1](k, a, lda, b + j, ldb, c + j, ldc, add, next + bytes * j / n, bytes * cols / n / k);
 	}
+#ifdef __riscv_vector
+	if (j < n)
+		across_last(rows, k, a, lda, b + j, ldb, c + j, ldc, add);
+#endif
 }
 
 // ---- few rows of a, dense columns of b: inner products ----
