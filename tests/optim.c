@@ -530,10 +530,43 @@ static const struct variant {
 };
 enum { VARIANTS = sizeof variants / sizeof *variants };
 
+// Five steps of a kind, which are evaluated one by one or, with `pending`, all at once.
+static bool steps_of(const char *kind, bool pending, float *to)
+{
+	const float first[6] = { 1, -2, 0.5f, 3, -0.25f, 2 };
+	const char *name = "w";
+	yoke_optim *o = yoke_optim_new(kind, "schedule=cosine warmup=2 steps=9");
+	yoke_tensor *p = yoke_variable(name, yoke_f32, 2, (int64_t[]){ 2, 3 });
+	bool good = o && yoke_put(p, first, sizeof first) == 0 && yoke_optim_add(o, 1, &p, &name, NULL) == 0;
+	for (int t = 0; t < 5 && good; t++) {
+		yoke_scope *s = yoke_scope_begin("step");
+		yoke_tensor *g = NULL;
+		good = yoke_grad(yoke_sum(yoke_square(yoke_sub(p, yoke_const(0.3))), YOKE_ALL), 1, &p, &g) == 0 &&
+		       yoke_optim_step(o, 1, &g, NULL) == 0 && (pending || yoke_eval(0, NULL) == 0);
+		yoke_scope_end(s);
+	}
+	good &= yoke_read(p, to, sizeof first) == 0;
+	yoke_optim_free(o);
+	yoke_free(p);
+	return good;
+}
+
+// Steps that nothing has evaluated yet keep their learning rates and corrections.
+static void pending(void)
+{
+	for (int k = 0; yoke_optim_kind(k); k++) {
+		float each[6] = { 0 }, all[6] = { 0 };
+		const bool done = steps_of(yoke_optim_kind(k), false, each) && steps_of(yoke_optim_kind(k), true, all);
+		ok(done && !memcmp(each, all, sizeof each), "%s: pending steps, %g and %g: %s", yoke_optim_kind(k), (double)each[0],
+		   (double)all[0], yoke_error());
+	}
+}
+
 int main(void)
 {
 	tap_seed();
 	tap_plugin_path();
+	pending();
 	for (int i = 0; i < VARIANTS; i++) {
 		const struct variant *v = &variants[i];
 		compare(v->kind, v->settings, v->step, v->rule, yoke_f64, false);

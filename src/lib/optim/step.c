@@ -230,16 +230,26 @@ yoke_tensor *yk_optim_squares(struct yoke_optim *o, yoke_tensor *const *g, yoke_
 
 // ---- the step ----
 
-static void set_numbers(const struct yk_optim_pass *pass, const struct yk_optim_group *g)
+// A new scalar: operations of earlier steps that are pending keep their number.
+static void set_number(yoke_tensor **to, double value)
+{
+	yoke_tensor *fresh = yoke_keep(yoke_scalar(value));
+	if (!fresh)
+		return;
+	yoke_free(*to);
+	*to = fresh;
+}
+
+static void set_numbers(const struct yk_optim_pass *pass, struct yk_optim_group *g)
 {
 	const struct yk_optim_kind *k = pass->o->kind;
 	const struct yk_lr_schedule s = yk_optim_schedule(g->option);
 	double lr = pass->given->lr ? *pass->given->lr : yk_schedule_lr(&s, pass->t);
 	if (k->slower)
 		lr /= k->slower(g->option, pass->t);
-	yoke_scalar_set(g->lr, lr);
+	set_number(&g->lr, lr);
 	for (int i = 0; i < YK_OPTIM_NUMBERS && k->number[i].name; i++)
-		yoke_scalar_set(g->number[i], k->number[i].at(g->option, pass->t));
+		set_number(&g->number[i], k->number[i].at(g->option, pass->t));
 }
 
 static bool needs_norm(const struct yk_optim_pass *pass)
