@@ -249,7 +249,7 @@ static double prepare(void)
 {
 	const struct yk_prepare p = { .paths = path[TEXT_FILE], .out = path[OUT_FILE], .tokenizer = "word", .valid = 0.1,
 				      .context = CONTEXT, .workers = workers };
-	struct yk_prepared done;
+	struct yk_prepared_text done;
 	remove(path[OUT_FILE]);
 	const double began = yk_seconds();
 	const int e = yk_prepare(&p, &done);

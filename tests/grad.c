@@ -336,7 +336,7 @@ static yoke_tensor *recurrence(yoke_tensor *const *x, bool from_end)
 	for (int k = 0; k < 4; k++)
 		in[k] = yk_operand(ctx, x[k], yoke_f64);
 	int64_t dims[2] = { yoke_dim(x[0], 0), yoke_dim(x[0], 1) };
-	struct yk_scan s = { .map = &m, .in = in, .rank = 2, .axis = 1, .dims = dims, .from_end = from_end, .carried = 2 };
+	struct yk_scan_op s = { .map = &m, .in = in, .rank = 2, .axis = 1, .dims = dims, .from_end = from_end, .carried = 2 };
 	if (yk_scan(&ctx->graph, &s, &out) < 0)
 		return NULL;
 	return yoke_mul(yk_handle_of(ctx, out), yk_handle_of(ctx, out + 2));

@@ -176,7 +176,7 @@ static void test_tokens(void)
 	static const char text[] = "a text of forty-two bytes, some to validate";
 	const struct yk_prepare o = { .paths = "t.txt", .out = "t.tokens", .tokenizer = "byte", .valid = 0.25, .context = 3 };
 	const struct yk_data_spec spec = { .context = 3 };
-	struct yk_prepared done;
+	struct yk_prepared_text done;
 	put("t.txt", text, sizeof text - 1);
 	bool good = yk_prepare(&o, &done) == 0;
 	struct yk_tokenizer *t = good ? yk_data_tokenizer("t.tokens", &spec) : NULL;

@@ -133,7 +133,7 @@ static bool one_case(int k)
 	struct yk_prepare p = { .paths = "t", .out = OUT, .tokenizer = word ? "word" : "byte", .field = spec.field,
 				.valid = spec.valid, .context = spec.context, .workers = rnd_int(1, 4),
 				.block = (uint64_t)rnd_int(1, rnd_int(0, 1) ? 40 : 3000) };
-	struct yk_prepared done;
+	struct yk_prepared_text done;
 	write_folder(jsonl);
 	unlink(OUT);
 	setenv("TMPDIR", k % 4 ? "." : "/nowhere", 1); // where nothing can be kept between the passes
@@ -182,7 +182,7 @@ static void test_same(void)
 static void test_reused(void)
 {
 	struct yk_prepare p = { .paths = "t/a,t/b", .out = OUT, .tokenizer = "word", .valid = 0.1, .context = 3 };
-	struct yk_prepared done;
+	struct yk_prepared_text done;
 	struct stat was, is;
 	tap_need("rm -rf t " OUT " && mkdir t");
 	yk_file_write("t/a", "one two three four five six seven eight nine ten", 48);
@@ -219,7 +219,7 @@ static int left_over(void)
 
 static void refused(const char *what, const struct yk_prepare *p, int code, const char *say)
 {
-	struct yk_prepared done;
+	struct yk_prepared_text done;
 	const int e = yk_prepare(p, &done);
 	const bool good = e == code && strstr(yoke_error(), say) && !strchr(yoke_error(), '\n') && !left_over();
 	ok(good, "%s: %s", what, yoke_error());
@@ -231,7 +231,7 @@ static void refused(const char *what, const struct yk_prepare *p, int code, cons
 static void test_wrong(void)
 {
 	struct yk_prepare p = { .paths = "t", .out = OUT, .tokenizer = "word", .valid = 0.1, .context = 3 };
-	struct yk_prepared done;
+	struct yk_prepared_text done;
 	atomic_int stop = 2;
 	char *was, *is = NULL;
 	size_t n, m;
@@ -316,7 +316,7 @@ static void test_changed(void)
 	const struct yk_prepare words = { .tokenizer = "word", .out = OUT };
 	for (int i = 0; i < 5; i++) {
 		struct yk_text_file file[] = { { .path = (char *)"t/a", .bytes = 7 }, { .path = (char *)"t/b", .bytes = 18 } };
-		struct yk_block block[] = {
+		struct yk_text_block block[] = {
 			{ .file = 0, .begin = 0, .end = 7, .tokens = 2, .documents = 1 },
 			{ .file = 1, .begin = 0, .end = 10, .tokens = 3, .documents = 1 },
 			{ .file = 1, .begin = 10, .end = 18, .tokens = 1 },
@@ -338,7 +338,7 @@ static void test_changed(void)
 		yk_tokenizer_free(t);
 	}
 	struct yk_prepare q = { .paths = "t/b", .out = OUT, .tokenizer = "byte", .context = 2 };
-	struct yk_prepared done;
+	struct yk_prepared_text done;
 	char own[80];
 	snprintf(own, sizeof own, OUT ".%d-7.tmp", (int)getpid());
 	yk_file_write(OUT ".99999999-0.tmp", "x", 1); // no process has this number
@@ -364,7 +364,7 @@ static void no_data(const char *paths, struct yk_tokenizer *t, const struct yk_d
 static void test_misfit(void)
 {
 	struct yk_prepare p = { .paths = "t/a", .out = OUT, .tokenizer = "word", .valid = 0.25, .context = 3 };
-	struct yk_prepared done;
+	struct yk_prepared_text done;
 	struct yk_tokenizer *byte = yk_tokenizer_new("byte"), *ids = yk_tokenizer_ids(700, "test");
 	struct yk_data_spec s = { .context = 3, .valid = 0.1 };
 	yk_file_write("t/a", "a b c d e f g h i j k l m n o p", 31);
@@ -532,7 +532,7 @@ static void test_altered(void)
 	for (int i = 0; i < BYTES; i++)
 		long_text[i] = (char)('a' + rnd_int(0, 25));
 	for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-		struct yk_prepared done;
+		struct yk_prepared_text done;
 		char what[300] = "?";
 		tap_need("rm -rf t " OUT " && mkdir t");
 		yk_file_write("t/a", long_text, BYTES);

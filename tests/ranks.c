@@ -997,7 +997,7 @@ static int splits_too_late(yoke_group *g, void *unused)
 static int forges(yoke_group *g, void *which)
 {
 	const bool odd = yoke_group_rank(g) == 1;
-	struct yk_link *l = yk_rendezvous_link(g->rendezvous, false, 1, 0);
+	struct yk_rank_link *l = yk_rendezvous_link(g->rendezvous, false, 1, 0);
 	const uint32_t ring = g->rendezvous->area->ring;
 	const int64_t n = 6;
 	float x[6] = { 1 }, y[6];

@@ -93,7 +93,7 @@ static struct yoke_map segmented(void)
 // ---- recording ----
 
 // Handles of all outputs; false after an error.
-static bool scan(struct yk_scan s, yoke_tensor *const *in, yoke_tensor **out)
+static bool scan(struct yk_scan_op s, yoke_tensor *const *in, yoke_tensor **out)
 {
 	struct yk_rec r = yk_rec_begin_as("scan", YK_LEAF, 0, s.map->nin, in);
 	yk_id first;
@@ -105,9 +105,9 @@ static bool scan(struct yk_scan s, yoke_tensor *const *in, yoke_tensor **out)
 	return (out[0] = yk_rec_end(&r, first));
 }
 
-static struct yk_scan along(const struct yoke_map *m, int axis, bool from_end, uint32_t carried)
+static struct yk_scan_op along(const struct yoke_map *m, int axis, bool from_end, uint32_t carried)
 {
-	return (struct yk_scan){ .map = m, .rank = 3, .axis = axis, .dims = dims, .from_end = from_end, .carried = carried };
+	return (struct yk_scan_op){ .map = m, .rank = 3, .axis = axis, .dims = dims, .from_end = from_end, .carried = carried };
 }
 
 static int64_t place(int axis, int64_t line, int64_t k)
@@ -301,7 +301,7 @@ static void refusals(void)
 	ok(!scan(along(&wild, 1, false, 1), (yoke_tensor *[]){ x, x, yoke_const(0) }, out) && refused(NULL, YOKE_EINVAL),
 	   "an instruction that reads itself");
 	yoke_tensor *far = yoke_variable("far", yoke_f32, 1, (int64_t[]){ 100 });
-	struct yk_scan s100 = { .map = &m, .rank = 1, .dims = (int64_t[]){ 100 }, .carried = 1 };
+	struct yk_scan_op s100 = { .map = &m, .rank = 1, .dims = (int64_t[]){ 100 }, .carried = 1 };
 	ok(scan(s100, (yoke_tensor *[]){ far, far, yoke_const(0) }, out) &&
 		   yoke_grad(yoke_sum(out[0], YOKE_ALL), 1, &far, &g) == YOKE_EUNSUPPORTED &&
 		   strstr(yoke_error(), "scan has no gradient"), "no gradient along many steps: %s", yoke_error());

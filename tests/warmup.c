@@ -97,7 +97,7 @@ static void test_what(void)
 // What the progress says on stderr at a step.
 static void logged(struct yk_progress *p, int64_t step, char *text, size_t cap)
 {
-	struct yk_metrics m = { .step = step, .loss = 2 };
+	struct yk_step_metrics m = { .step = step, .loss = 2 };
 	int save = dup(2), file = open("said", O_RDWR | O_CREAT | O_TRUNC, 0600);
 	fflush(stderr);
 	dup2(file, 2);

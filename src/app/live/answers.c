@@ -61,7 +61,7 @@ static bool is_outdated(const struct yk_live_run *r, const struct yk_view *v)
 
 // What doctor finds now. Reading all records again takes time, so that a run is examined when its state
 // changes, and otherwise at most every PATIENCE seconds, and less often if it takes long.
-static const json_t *findings(struct yk_live *l, int i)
+static const json_t *findings(struct yk_live_state *l, int i)
 {
 	struct yk_live_run *r = &l->run[i];
 	const struct yk_view *v = l->view[i];
@@ -128,7 +128,7 @@ static double utilisation(const struct yk_view *v)
 }
 
 // What a reader wants to know first, without what doctor finds.
-static json_t *headline(const struct yk_live *l, int i)
+static json_t *headline(const struct yk_live_state *l, int i)
 {
 	const struct yk_view *v = l->view[i];
 	const json_t *steps = json_object_get(v->about, "steps"), *ended = json_object_get(v->about, "ended");
@@ -171,7 +171,7 @@ static json_t *events(const struct yk_view *v)
 	return list;
 }
 
-static json_t *details(struct yk_live *l, int i)
+static json_t *details(struct yk_live_state *l, int i)
 {
 	const struct yk_view *v = l->view[i];
 	return json_pack("{s:o, s:o, s:o, s:o, s:o}", "numbers", numbers(v), "events", events(v), "settings", member(v, "settings"),
@@ -195,13 +195,13 @@ static bool is_chosen(const struct yk_live_choice *c, int run)
 }
 
 // The views of the chosen runs.
-static void views(const struct yk_live *l, const struct yk_live_choice *c, struct yk_view *to[YK_LIVE_DRAWN])
+static void views(const struct yk_live_state *l, const struct yk_live_choice *c, struct yk_view *to[YK_LIVE_DRAWN])
 {
 	for (int i = 0; i < c->n; i++)
 		to[i] = l->view[c->run[i]];
 }
 
-static json_t *plots(const struct yk_live *l, const struct yk_live_choice *c)
+static json_t *plots(const struct yk_live_state *l, const struct yk_live_choice *c)
 {
 	struct yk_plot_kind kind[YK_PLOT_MAX];
 	struct yk_view *v[YK_LIVE_DRAWN];
@@ -219,7 +219,7 @@ static json_t *plots(const struct yk_live *l, const struct yk_live_choice *c)
 }
 
 // All runs with their headlines; the chosen ones with everything else.
-char *yk_live_runs(struct yk_live *l, const struct yk_live_choice *c)
+char *yk_live_runs(struct yk_live_state *l, const struct yk_live_choice *c)
 {
 	json_t *runs = json_array(), *chosen = json_array();
 	for (int i = 0; i < l->n; i++) {
@@ -239,7 +239,7 @@ char *yk_live_runs(struct yk_live *l, const struct yk_live_choice *c)
 	return dump(json_pack("{s:o, s:o, s:i, s:o}", "runs", runs, "chosen", chosen, "hidden", l->hidden, "plots", plots(l, c)));
 }
 
-char *yk_live_kernels(struct yk_live *l, const struct yk_live_choice *c)
+char *yk_live_kernels(struct yk_live_state *l, const struct yk_live_choice *c)
 {
 	json_t *list = json_array();
 	for (int i = 0; i < c->n; i++) {
@@ -251,7 +251,7 @@ char *yk_live_kernels(struct yk_live *l, const struct yk_live_choice *c)
 	return dump(list);
 }
 
-char *yk_live_metrics(struct yk_live *l, const struct yk_live_choice *c)
+char *yk_live_metrics(struct yk_live_state *l, const struct yk_live_choice *c)
 {
 	struct yk_view *there[YK_LIVE_MAX];
 	int n = 0;
@@ -271,7 +271,7 @@ char *yk_live_metrics(struct yk_live *l, const struct yk_live_choice *c)
 
 // ---- events ----
 
-static char *update(struct yk_live *l, int i)
+static char *update(struct yk_live_state *l, int i)
 {
 	char id[YK_LIVE_ID], *all = NULL;
 	json_t *o = headline(l, i);
@@ -285,7 +285,7 @@ static char *update(struct yk_live *l, int i)
 	return all;
 }
 
-char *yk_live_news(struct yk_live *l, int i)
+char *yk_live_news(struct yk_live_state *l, int i)
 {
 	struct yk_view *v = l->view[i];
 	struct yk_live_run *r = &l->run[i];
@@ -312,7 +312,7 @@ char *yk_live_news(struct yk_live *l, int i)
 	return update(l, i);
 }
 
-char *yk_live_all(struct yk_live *l)
+char *yk_live_all(struct yk_live_state *l)
 {
 	char *all = strdup("retry: 2000\n");
 	for (int i = 0; i < l->n && all; i++) {
@@ -367,7 +367,7 @@ static char *draw(int n, struct yk_view *const *v, const struct yk_plot_kind *ki
 	return to;
 }
 
-char *yk_live_plot(struct yk_live *l, const struct yk_live_choice *c, const char *name, const struct yk_plot_options *asked, bool svg)
+char *yk_live_plot(struct yk_live_state *l, const struct yk_live_choice *c, const char *name, const struct yk_plot_options *asked, bool svg)
 {
 	struct yk_live_plot *kept = &l->plot[0];
 	struct yk_plot_options ask = *asked;

@@ -24,7 +24,7 @@ struct yk_live_run {
 	double found, cost;      // time when they were computed, and the duration of that; seconds
 };
 
-struct yk_live {
+struct yk_live_state {
 	int n;
 	struct yk_view *view[YK_LIVE_MAX];
 	struct yk_live_run run[YK_LIVE_MAX];
@@ -49,29 +49,29 @@ struct yk_live_choice {
 };
 
 // ENOENT: a folder is neither a run nor contains one.
-int yk_live_open(struct yk_live *, int n, const char *const *folder);
-void yk_live_close(struct yk_live *);
+int yk_live_open(struct yk_live_state *, int n, const char *const *folder);
+void yk_live_close(struct yk_live_state *);
 // Writes a hash of how far the files of all runs have been read, as an event id.
-void yk_live_position(const struct yk_live *, char to[YK_LIVE_ID]);
+void yk_live_position(const struct yk_live_state *, char to[YK_LIVE_ID]);
 // Parses "3,,7": run 3 with color 0, run 7 with color 2. NULL: running ones and the newest.
-struct yk_live_choice yk_live_choose(const struct yk_live *, const char *text);
+struct yk_live_choice yk_live_choose(const struct yk_live_state *, const char *text);
 
 // Looks for new and removed runs, at most every two seconds, and less often if that takes long; true: there
 // are some.
-bool yk_live_search(struct yk_live *);
+bool yk_live_search(struct yk_live_state *);
 
 // The caller frees the text that each of these functions returns. NULL: out of memory, unless
 // stated otherwise.
 
 // Reads what was appended to the files of run i. Returns an event for the stream, or NULL if
 // nothing changed.
-char *yk_live_news(struct yk_live *, int i);
+char *yk_live_news(struct yk_live_state *, int i);
 // Events that describe the current state of all runs.
-char *yk_live_all(struct yk_live *);
-char *yk_live_runs(struct yk_live *, const struct yk_live_choice *);    // run.json
-char *yk_live_kernels(struct yk_live *, const struct yk_live_choice *); // kernels.json
-char *yk_live_metrics(struct yk_live *, const struct yk_live_choice *); // Prometheus, all runs
+char *yk_live_all(struct yk_live_state *);
+char *yk_live_runs(struct yk_live_state *, const struct yk_live_choice *);    // run.json
+char *yk_live_kernels(struct yk_live_state *, const struct yk_live_choice *); // kernels.json
+char *yk_live_metrics(struct yk_live_state *, const struct yk_live_choice *); // Prometheus, all runs
 // A plot as SVG, or its numbers as JSON; NULL: no plot has that name.
-char *yk_live_plot(struct yk_live *, const struct yk_live_choice *, const char *name, const struct yk_plot_options *, bool svg);
+char *yk_live_plot(struct yk_live_state *, const struct yk_live_choice *, const char *name, const struct yk_plot_options *, bool svg);
 
 #endif

@@ -19,7 +19,7 @@
 #define SEARCH_REST 20 // a search that takes long is repeated after that many times its duration
 enum { FILES = 6 };    // open files of a run, about
 
-static int number_of(const struct yk_live *l, const char *folder)
+static int number_of(const struct yk_live_state *l, const char *folder)
 {
 	for (int i = 0; i < l->n; i++)
 		if (!strcmp(l->view[i]->folder, folder))
@@ -30,7 +30,7 @@ static int number_of(const struct yk_live *l, const char *folder)
 // Adds a run; one that is there already, or was removed and came back, stays at its place.
 static int add(void *arg, const char *folder, const char *name)
 {
-	struct yk_live *l = arg;
+	struct yk_live_state *l = arg;
 	const int known = number_of(l, folder);
 	if (known >= 0) {
 		l->run[known].gone = false;
@@ -57,7 +57,7 @@ static int add(void *arg, const char *folder, const char *name)
 	return 0;
 }
 
-static int search(struct yk_live *l)
+static int search(struct yk_live_state *l)
 {
 	int e = 0;
 	l->hidden = 0;
@@ -81,7 +81,7 @@ static void allow_files(void)
 	setrlimit(RLIMIT_NOFILE, &r);
 }
 
-int yk_live_open(struct yk_live *l, int n, const char *const *folder)
+int yk_live_open(struct yk_live_state *l, int n, const char *const *folder)
 {
 	int e = 0;
 	allow_files();
@@ -103,7 +103,7 @@ int yk_live_open(struct yk_live *l, int n, const char *const *folder)
 	return e;
 }
 
-void yk_live_close(struct yk_live *l)
+void yk_live_close(struct yk_live_state *l)
 {
 	for (int i = 0; i < l->n; i++) {
 		yk_view_close(l->view[i]);
@@ -113,7 +113,7 @@ void yk_live_close(struct yk_live *l)
 		free(l->plot[i].text);
 }
 
-bool yk_live_search(struct yk_live *l)
+bool yk_live_search(struct yk_live_state *l)
 {
 	if (yk_seconds() - l->searched < fmax(SEARCH_S, SEARCH_REST * l->search_cost))
 		return false;
@@ -133,7 +133,7 @@ bool yk_live_search(struct yk_live *l)
 	return changed;
 }
 
-void yk_live_position(const struct yk_live *l, char to[YK_LIVE_ID])
+void yk_live_position(const struct yk_live_state *l, char to[YK_LIVE_ID])
 {
 	uint64_t hash = (uint64_t)l->n;
 	char one[4096];
@@ -146,13 +146,13 @@ void yk_live_position(const struct yk_live *l, char to[YK_LIVE_ID])
 
 // ---- choice ----
 
-static double started(const struct yk_live *l, int i)
+static double started(const struct yk_live_state *l, int i)
 {
 	const json_t *x = json_object_get(l->view[i]->about, "started");
 	return json_is_number(x) ? json_number_value(x) : -INFINITY;
 }
 
-static void put(const struct yk_live *l, struct yk_live_choice *c, long run, int color)
+static void put(const struct yk_live_state *l, struct yk_live_choice *c, long run, int color)
 {
 	for (int i = 0; i < c->n; i++)
 		if (c->run[i] == run)
@@ -164,14 +164,14 @@ static void put(const struct yk_live *l, struct yk_live_choice *c, long run, int
 }
 
 // Does run a come before run b among the runs that are drawn first?
-static bool is_first(const struct yk_live *l, int a, int b)
+static bool is_first(const struct yk_live_state *l, int a, int b)
 {
 	const bool live = l->view[a]->state == YK_VIEW_LIVE;
 	return live != (l->view[b]->state == YK_VIEW_LIVE) ? live : started(l, a) > started(l, b);
 }
 
 // All runs if they are few, in their order; otherwise running ones and the newest.
-static struct yk_live_choice usual(const struct yk_live *l)
+static struct yk_live_choice usual(const struct yk_live_state *l)
 {
 	struct yk_live_choice c = { .n = 0 };
 	int there = 0;
@@ -188,7 +188,7 @@ static struct yk_live_choice usual(const struct yk_live *l)
 	return c;
 }
 
-struct yk_live_choice yk_live_choose(const struct yk_live *l, const char *text)
+struct yk_live_choice yk_live_choose(const struct yk_live_state *l, const char *text)
 {
 	struct yk_live_choice c = { .n = 0 };
 	if (!text)

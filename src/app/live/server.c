@@ -43,7 +43,7 @@ struct client {
 };
 
 struct server {
-	struct yk_live live;
+	struct yk_live_state live;
 	struct yk_guard guard;
 	pthread_mutex_t mutex; // protects all members below, and the views
 	struct client client[CONNECTIONS]; // at most CLIENTS of them are active
@@ -266,7 +266,7 @@ static enum MHD_Result answer(struct server *s, struct MHD_Connection *c, const 
 {
 	static const struct {
 		const char *url, *type;
-		char *(*make)(struct yk_live *, const struct yk_live_choice *);
+		char *(*make)(struct yk_live_state *, const struct yk_live_choice *);
 	} plain[] = {
 		{ "/run.json", "application/json", yk_live_runs },
 		{ "/kernels.json", "application/json", yk_live_kernels },

@@ -53,7 +53,7 @@ static int join_first_and_last_stage(struct yk_grid *g)
 // Creates the group of ranks on this machine; the color is its first rank.
 static int join_machine(struct yk_grid *g)
 {
-	const struct yk_route *r = g->all ? g->all->rendezvous->route : NULL;
+	const struct yk_carrier_route *r = g->all ? g->all->rendezvous->route : NULL;
 	const int rank = g->all ? yoke_group_rank(g->all) : 0;
 	int first = 0;
 	if (!g->all || yk_current()->mode.dry)

@@ -6,7 +6,7 @@
 
 #define COLUMNS(name, title, ...) \
 	static const struct yk_column name##_columns[] = { __VA_ARGS__ }; \
-	const struct yk_columns yk_columns_##name = { \
+	const struct yk_report_columns yk_columns_##name = { \
 		title, (int)(sizeof name##_columns / sizeof *name##_columns), name##_columns \
 	}
 

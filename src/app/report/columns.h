@@ -12,13 +12,13 @@ struct yk_column {
 	enum yk_quantity quantity;
 };
 
-struct yk_columns {
+struct yk_report_columns {
 	const char *title; // of the table
 	int n;
 	const struct yk_column *column;
 };
 
-extern const struct yk_columns yk_columns_numbers, yk_columns_phases, yk_columns_bounds,
+extern const struct yk_report_columns yk_columns_numbers, yk_columns_phases, yk_columns_bounds,
 	yk_columns_kernels, yk_columns_events, yk_columns_changed;
 
 // A member of an object; "": not a string, or absent.

@@ -128,7 +128,7 @@ static void members(FILE *to, const char *caption, const json_t *o)
 	table_end(to);
 }
 
-static void listed(FILE *to, const json_t *list, const struct yk_columns *c)
+static void listed(FILE *to, const json_t *list, const struct yk_report_columns *c)
 {
 	if (json_array_size(list))
 		yk_html_table(to, c->title, list, c->n, c->column);
@@ -313,7 +313,7 @@ static void phases(FILE *to, const json_t *r)
 		"#8c6d46", "#c4453b", "#6b7785", "#2a9d9d", "#a3a53b"
 	};
 	enum { COLORS = sizeof colors / sizeof *colors };
-	const struct yk_columns *c = &yk_columns_phases;
+	const struct yk_report_columns *c = &yk_columns_phases;
 	const json_t *list = json_object_get(r, "phases"), *p;
 	size_t i;
 	if (!json_array_size(list)) {

@@ -147,7 +147,7 @@ static bool is_plain(const json_t *v)
 	return !json_is_object(v) && !json_is_array(v);
 }
 
-static void md_table(FILE *to, const struct yk_columns *c, const json_t *list)
+static void md_table(FILE *to, const struct yk_report_columns *c, const json_t *list)
 {
 	struct md t = { .columns = c->n };
 	const json_t *o;
@@ -239,7 +239,7 @@ static void md_head(FILE *to, const json_t *run)
 
 static const struct {
 	const char *key;
-	const struct yk_columns *columns;
+	const struct yk_report_columns *columns;
 } lists[] = {
 	{ "phases", &yk_columns_phases },   { "bounds", &yk_columns_bounds },
 	{ "kernels", &yk_columns_kernels }, { "changed", &yk_columns_changed },

@@ -5,10 +5,10 @@
 
 #include "serve/state.h"
 
-struct yk_call {
+struct yk_serve_call {
 	struct yk_serve *serve;
 	struct yk_exchange *x;
-	struct yk_call *next;
+	struct yk_serve_call *next;
 	const struct yk_call_kind *kind;
 	int prompts, choices; // that it will submit to the engine: choices of each prompt
 	bool done;      // to be removed
@@ -17,10 +17,10 @@ struct yk_call {
 
 // All run on the computing thread.
 struct yk_call_kind {
-	void (*start)(struct yk_call *);
-	void (*work)(struct yk_call *);   // computes a little; NULL: the engine does
-	void (*cancel)(struct yk_call *); // ends it soon; called once
-	void (*free)(struct yk_call *);
+	void (*start)(struct yk_serve_call *);
+	void (*work)(struct yk_serve_call *);   // computes a little; NULL: the engine does
+	void (*cancel)(struct yk_serve_call *); // ends it soon; called once
+	void (*free)(struct yk_serve_call *);
 };
 
 // A call for completions, or a reply with an error.

@@ -27,7 +27,7 @@ struct submission {
 };
 
 struct completions {
-	struct yk_call call; // the first member
+	struct yk_serve_call call; // the first member
 	struct yk_completion_request request;
 	struct yk_reply reply;
 	struct submission *submission;
@@ -43,7 +43,7 @@ static struct yk_choice *choices_new(int n)
 
 // ---- the reply ----
 
-static void send(struct completions *c, int choice, enum yk_chunk kind)
+static void send(struct completions *c, int choice, enum yk_reply_delta kind)
 {
 	json_t *o = yk_reply_chunk(&c->reply, choice, kind);
 	char *text = o ? yk_json_text(o, JSON_COMPACT) : NULL;
@@ -103,7 +103,7 @@ static bool add_token(struct completions *c, struct yk_choice *k, const struct y
 }
 
 // Begins choices with the prompt.  With log-probabilities all tokens but the first wait for their events.
-static void echo(struct completions *c, const struct submission *s, const struct yk_ids *prompt)
+static void echo(struct completions *c, const struct submission *s, const struct yk_token_list *prompt)
 {
 	static const struct yk_stops none;
 	const size_t n = c->request.logprobs ? 1 : prompt->n;
@@ -207,7 +207,7 @@ static int mask(void *arg, int choice, int64_t n, const int32_t *tokens, uint32_
 
 // ---- the call ----
 
-static int64_t submit(struct completions *c, struct submission *s, const struct yk_ids *prompt)
+static int64_t submit(struct completions *c, struct submission *s, const struct yk_token_list *prompt)
 {
 	const struct yk_completion_request *a = &c->request;
 	const struct yoke_engine_request r = {
@@ -248,7 +248,7 @@ static void refuse(struct yk_exchange *x, int64_t e)
 	}
 }
 
-static void start(struct yk_call *call)
+static void start(struct yk_serve_call *call)
 {
 	struct completions *c = (struct completions *)call;
 	for (int i = 0; i < c->request.prompts && !call->cancelled; i++) {
@@ -276,7 +276,7 @@ static void start(struct yk_call *call)
 		send_ready(c, i);
 }
 
-static void cancel(struct yk_call *call)
+static void cancel(struct yk_serve_call *call)
 {
 	struct completions *c = (struct completions *)call;
 	for (int i = 0; i < c->request.prompts; i++)
@@ -285,7 +285,7 @@ static void cancel(struct yk_call *call)
 			yoke_error_clear(); // it has ended in the meantime
 }
 
-static void release(struct yk_call *call)
+static void release(struct yk_serve_call *call)
 {
 	struct completions *c = (struct completions *)call;
 	for (int i = 0; c->reply.choice && i < c->reply.choices; i++)
@@ -335,7 +335,7 @@ void yk_call_completions(struct yk_serve *s, struct yk_exchange *x, bool chat)
 		yk_exchange_error(x, 500, NULL, NULL, "no memory for a request");
 		return;
 	}
-	c->call = (struct yk_call){
+	c->call = (struct yk_serve_call){
 		.serve = s, .x = x, .kind = &completions_kind, .prompts = request.prompts, .choices = request.choices
 	};
 	c->request = request;

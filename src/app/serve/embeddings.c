@@ -13,7 +13,7 @@
 enum { INPUTS = 2048, BLOCK = 32 };
 
 struct embeddings {
-	struct yk_call call; // the first member
+	struct yk_serve_call call; // the first member
 	const char *model;
 	bool base64;
 	struct yk_embed_text *input;
@@ -32,7 +32,7 @@ static bool take_input(void *arg, const json_t *m)
 	struct yk_embed_text *in = &e->input[e->inputs];
 	in->index = e->inputs++; // for messages
 	if (json_is_array(m)) {
-		struct yk_ids ids = { 0 };
+		struct yk_token_list ids = { 0 };
 		if (!yk_field_ids(x, m, "input", s->embed_vocabulary, &ids))
 			return false;
 		in->ids = ids.id;
@@ -153,12 +153,12 @@ static json_t *reply_of(const struct embeddings *e)
 
 // ---- the call ----
 
-static void start(struct yk_call *call)
+static void start(struct yk_serve_call *call)
 {
 	(void)call;
 }
 
-static void work(struct yk_call *call)
+static void work(struct yk_serve_call *call)
 {
 	struct embeddings *e = (struct embeddings *)call;
 	if (embed_block(e) < 0)
@@ -170,12 +170,12 @@ static void work(struct yk_call *call)
 	call->done = true;
 }
 
-static void cancel(struct yk_call *call)
+static void cancel(struct yk_serve_call *call)
 {
 	call->done = true;
 }
 
-static void release(struct yk_call *call)
+static void release(struct yk_serve_call *call)
 {
 	struct embeddings *e = (struct embeddings *)call;
 	for (int64_t i = 0; i < e->inputs; i++)
@@ -196,7 +196,7 @@ void yk_call_embeddings(struct yk_serve *s, struct yk_exchange *x)
 		json_decref(o);
 		return;
 	}
-	e->call = (struct yk_call){ .serve = s, .x = x, .kind = &embeddings_kind };
+	e->call = (struct yk_serve_call){ .serve = s, .x = x, .kind = &embeddings_kind };
 	bool good = read(e, o);
 	json_decref(o);
 	if (good) {

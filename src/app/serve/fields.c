@@ -110,7 +110,7 @@ const struct yk_serve_model *yk_field_model(struct yk_serve *s, struct yk_exchan
 }
 
 bool yk_field_ids(struct yk_exchange *x, const json_t *array, const char *param, int64_t vocabulary,
-		  struct yk_ids *to)
+		  struct yk_token_list *to)
 {
 	const size_t n = json_array_size(array);
 	int32_t *ids = malloc((n + 1) * sizeof *ids);
@@ -130,7 +130,7 @@ bool yk_field_ids(struct yk_exchange *x, const json_t *array, const char *param,
 		yk_exchange_error(x, 500, NULL, NULL, "no memory for %zu tokens", n);
 		return false;
 	}
-	*to = (struct yk_ids){ ids, n };
+	*to = (struct yk_token_list){ ids, n };
 	return true;
 }
 

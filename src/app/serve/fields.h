@@ -9,7 +9,7 @@
 
 enum { YK_ASK_STOPS = 16, YK_ASK_PROMPTS = 64, YK_ASK_BIASES = 1024 };
 
-struct yk_ids {
+struct yk_token_list {
 	int32_t *id;
 	size_t n;
 };
@@ -32,7 +32,7 @@ struct yk_completion_request {
 	struct yk_stops stops;
 	struct yk_schema *schema; // NULL: any text
 	int prompts;
-	struct yk_ids *prompt;
+	struct yk_token_list *prompt;
 };
 
 // ---- members ----
@@ -54,7 +54,7 @@ const struct yk_serve_model *yk_field_model(struct yk_serve *, struct yk_exchang
 					    bool embeds);
 // An array of token ids of a vocabulary; `param` is its name.  false: the reply is an error.
 bool yk_field_ids(struct yk_exchange *, const json_t *, const char *param, int64_t vocabulary,
-		  struct yk_ids *);
+		  struct yk_token_list *);
 // Is the prompt's length allowed?  It must leave space for a token.  false: the reply is an error.
 bool yk_check_length(struct yk_exchange *, const char *param, size_t n, int64_t context,
 		     bool generates);

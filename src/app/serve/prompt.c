@@ -40,10 +40,10 @@ bool yk_prompt_each(struct yk_exchange *x, const json_t *m, const char *param, s
 }
 
 // Appends a prompt, whose ids the request takes, also after an error.
-static bool add(struct yk_serve *s, struct yk_exchange *x, const char *param, struct yk_ids ids,
+static bool add(struct yk_serve *s, struct yk_exchange *x, const char *param, struct yk_token_list ids,
 		struct yk_completion_request *a)
 {
-	struct yk_ids *all = realloc(a->prompt, ((size_t)a->prompts + 1) * sizeof *all);
+	struct yk_token_list *all = realloc(a->prompt, ((size_t)a->prompts + 1) * sizeof *all);
 	if (!all) {
 		free(ids.id);
 		yk_exchange_error(x, 500, NULL, NULL, "no memory for a prompt");
@@ -70,7 +70,7 @@ struct texts {
 static bool take_text(void *arg, const json_t *m)
 {
 	struct texts *t = arg;
-	struct yk_ids ids = { 0 };
+	struct yk_token_list ids = { 0 };
 	if (json_is_array(m))
 		return yk_field_ids(t->x, m, "prompt", t->s->vocabulary, &ids) &&
 		       add(t->s, t->x, "prompt", ids, t->a);
@@ -184,7 +184,7 @@ bool yk_prompt_messages(struct yk_serve *s, struct yk_exchange *x, const json_t 
 			struct yk_completion_request *a)
 {
 	char *messages = NULL, *variables = NULL;
-	struct yk_ids ids = { 0 };
+	struct yk_token_list ids = { 0 };
 	if (!s->template) {
 		yk_exchange_error(x, 400, "messages", NULL,
 				  "the model has no chat template; use /v1/completions, or start "

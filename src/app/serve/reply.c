@@ -136,7 +136,7 @@ json_t *yk_reply_whole(const struct yk_reply *r)
 	return reply(r, false, choices, usage_of(&r->usage));
 }
 
-json_t *yk_reply_chunk(const struct yk_reply *r, int choice, enum yk_chunk kind)
+json_t *yk_reply_chunk(const struct yk_reply *r, int choice, enum yk_reply_delta kind)
 {
 	json_t *choices = json_array(), *usage = NULL;
 	if (kind == YK_CHUNK_USAGE) {

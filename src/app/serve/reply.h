@@ -24,8 +24,8 @@ json_t *yk_reply_first_entry(struct yk_serve *, int32_t id); // of a prompt's fi
 json_t *yk_reply_entry(struct yk_serve *, const struct yoke_engine_event *);
 // The whole reply; NULL: no memory.  Takes the texts of the choices.
 json_t *yk_reply_whole(const struct yk_reply *);
-enum yk_chunk { YK_CHUNK_FIRST, YK_CHUNK_TEXT, YK_CHUNK_LAST, YK_CHUNK_USAGE };
+enum yk_reply_delta { YK_CHUNK_FIRST, YK_CHUNK_TEXT, YK_CHUNK_LAST, YK_CHUNK_USAGE };
 // A chunk of a stream; NULL: no memory.  TEXT takes what is ready.
-json_t *yk_reply_chunk(const struct yk_reply *, int choice, enum yk_chunk);
+json_t *yk_reply_chunk(const struct yk_reply *, int choice, enum yk_reply_delta);
 
 #endif

@@ -126,7 +126,7 @@ static void detokenize(const struct yk_serve *s, struct yk_exchange *x, const js
 {
 	const yoke_tokenizer *t = s->tokenizer ? s->tokenizer : s->embed_tokenizer;
 	const json_t *m = yk_field(o, "tokens");
-	struct yk_ids ids;
+	struct yk_token_list ids;
 	char *text = NULL;
 	size_t bytes = 0;
 	if (!json_is_array(m)) {

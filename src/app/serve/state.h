@@ -22,7 +22,7 @@ struct yk_serve_model { // a name of the API
 	bool adapter, embeds;
 };
 
-struct yk_call;
+struct yk_serve_call;
 
 struct yk_serve {
 	struct yk_serve_options is;
@@ -46,7 +46,7 @@ struct yk_serve {
 
 	pthread_mutex_t mutex; // protects the members below
 	pthread_cond_t changed;
-	struct yk_call *arrived, **last;
+	struct yk_serve_call *arrived, **last;
 	int64_t arrived_choices; // that they will submit to the engine
 	int64_t arrived_waiting; // prompts of these for which no slot was free
 	int64_t embeds;          // calls for embeddings, arrived or running
@@ -54,13 +54,13 @@ struct yk_serve {
 
 	// Used by the computing thread only.
 	struct yk_tokenizer *pieces; // texts of single tokens
-	struct yk_call *running;
+	struct yk_serve_call *running;
 	int64_t steps; // of the engine so far
 };
 
 // Passes a call to the computing thread, and wakes that.  false: the queue is full, and the reply says so; the call
 // remains the caller's.
-bool yk_serve_arrive(struct yk_serve *, struct yk_call *);
+bool yk_serve_arrive(struct yk_serve *, struct yk_serve_call *);
 // Replies that the queue is full.
 void yk_serve_refuse(struct yk_exchange *);
 

@@ -25,7 +25,7 @@ void yk_serve_refuse(struct yk_exchange *x)
 }
 
 // The prompts of a call that cannot start at once, or 1 for embeddings after others.  The caller holds the mutex.
-static int64_t waits_of(const struct yk_serve *s, const struct yk_call *c, const struct yoke_engine_stats *stats)
+static int64_t waits_of(const struct yk_serve *s, const struct yk_serve_call *c, const struct yoke_engine_stats *stats)
 {
 	if (c->kind->work)
 		return s->embeds > 0;
@@ -34,7 +34,7 @@ static int64_t waits_of(const struct yk_serve *s, const struct yk_call *c, const
 	return c->prompts > start ? c->prompts - start : 0;
 }
 
-bool yk_serve_arrive(struct yk_serve *s, struct yk_call *c)
+bool yk_serve_arrive(struct yk_serve *s, struct yk_serve_call *c)
 {
 	struct yoke_engine_stats stats = { .size = sizeof stats };
 	if (s->engine)
@@ -81,14 +81,14 @@ void yk_serve_wait(struct yk_serve *s, int64_t milliseconds)
 static void take_arrived(struct yk_serve *s)
 {
 	pthread_mutex_lock(&s->mutex);
-	struct yk_call *c = s->arrived;
+	struct yk_serve_call *c = s->arrived;
 	s->arrived = NULL;
 	s->last = &s->arrived;
 	s->arrived_choices = s->arrived_waiting = 0;
 	s->woken = false;
 	pthread_mutex_unlock(&s->mutex);
 	while (c) {
-		struct yk_call *next = c->next;
+		struct yk_serve_call *next = c->next;
 		c->next = s->running;
 		s->running = c;
 		if (yk_exchange_is_gone(c->x) || yk_exchange_is_done(c->x))
@@ -99,7 +99,7 @@ static void take_arrived(struct yk_serve *s)
 	}
 }
 
-static void cancel(struct yk_call *c)
+static void cancel(struct yk_serve_call *c)
 {
 	if (c->cancelled || c->done)
 		return;
@@ -108,7 +108,7 @@ static void cancel(struct yk_call *c)
 }
 
 // Ends a call whose client is gone, or has the reply that its time is over.
-static void check(struct yk_call *c)
+static void check(struct yk_serve_call *c)
 {
 	if (!yk_exchange_is_gone(c->x) && !yk_exchange_is_done(c->x))
 		return;
@@ -118,8 +118,8 @@ static void check(struct yk_call *c)
 
 static void remove_done(struct yk_serve *s)
 {
-	for (struct yk_call **at = &s->running; *at;) {
-		struct yk_call *c = *at;
+	for (struct yk_serve_call **at = &s->running; *at;) {
+		struct yk_serve_call *c = *at;
 		if (!c->done) {
 			at = &c->next;
 			continue;
@@ -139,8 +139,8 @@ static void remove_done(struct yk_serve *s)
 // A block of the oldest call that computes by itself.
 static bool work_once(struct yk_serve *s)
 {
-	struct yk_call *oldest = NULL;
-	for (struct yk_call *c = s->running; c; c = c->next)
+	struct yk_serve_call *oldest = NULL;
+	for (struct yk_serve_call *c = s->running; c; c = c->next)
 		if (c->kind->work && !c->done)
 			oldest = c;
 	if (oldest)
@@ -167,7 +167,7 @@ int yk_serve_work(struct yk_serve *s)
 	take_arrived(s);
 	if (s->http)
 		yk_http_watch(s->http);
-	for (struct yk_call *c = s->running; c; c = c->next)
+	for (struct yk_serve_call *c = s->running; c; c = c->next)
 		check(c);
 	const bool worked = work_once(s);
 	if (s->engine)
@@ -179,7 +179,7 @@ int yk_serve_work(struct yk_serve *s)
 void yk_serve_cancel(struct yk_serve *s)
 {
 	take_arrived(s);
-	for (struct yk_call *c = s->running; c; c = c->next) {
+	for (struct yk_serve_call *c = s->running; c; c = c->next) {
 		yk_exchange_error(c->x, 503, NULL, NULL, "the server is shutting down");
 		cancel(c);
 	}
@@ -187,13 +187,13 @@ void yk_serve_cancel(struct yk_serve *s)
 
 void yk_serve_abandon(struct yk_serve *s)
 {
-	for (struct yk_call *c = s->arrived, *next; c; c = next) {
+	for (struct yk_serve_call *c = s->arrived, *next; c; c = next) {
 		next = c->next;
 		c->next = s->running;
 		s->running = c;
 	}
 	s->arrived = NULL;
-	for (struct yk_call *c = s->running; c; c = c->next)
+	for (struct yk_serve_call *c = s->running; c; c = c->next)
 		c->done = true;
 	remove_done(s);
 }

@@ -8,11 +8,11 @@
 #include "yoke.h"
 
 // One case: the operands are created once; each run records, evaluates and synchronizes.
-struct yk_case {
+struct yk_bench_case {
 	const char *suite, *name;
-	int (*make)(struct yk_case *); // creates the operands; sets flops, bytes and tokens per run
-	int (*run)(struct yk_case *);  // returns when the device has finished
-	void (*drop)(struct yk_case *);
+	int (*make)(struct yk_bench_case *); // creates the operands; sets flops, bytes and tokens per run
+	int (*run)(struct yk_bench_case *);  // returns when the device has finished
+	void (*drop)(struct yk_bench_case *);
 	int64_t size[6]; // meaning depends on the suite
 	double flops, bytes, tokens; // per run; 0: not counted
 	void *state;
@@ -21,24 +21,24 @@ struct yk_case {
 	uint64_t peak;  // peak bytes of the device's pool; measured if the case has samples
 	// NULL: always fits; false: the case does not fit, and it and the later cases of its suite
 	// are skipped
-	bool (*fits)(const struct yk_case *);
+	bool (*fits)(const struct yk_bench_case *);
 	bool accelerator; // skipped on CPUs, where it would take minutes
 	uint64_t launches; // per run; 0: not counted
 };
-extern struct yk_case yk_cases[]; // ends with a NULL suite
+extern struct yk_bench_case yk_cases[]; // ends with a NULL suite
 
 // Copies between host and device and within the device (bench_memory.c). size: bytes, index of the
 // queue, and whether the host memory is pinned.
-int yk_bench_copy_make(struct yk_case *);
-int yk_bench_copy_run(struct yk_case *);
-void yk_bench_copy_drop(struct yk_case *);
+int yk_bench_copy_make(struct yk_bench_case *);
+int yk_bench_copy_run(struct yk_bench_case *);
+void yk_bench_copy_drop(struct yk_bench_case *);
 enum yk_bench_copy { YK_COPY_UP, YK_COPY_DOWN, YK_COPY_ON };
 
 // A step of many small launches, bound by the host's overhead (bench_launches.c). size: order of
 // its square matrices.
-int yk_bench_launches_make(struct yk_case *);
-int yk_bench_launches_run(struct yk_case *);
-void yk_bench_launches_drop(struct yk_case *);
+int yk_bench_launches_make(struct yk_bench_case *);
+int yk_bench_launches_run(struct yk_bench_case *);
+void yk_bench_launches_drop(struct yk_bench_case *);
 
 // Writes an HTML page of the results in JSON (bench_page.c). ratios: ratios of times with their
 // targets, or NULL.

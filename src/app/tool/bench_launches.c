@@ -24,7 +24,7 @@ static yoke_tensor *variable(int rank, const int64_t *dims)
 	return v;
 }
 
-int yk_bench_launches_make(struct yk_case *c)
+int yk_bench_launches_make(struct yk_bench_case *c)
 {
 	const int64_t square[2] = { c->size[0], c->size[0] };
 	struct layers *l = calloc(1, sizeof *l);
@@ -54,7 +54,7 @@ int yk_bench_launches_make(struct yk_case *c)
 }
 
 // Softmax, product, bias and tanh, 40 times: recorded, planned, launched and synchronized.
-int yk_bench_launches_run(struct yk_case *c)
+int yk_bench_launches_run(struct yk_bench_case *c)
 {
 	const struct layers *l = c->state;
 	yoke_scope *s = yoke_scope_begin("step");
@@ -69,7 +69,7 @@ int yk_bench_launches_run(struct yk_case *c)
 	return e < 0 ? e : f;
 }
 
-void yk_bench_launches_drop(struct yk_case *c)
+void yk_bench_launches_drop(struct yk_bench_case *c)
 {
 	struct layers *l = c->state;
 

@@ -37,7 +37,7 @@ static int make_host(struct copy *x, bool pinned)
 	return 0;
 }
 
-int yk_bench_copy_make(struct yk_case *c)
+int yk_bench_copy_make(struct yk_bench_case *c)
 {
 	const unsigned char zero = 0;
 	struct copy *x = calloc(1, sizeof *x);
@@ -62,7 +62,7 @@ int yk_bench_copy_make(struct yk_case *c)
 	return e < 0 || on ? e : make_host(x, c->size[1]);
 }
 
-int yk_bench_copy_run(struct yk_case *c)
+int yk_bench_copy_run(struct yk_bench_case *c)
 {
 	struct copy *x = c->state;
 	const struct yoke_backend *ops = x->device->ops;
@@ -74,7 +74,7 @@ int yk_bench_copy_run(struct yk_case *c)
 	return yk_queue_wait(x->queue);
 }
 
-void yk_bench_copy_drop(struct yk_case *c)
+void yk_bench_copy_drop(struct yk_bench_case *c)
 {
 	struct copy *x = c->state;
 	if (!x)

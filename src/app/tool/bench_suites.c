@@ -35,7 +35,7 @@ static int finish(yoke_scope *s, yoke_tensor *y)
 }
 
 // Creates n variables of these shapes with uniform random values.
-static int make_operands_of(struct yk_case *c, int dtype, int n, const int *rank, const int64_t (*dims)[4])
+static int make_operands_of(struct yk_bench_case *c, int dtype, int n, const int *rank, const int64_t (*dims)[4])
 {
 	struct operands *o = calloc(1, sizeof *o);
 	int e = 0;
@@ -58,12 +58,12 @@ static int make_operands_of(struct yk_case *c, int dtype, int n, const int *rank
 	return e;
 }
 
-static int make_operands(struct yk_case *c, int n, const int *rank, const int64_t (*dims)[4])
+static int make_operands(struct yk_bench_case *c, int n, const int *rank, const int64_t (*dims)[4])
 {
 	return make_operands_of(c, yoke_f32, n, rank, dims);
 }
 
-static void drop_operands(struct yk_case *c)
+static void drop_operands(struct yk_bench_case *c)
 {
 	struct operands *o = c->state;
 
@@ -76,7 +76,7 @@ static void drop_operands(struct yk_case *c)
 // ---- contract ----
 
 // size: M, N, K; a (M,K), b (K,N)
-static int make_contract(struct yk_case *c)
+static int make_contract(struct yk_bench_case *c)
 {
 	int64_t m = c->size[0], n = c->size[1], k = c->size[2];
 	const int rank[2] = { 2, 2 };
@@ -88,7 +88,7 @@ static int make_contract(struct yk_case *c)
 	return make_operands(c, 2, rank, dims);
 }
 
-static int run_contract(struct yk_case *c)
+static int run_contract(struct yk_bench_case *c)
 {
 	struct operands *o = c->state;
 	yoke_scope *s = yoke_scope_begin("contract");
@@ -99,7 +99,7 @@ static int run_contract(struct yk_case *c)
 // ---- map ----
 
 // size: elements
-static int make_map(struct yk_case *c)
+static int make_map(struct yk_bench_case *c)
 {
 	const int rank[2] = { 1, 1 };
 	const int64_t dims[2][4] = { { c->size[0] }, { c->size[0] } };
@@ -108,7 +108,7 @@ static int make_map(struct yk_case *c)
 	return make_operands(c, 2, rank, dims);
 }
 
-static int run_add(struct yk_case *c)
+static int run_add(struct yk_bench_case *c)
 {
 	struct operands *o = c->state;
 	yoke_scope *s = yoke_scope_begin("map");
@@ -116,7 +116,7 @@ static int run_add(struct yk_case *c)
 	return finish(s, yoke_add(o->x[0], o->x[1]));
 }
 
-static int run_gelu(struct yk_case *c)
+static int run_gelu(struct yk_bench_case *c)
 {
 	struct operands *o = c->state;
 	yoke_scope *s = yoke_scope_begin("map");
@@ -127,7 +127,7 @@ static int run_gelu(struct yk_case *c)
 // ---- rows ----
 
 // size: rows, their length, bytes read and written per element; x [rows,n], w and b [n]
-static int make_rows(struct yk_case *c)
+static int make_rows(struct yk_bench_case *c)
 {
 	const int rank[3] = { 2, 1, 1 };
 	const int64_t dims[3][4] = { { c->size[0], c->size[1] }, { c->size[1] }, { c->size[1] } };
@@ -136,7 +136,7 @@ static int make_rows(struct yk_case *c)
 	return make_operands(c, 3, rank, dims);
 }
 
-static int run_sum(struct yk_case *c)
+static int run_sum(struct yk_bench_case *c)
 {
 	struct operands *o = c->state;
 	yoke_scope *s = yoke_scope_begin("rows");
@@ -144,7 +144,7 @@ static int run_sum(struct yk_case *c)
 	return finish(s, yoke_sum(o->x[0], YOKE_ALL));
 }
 
-static int run_sum_of_columns(struct yk_case *c)
+static int run_sum_of_columns(struct yk_bench_case *c)
 {
 	struct operands *o = c->state;
 	yoke_scope *s = yoke_scope_begin("rows");
@@ -152,7 +152,7 @@ static int run_sum_of_columns(struct yk_case *c)
 	return finish(s, yoke_sum(o->x[0], YOKE_AXIS(0)));
 }
 
-static int run_rms_norm(struct yk_case *c)
+static int run_rms_norm(struct yk_bench_case *c)
 {
 	struct operands *o = c->state;
 	yoke_scope *s = yoke_scope_begin("rows");
@@ -160,7 +160,7 @@ static int run_rms_norm(struct yk_case *c)
 	return finish(s, yoke_rms_norm(o->x[0], o->x[1], 1e-5));
 }
 
-static int run_softmax(struct yk_case *c)
+static int run_softmax(struct yk_bench_case *c)
 {
 	struct operands *o = c->state;
 	yoke_scope *s = yoke_scope_begin("rows");
@@ -168,7 +168,7 @@ static int run_softmax(struct yk_case *c)
 	return finish(s, yoke_softmax(o->x[0], -1));
 }
 
-static int run_layer_norm(struct yk_case *c)
+static int run_layer_norm(struct yk_bench_case *c)
 {
 	struct operands *o = c->state;
 	yoke_scope *s = yoke_scope_begin("rows");
@@ -192,7 +192,7 @@ static struct yoke_adamw adamw(void)
 }
 
 // size: parameters; w, g, m, v
-static int make_adamw(struct yk_case *c)
+static int make_adamw(struct yk_bench_case *c)
 {
 	const int rank[4] = { 1, 1, 1, 1 };
 	const int64_t dims[4][4] = { { c->size[0] }, { c->size[0] }, { c->size[0] }, { c->size[0] } };
@@ -201,7 +201,7 @@ static int make_adamw(struct yk_case *c)
 	return make_operands(c, 4, rank, dims);
 }
 
-static int run_adamw(struct yk_case *c)
+static int run_adamw(struct yk_bench_case *c)
 {
 	struct operands *o = c->state;
 	yoke_scope *s = yoke_scope_begin("rows");
@@ -219,7 +219,7 @@ static int run_adamw(struct yk_case *c)
 // ---- attention ----
 
 // size: B, T, H, D; causal, forward; q, k, v [B,T,H,D]
-static int make_attention(struct yk_case *c)
+static int make_attention(struct yk_bench_case *c)
 {
 	int64_t b = c->size[0], t = c->size[1], h = c->size[2], d = c->size[3];
 	const int rank[3] = { 4, 4, 4 };
@@ -230,7 +230,7 @@ static int make_attention(struct yk_case *c)
 	return make_operands(c, 3, rank, dims);
 }
 
-static int run_attention(struct yk_case *c)
+static int run_attention(struct yk_bench_case *c)
 {
 	struct operands *o = c->state;
 	yoke_scope *s = yoke_scope_begin("attention");
@@ -240,7 +240,7 @@ static int run_attention(struct yk_case *c)
 
 // size: B, T, H, D, with gradient (0, 1); bf16; q, k, v and the cotangent [B,T,H,D]. Backward
 // counts 2.5 times the flops of forward: five products instead of two.
-static int make_attention_bf16(struct yk_case *c)
+static int make_attention_bf16(struct yk_bench_case *c)
 {
 	const int64_t b = c->size[0], t = c->size[1], h = c->size[2], d = c->size[3];
 	const int rank[4] = { 4, 4, 4, 4 };
@@ -251,7 +251,7 @@ static int make_attention_bf16(struct yk_case *c)
 	return make_operands_of(c, yoke_bf16, 4, rank, dims);
 }
 
-static int run_attention_gradient(struct yk_case *c)
+static int run_attention_gradient(struct yk_bench_case *c)
 {
 	struct operands *o = c->state;
 	yoke_scope *s = yoke_scope_begin("attention");
@@ -266,7 +266,7 @@ static int run_attention_gradient(struct yk_case *c)
 
 // size: rows, elements, tier, with gradient (0, 1); f32, z = i; bytes: one read, and the result
 // written
-static int make_resolvent(struct yk_case *c)
+static int make_resolvent(struct yk_bench_case *c)
 {
 	const int64_t rows = c->size[0], n = c->size[1];
 	const int rank[3] = { 2, 1, 3 };
@@ -278,7 +278,7 @@ static int make_resolvent(struct yk_case *c)
 	return e < 0 ? e : yoke_put(((struct operands *)c->state)->x[1], z, sizeof z);
 }
 
-static int run_resolvent(struct yk_case *c)
+static int run_resolvent(struct yk_bench_case *c)
 {
 	struct operands *o = c->state;
 	struct yoke_resolvent how = YOKE_RESOLVENT_INIT;
@@ -299,7 +299,7 @@ struct training {
 	struct yk_parameters m, v;
 };
 
-static void drop_train(struct yk_case *c)
+static void drop_train(struct yk_bench_case *c)
 {
 	struct training *t = c->state;
 
@@ -329,7 +329,7 @@ static int make_states(struct training *t)
 }
 
 // size: layers, heads, embed, context, batch; 256 tokens in the vocabulary
-static int make_model(struct yk_case *c, bool trains)
+static int make_model(struct yk_bench_case *c, bool trains)
 {
 	const struct yk_model_shape shape = { .vocab = 256, .context = c->size[3], .layers = c->size[0],
 					.heads = c->size[1], .embed = c->size[2] };
@@ -365,12 +365,12 @@ static int make_model(struct yk_case *c, bool trains)
 	return e;
 }
 
-static int make_train(struct yk_case *c)
+static int make_train(struct yk_bench_case *c)
 {
 	return make_model(c, true);
 }
 
-static int run_train(struct yk_case *c)
+static int run_train(struct yk_bench_case *c)
 {
 	struct training *t = c->state;
 	const struct yk_parameters *p = &t->net->params;
@@ -386,12 +386,12 @@ static int run_train(struct yk_case *c)
 
 // ---- batch: forward and loss only ----
 
-static int make_forward(struct yk_case *c)
+static int make_forward(struct yk_bench_case *c)
 {
 	return make_model(c, false);
 }
 
-static int run_forward(struct yk_case *c)
+static int run_forward(struct yk_bench_case *c)
 {
 	struct training *t = c->state;
 	yoke_scope *s = yoke_scope_begin("forward");
@@ -400,7 +400,7 @@ static int run_forward(struct yk_case *c)
 
 static int rehearse_forward(void *arg)
 {
-	struct yk_case c = *(const struct yk_case *)arg;
+	struct yk_bench_case c = *(const struct yk_bench_case *)arg;
 	c.state = NULL;
 	int e = make_forward(&c);
 	if (e == 0)
@@ -410,14 +410,14 @@ static int rehearse_forward(void *arg)
 }
 
 // Based on the prediction, not on a trial: exceeding the memory may disturb the whole machine.
-static bool forward_fits(const struct yk_case *c)
+static bool forward_fits(const struct yk_bench_case *c)
 {
 	int e = yk_dry_try(yk_dry_room(), rehearse_forward, (void *)(uintptr_t)c);
 	yoke_error_clear();
 	return e == 0;
 }
 
-struct yk_case yk_cases[] = {
+struct yk_bench_case yk_cases[] = {
 #define CONTRACT(title, ...) \
 	{ \
 		.suite = "contract", .name = title, .make = make_contract, .run = run_contract, \

@@ -29,7 +29,7 @@ enum { STEPS = YK_SELF_STEPS, TIMED = 7 };
 #define NEAR_SLOPE 2e-2 // tolerance for that step and f32
 #define NEAR_DEVICE 1e-3
 
-int yk_self_result(struct yk_self *s, enum yk_verdict verdict, const char *fmt, ...)
+int yk_self_result(struct yk_self *s, enum yk_model_verdict verdict, const char *fmt, ...)
 {
 	va_list ap;
 	va_start(ap, fmt);

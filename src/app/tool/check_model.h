@@ -7,7 +7,7 @@
 
 enum { YK_SELF_STEPS = 2, YK_SELF_TEXT = 400 };
 
-enum yk_verdict { YK_SELF_FAIL, YK_SELF_PASS, YK_SELF_SKIP };
+enum yk_model_verdict { YK_SELF_FAIL, YK_SELF_PASS, YK_SELF_SKIP };
 
 // Results of earlier sections, needed by later ones.
 struct yk_self {
@@ -15,12 +15,12 @@ struct yk_self {
 	char device[48];
 	double loss[YK_SELF_STEPS], slope; // measured on the CPU
 	char text[YK_SELF_TEXT];
-	enum yk_verdict verdict;
+	enum yk_model_verdict verdict;
 };
 
 typedef int yk_self_fn(struct yk_self *, struct yk_trainer *);
 
-__attribute__((format(printf, 3, 4))) int yk_self_result(struct yk_self *, enum yk_verdict, const char *fmt, ...);
+__attribute__((format(printf, 3, 4))) int yk_self_result(struct yk_self *, enum yk_model_verdict, const char *fmt, ...);
 // Calls fn with a trainer that has these keys in addition to the configuration, in a new context on
 // a backend; NULL: the default backend.
 int yk_self_with(struct yk_self *, const char *backend, int n, const char *const *keys, yk_self_fn *fn);

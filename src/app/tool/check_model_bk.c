@@ -333,7 +333,7 @@ static int remainder_of(struct yk_self *s, struct yk_trainer *t)
 	while (t->replica.step < t->steps && e == 0)
 		e = yk_self_steps(t, 1, &loss);
 	snprintf(text, sizeof text, "%s", s->text);
-	const enum yk_verdict was = s->verdict;
+	const enum yk_model_verdict was = s->verdict;
 	if (e < 0)
 		return e;
 	return yk_self_result(s, was == YK_SELF_PASS && t->replica.step == whole + (windows % 20 > 0) ? YK_SELF_PASS : YK_SELF_FAIL,

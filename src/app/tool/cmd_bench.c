@@ -42,7 +42,7 @@ static int suite_names(const char *names[16])
 {
 	int n = 0;
 
-	for (const struct yk_case *c = yk_cases; c->suite; c++)
+	for (const struct yk_bench_case *c = yk_cases; c->suite; c++)
 		if (!n || strcmp(names[n - 1], c->suite))
 			names[n++] = c->suite;
 	return n;
@@ -206,7 +206,7 @@ static void print_head(const struct bench *b)
 }
 
 // One device: both rates, each beside its limit.
-static void print_case(const struct on *x, const struct yk_case *c)
+static void print_case(const struct on *x, const struct yk_bench_case *c)
 {
 	const struct yk_timing *t = &x->timing;
 	double flops = c->flops / t->median, bytes = c->bytes / t->median;
@@ -230,7 +230,7 @@ static void print_case(const struct on *x, const struct yk_case *c)
 }
 
 // Several devices: the relevant rate of each, and its time relative to the first.
-static void print_comparison(const struct bench *b, const struct yk_case *c)
+static void print_comparison(const struct bench *b, const struct yk_bench_case *c)
 {
 	char of[16];
 
@@ -251,12 +251,12 @@ static void print_comparison(const struct bench *b, const struct yk_case *c)
 
 static int run_case(void *arg)
 {
-	struct yk_case *c = arg;
+	struct yk_bench_case *c = arg;
 
 	return c->run(c);
 }
 
-static int measure_on(struct bench *b, struct on *x, struct yk_case *c)
+static int measure_on(struct bench *b, struct on *x, struct yk_bench_case *c)
 {
 	struct yk_timing *t = &x->timing;
 
@@ -298,7 +298,7 @@ static bool on_processor(const struct bench *b)
 }
 
 // *full: set to the suite if its case does not fit.
-static int measure(struct bench *b, struct yk_case *c, const char **full)
+static int measure(struct bench *b, struct yk_bench_case *c, const char **full)
 {
 	for (int i = 0; i < b->n && c->fits; i++) {
 		yoke_use(b->on[i].context);
@@ -360,7 +360,7 @@ static int bench(struct bench *b)
 	if (e == 0)
 		print_head(b);
 	const char *full = NULL;
-	for (struct yk_case *c = yk_cases; e == 0 && c->suite && (b->json || b->page || !yk_reader_exited()); c++)
+	for (struct yk_bench_case *c = yk_cases; e == 0 && c->suite && (b->json || b->page || !yk_reader_exited()); c++)
 		if (chosen(b, c->suite) && (!full || strcmp(full, c->suite)) && !(c->accelerator && on_processor(b))) {
 			for (int i = 0; b->quick && i < (int)(sizeof c->size / sizeof *c->size); i++)
 				c->size[i] = c->size[i] < QUICK ? c->size[i] : QUICK;

@@ -83,7 +83,7 @@ static int take(struct yk_prepare *p, struct given *g, char *word)
 	return YK_DONE;
 }
 
-static void say(const struct yk_prepare *p, const struct yk_prepared *d)
+static void report(const struct yk_prepare *p, const struct yk_prepared_text *d)
 {
 	char files[64];
 	if (d->reused)
@@ -140,7 +140,7 @@ int yk_data_prepare(int argc, char **argv)
 {
 	struct yk_prepare p = { .paths = argv[2], .tokenizer = "byte", .valid = 0.1, .context = 128 };
 	struct given given = { .model = NULL };
-	struct yk_prepared done;
+	struct yk_prepared_text done;
 	struct yk_stop stop;
 	for (int i = 3; i < argc; i++) {
 		const int status = take(&p, &given, argv[i]);
@@ -166,7 +166,7 @@ int yk_data_prepare(int argc, char **argv)
 		yk_stop_end(&stop);
 	}
 	if (e == 0)
-		say(&p, &done);
+		report(&p, &done);
 	free(out);
 	return e < 0 ? yk_failed("data") : YK_DONE;
 }

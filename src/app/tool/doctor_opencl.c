@@ -165,7 +165,7 @@ static json_t *driver(const struct yk_icd *icd, const char *helper, char *answer
 
 json_t *yk_doctor_nodes(const char *dev, bool has_gpu, json_t *advice)
 {
-	struct yk_node node[64];
+	struct yk_device_node node[64];
 	size_t n = yk_nodes(dev, node, sizeof node / sizeof *node), open = 0;
 	json_t *list = json_array();
 

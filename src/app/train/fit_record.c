@@ -171,7 +171,7 @@ int yk_fit_record_logged(struct yk_fit_record *r, struct yk_trainer *t, const st
 			 const struct yoke_fit_step *s)
 {
 	struct yoke_stats stats = { .size = sizeof stats };
-	struct yk_metrics m = {
+	struct yk_step_metrics m = {
 		.step = s->step,
 		.loss = s->loss,
 		.lr = s->lr,

@@ -63,7 +63,7 @@ static int log_step(struct yk_run *r)
 	if (e < 0)
 		return e;
 	double per_step = (double)(t->batch * t->replica.batches.count * t->context);
-	struct yk_metrics m = {
+	struct yk_step_metrics m = {
 		.step = t->replica.step,
 		.tokens = t->replica.step * t->batch * t->replica.batches.count * t->context,
 		.loss = record.loss,

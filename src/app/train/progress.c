@@ -72,7 +72,7 @@ void yk_progress_time(char *to, size_t cap, double seconds)
 // "loss 1.8321  39.8k tokens/s  312 MiB  ETA 0:41"
 static void print_state(const struct yk_progress *p, int64_t step, char *to, size_t cap)
 {
-	const struct yk_metrics *m = &p->last;
+	const struct yk_step_metrics *m = &p->last;
 	char eta[32] = "?";
 	double spent = yk_seconds() - p->began - (yk_warmup_seconds() - p->warmed);
 	double done = (double)(step - p->first);
@@ -143,7 +143,7 @@ static void met(struct yk_progress *p, int64_t step)
 	p->warmed = yk_warmup_seconds();
 }
 
-void yk_progress_logged(struct yk_progress *p, const struct yk_metrics *m)
+void yk_progress_logged(struct yk_progress *p, const struct yk_step_metrics *m)
 {
 	met(p, m->step);
 	p->last = *m;

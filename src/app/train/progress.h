@@ -16,13 +16,13 @@ struct yk_progress {
 	int64_t steps, first; // total steps; steps done when the ETA clock started
 	double began, drew;   // seconds; began: 0 until this run's first step is done
 	double warmed;        // seconds of warm-up before that
-	struct yk_metrics last; // last logged step; its step is 0 before the first
+	struct yk_step_metrics last; // last logged step; its step is 0 before the first
 };
 
 // show: "1": a bar; "0": nothing per step; "auto": a bar on a terminal, else lines. The caller owns
 // the record.
 void yk_progress_open(struct yk_progress *, yoke_run *record, const char *show, int64_t steps);
-void yk_progress_logged(struct yk_progress *, const struct yk_metrics *);
+void yk_progress_logged(struct yk_progress *, const struct yk_step_metrics *);
 // Progress within a validation; redraws the bar at intervals.
 void yk_progress_validating(struct yk_progress *, int64_t step, int64_t done, int64_t windows);
 // skipped: windows that could not be read.

@@ -38,7 +38,7 @@ yoke_run *yk_records_begin(const char *out, const struct yk_records_options *fro
 // ---- lines ----
 
 // One list per layer.
-static json_t *shares_json(const struct yk_metrics *m)
+static json_t *shares_json(const struct yk_step_metrics *m)
 {
 	json_t *all = json_array();
 	for (int64_t i = 0; i < m->layers; i++) {
@@ -56,7 +56,7 @@ static json_t *known(double x)
 	return x > 0 ? json_real(x) : NULL;
 }
 
-void yk_records_train(yoke_run *r, int digits, const struct yk_metrics *m)
+void yk_records_train(yoke_run *r, int digits, const struct yk_step_metrics *m)
 {
 	json_t *line = json_pack("{s:I, s:o*, s:f, s:o*, s:o*, s:o*, s:I, s:o*, s:f}", "step",
 				 (json_int_t)m->step, "loss", json_real(m->loss), "lr", m->lr,

@@ -29,7 +29,7 @@
 #include "runs/write.h"
 #include "yoke-data.h"
 
-struct yk_metrics {
+struct yk_step_metrics {
 	int64_t step, tokens; // tokens 0: unknown
 	double loss, lr, grad_norm;
 	double tokens_per_s, samples_per_s; // 0: unknown
@@ -61,7 +61,7 @@ struct yk_records_options {
 // directory. NULL: ENOMEM; files that cannot be written cause a warning.
 yoke_run *yk_records_begin(const char *out, const struct yk_records_options *);
 // digits: significant ones of the numbers; 17 keep every bit of a double.
-void yk_records_train(yoke_run *, int digits, const struct yk_metrics *);
+void yk_records_train(yoke_run *, int digits, const struct yk_step_metrics *);
 // skipped: windows that could not be read.
 void yk_records_valid(yoke_run *, int digits, int64_t step, double loss, double perplexity,
 		      int64_t skipped);

@@ -321,7 +321,7 @@ static struct yk_device *pick(const struct ranked *r, size_t n, const char *requ
 static void warn_denied(const struct yk_device *d)
 {
 	static bool warned;
-	struct yk_node node;
+	struct yk_device_node node;
 
 	if (warned || !is_cpu(d) || !yk_node_denied("/dev", &node))
 		return;

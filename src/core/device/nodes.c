@@ -18,7 +18,7 @@ static const char *const patterns[] = {
 	"nvidia[0-9]*", "nvidiactl", "nvidia-uvm", "kfd", "dri/renderD*", "mali[0-9]*", "kgsl-3d0", "dxg",
 };
 
-static void describe(const char *path, int error, struct yk_node *to)
+static void describe(const char *path, int error, struct yk_device_node *to)
 {
 	struct stat st;
 	struct group entry, *group = NULL;
@@ -52,7 +52,7 @@ void yk_nodes_each(const char *dev, bool (*fn)(const char *path, void *arg), voi
 }
 
 struct list {
-	struct yk_node *at;
+	struct yk_device_node *at;
 	size_t n, cap;
 };
 
@@ -70,7 +70,7 @@ static bool try_open(const char *path, void *arg)
 	return true;
 }
 
-size_t yk_nodes(const char *dev, struct yk_node *to, size_t cap)
+size_t yk_nodes(const char *dev, struct yk_device_node *to, size_t cap)
 {
 	struct list l = { to, 0, cap };
 	yk_nodes_each(dev, try_open, &l);
@@ -86,7 +86,7 @@ static bool try_access(const char *path, void *arg)
 	return false;
 }
 
-bool yk_node_denied(const char *dev, struct yk_node *to)
+bool yk_node_denied(const char *dev, struct yk_device_node *to)
 {
 	struct list l = { to, 0, 1 };
 	yk_nodes_each(dev, try_access, &l);

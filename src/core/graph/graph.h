@@ -157,7 +157,7 @@ yk_id yk_matmul_to(struct yk_graph *, yk_id a, yk_id b, unsigned flags, int dtyp
 // A recurrence along an axis of the shape (rank, dims): SCAN_MAP of the plugin ABI.  in: the
 // program's inputs, at least one of them not carried, with first values for the carried ones.
 // Inputs broadcast to that shape, first values to size 1 along the axis.
-struct yk_scan {
+struct yk_scan_op {
 	const struct yoke_map *map;
 	const yk_id *in;
 	int rank, axis;
@@ -166,7 +166,7 @@ struct yk_scan {
 	uint32_t carried; // number of carried values: the program's last inputs and outputs
 };
 // *out is the first of the program's outputs; the others follow.
-int yk_scan(struct yk_graph *, const struct yk_scan *, yk_id *out);
+int yk_scan(struct yk_graph *, const struct yk_scan_op *, yk_id *out);
 yk_id yk_reshape(struct yk_graph *, yk_id x, int rank, const int64_t *dims);
 yk_id yk_broadcast(struct yk_graph *, yk_id x, int rank, const int64_t *dims);
 yk_id yk_permute(struct yk_graph *, yk_id x, const int *order);

@@ -158,7 +158,7 @@ static void recurrence(struct yk_graph *g, void (*program)(struct yoke_map *), c
 			return;
 	program(&m);
 	const struct yk_value v = g->value[in[0]];
-	const struct yk_scan s = { .map = &m,
+	const struct yk_scan_op s = { .map = &m,
 				   .in = in,
 				   .rank = v.rank,
 				   .axis = v.rank - 1,

@@ -47,7 +47,7 @@ yk_id yk_conv_single(struct yk_rec *, yk_id y);
 bool yk_conv_number(struct yk_rec *, const char *what, int64_t given, int64_t min, int64_t unset, int64_t *to);
 
 // A call with the options of pools.
-struct yk_pool {
+struct yk_pooling_call {
 	int axes;    // number of spatial axes
 	bool single; // x has no batch
 	struct yoke_pool_options o;
@@ -55,9 +55,9 @@ struct yk_pool {
 	int64_t excess[YK_CONV_AXES];           // elements at the end that only ceil_mode adds
 };
 // Operand 0 with a batch, and *p; YK_BAD with an error.
-yk_id yk_pool_begin(struct yk_rec *, const struct yoke_pool_options *given, struct yk_pool *p);
+yk_id yk_pool_begin(struct yk_rec *, const struct yoke_pool_options *given, struct yk_pooling_call *p);
 // Its steps: copies the options; reads those of axis i of n elements.
 bool yk_pool_take(struct yk_rec *, const struct yoke_pool_options *given, struct yoke_pool_options *o);
-bool yk_pool_axis(struct yk_rec *, struct yk_pool *p, int i, int64_t n, struct yk_conv_axis *a);
+bool yk_pool_axis(struct yk_rec *, struct yk_pooling_call *p, int i, int64_t n, struct yk_conv_axis *a);
 
 #endif

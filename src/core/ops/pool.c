@@ -157,7 +157,7 @@ bool yk_pool_take(struct yk_rec *r, const struct yoke_pool_options *given, struc
 	return r->in[0] != YK_BAD && !yk_sized_take(o, sizeof *o, given, r->g->call, "yoke_pool_options");
 }
 
-bool yk_pool_axis(struct yk_rec *r, struct yk_pool *p, int i, int64_t n, struct yk_conv_axis *a)
+bool yk_pool_axis(struct yk_rec *r, struct yk_pooling_call *p, int i, int64_t n, struct yk_conv_axis *a)
 {
 	const struct yoke_pool_options *o = &p->o;
 	if (!yk_conv_number(r, "window", o->window[i], 1, 0, &p->attr[i].i) ||
@@ -171,9 +171,9 @@ bool yk_pool_axis(struct yk_rec *r, struct yk_pool *p, int i, int64_t n, struct 
 	return good;
 }
 
-yk_id yk_pool_begin(struct yk_rec *r, const struct yoke_pool_options *given, struct yk_pool *p)
+yk_id yk_pool_begin(struct yk_rec *r, const struct yoke_pool_options *given, struct yk_pooling_call *p)
 {
-	*p = (struct yk_pool){ 0 };
+	*p = (struct yk_pooling_call){ 0 };
 	const struct yoke_pool_options *o = &p->o;
 	const yk_id x = yk_pool_take(r, given, &p->o) ? yk_conv_batched(r, o->axes, &p->single) : YK_BAD;
 	struct yk_conv_axis a;
@@ -190,7 +190,7 @@ yk_id yk_pool_begin(struct yk_rec *r, const struct yoke_pool_options *given, str
 	return good ? x : YK_BAD;
 }
 
-static yoke_tensor *pool_end(struct yk_rec *r, const struct yk_pool *p, yk_id y)
+static yoke_tensor *pool_end(struct yk_rec *r, const struct yk_pooling_call *p, yk_id y)
 {
 	return yk_rec_end(r, p->single ? yk_conv_single(r, y) : y);
 }
@@ -198,13 +198,13 @@ static yoke_tensor *pool_end(struct yk_rec *r, const struct yk_pool *p, yk_id y)
 yoke_tensor *yoke_max_pool(yoke_tensor *x, const struct yoke_pool_options *options)
 {
 	struct yk_rec r = yk_rec_begin(1, &x);
-	struct yk_pool p;
+	struct yk_pooling_call p;
 	const yk_id v = yk_pool_begin(&r, options, &p);
 	return pool_end(&r, &p, v == YK_BAD ? v : yk_record(r.g, YK_POOL_MAX, 1, &v, 2 * (uint32_t)p.axes, p.attr));
 }
 
 // The number of elements that each window counts, as a literal where all count the same.
-static yk_id counted(struct yk_graph *g, const struct yk_pool *p, const int64_t *n, int dtype)
+static yk_id counted(struct yk_graph *g, const struct yk_pooling_call *p, const int64_t *n, int dtype)
 {
 	union yoke_attr attr[2 * YK_CONV_AXES];
 	int64_t ones[YK_CONV_AXES], all = 1;
@@ -231,7 +231,7 @@ static yk_id counted(struct yk_graph *g, const struct yk_pool *p, const int64_t 
 yoke_tensor *yoke_mean_pool(yoke_tensor *x, const struct yoke_pool_options *options)
 {
 	struct yk_rec r = yk_rec_begin(1, &x);
-	struct yk_pool p;
+	struct yk_pooling_call p;
 	yk_id v = yk_pool_begin(&r, options, &p);
 	if (v == YK_BAD)
 		return yk_rec_end(&r, v);

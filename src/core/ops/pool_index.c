@@ -19,7 +19,7 @@ static int shape_pool_argmax(struct yk_graph *g, const struct yk_call *c, struct
 }
 
 // The index along spatial axis i of each window's element number `tap`, i64 of the windows' shape.  attr: the
-// windows' sizes along all `axes`, then their strides and padding, as in struct yk_pool.
+// windows' sizes along all `axes`, then their strides and padding, as in struct yk_pooling_call.
 static yk_id element_of(struct yk_graph *g, yk_id tap, int i, int axes, const union yoke_attr *attr)
 {
 	const struct yk_conv_axis a = yk_conv_axis(attr[axes + i].i);
@@ -96,7 +96,7 @@ static yk_id lines(struct yk_graph *g, yk_id x)
 yoke_tensor *yoke_max_pool_indices(yoke_tensor *x, const struct yoke_pool_options *options, yoke_tensor **indices)
 {
 	struct yk_rec r = yk_rec_begin(1, &x);
-	struct yk_pool p;
+	struct yk_pooling_call p;
 	const yk_id v = yk_pool_begin(&r, options, &p);
 	yk_id at = v == YK_BAD ? v : yk_record(r.g, YK_POOL_ARGMAX, 1, &v, 2 * (uint32_t)p.axes, p.attr);
 	if (at == YK_BAD)
@@ -157,7 +157,7 @@ yoke_tensor *yoke_max_unpool(yoke_tensor *x, yoke_tensor *indices, const int64_t
 yoke_tensor *yoke_unfold(yoke_tensor *x, const struct yoke_pool_options *options)
 {
 	struct yk_rec r = yk_rec_begin(1, &x);
-	struct yk_pool p;
+	struct yk_pooling_call p;
 	yk_id v = yk_pool_begin(&r, options, &p);
 	if (v == YK_BAD)
 		return yk_rec_end(&r, v);
@@ -179,7 +179,7 @@ yoke_tensor *yoke_fold(yoke_tensor *x, const int64_t *sizes, const struct yoke_p
 {
 	struct yk_rec r = yk_rec_begin_op(YK_WINDOW_ADD, 1, &x);
 	struct yk_graph *g = r.g;
-	struct yk_pool p = { .axes = 0 };
+	struct yk_pooling_call p = { .axes = 0 };
 	char text[160];
 	const bool given = yk_pool_take(&r, options, &p.o) && yk_rec_array(&r, p.o.axes, sizes, "sizes");
 	if (r.in[0] == YK_BAD || !given)

@@ -24,7 +24,7 @@ static int shape_scan(struct yk_graph *g, const struct yk_call *c, struct yk_val
 
 // ---- recurrences ----
 
-int yk_scan(struct yk_graph *g, const struct yk_scan *s, yk_id *out)
+int yk_scan(struct yk_graph *g, const struct yk_scan_op *s, yk_id *out)
 {
 	const struct yoke_map *m = s->map;
 	union yoke_attr attr[YK_SCANNED];

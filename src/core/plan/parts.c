@@ -12,10 +12,10 @@
 #include "plan/plan.h"
 #include "plan/work.h"
 
-static struct yk_part part_of(const struct yk_work *w, uint32_t node, const char *gone)
+static struct yk_step_node part_of(const struct yk_work *w, uint32_t node, const char *gone)
 {
 	const struct yk_node *n = &w->g.node[node];
-	return (struct yk_part){
+	return (struct yk_step_node){
 		.node = node,
 		.scope = n->scope,
 		.recorded = w->node[node].from,
@@ -29,7 +29,7 @@ int yk_parts(struct yk_work *w, const struct yk_group *m, size_t first)
 	struct yk_plan *p = w->plan;
 	if (first == p->steps)
 		return 0;
-	struct yk_part *part = yk_arena_alloc(&p->memory, m->n * sizeof *part);
+	struct yk_step_node *part = yk_arena_alloc(&p->memory, m->n * sizeof *part);
 	uint32_t n = 0;
 	if (!part)
 		return yk_fail(YOKE_ENOMEM, "no memory to plan");
@@ -76,7 +76,7 @@ int yk_parts_gone(struct yk_work *w)
 		done[w->g.value[w->scalars.buffer].node] = 1;
 	for (uint32_t k = 0; k < w->g.nodes; k++)
 		n += !done[k];
-	struct yk_part *gone = yk_arena_alloc(&p->memory, (n + 1) * sizeof *gone);
+	struct yk_step_node *gone = yk_arena_alloc(&p->memory, (n + 1) * sizeof *gone);
 	for (uint32_t k = 0; k < w->g.nodes && gone; k++) {
 		const char *why = why_gone(w, k, done);
 		if (why)

@@ -21,7 +21,7 @@ enum yk_step_kind { YK_STEP_RUN, YK_STEP_FILL, YK_STEP_DOWN, YK_STEP_UP, YK_STEP
 enum { YK_STEP_RANKS_CODE = 0x8000 }; // plus the op's number: the op code of the step
 extern const char *const yk_step_kind_name[]; // for all kinds but RUN
 
-struct yk_part { // a node of the lowered graph, for profiles
+struct yk_step_node { // a node of the lowered graph, for profiles
 	uint32_t node, scope;
 	uint32_t recorded; // the recorded node it was lowered from, by its marked number
 	uint16_t opcode;
@@ -46,7 +46,7 @@ struct yk_step {
 	uint32_t fallback;    // its entry for fallbacks: planner->fallback[fallback - 1]; 0: none
 	uint32_t event;       // event marked after it for steps of other streams; YK_NIL: none
 	uint32_t wait, waits; // in plan->wait: events of other streams that it waits for
-	const struct yk_part *part; // the nodes it computes; the steps of one move share them
+	const struct yk_step_node *part; // the nodes it computes; the steps of one move share them
 	bool on_device;       // for RANKS: operands and workspace are in device memory
 	const struct yoke_backend *ops; // for RUN: the backend that prepared the op
 	void *handle;                   // for RUN: the backend's handle of the op
@@ -117,7 +117,7 @@ struct yk_replay_plan { // for recording and replaying launches (scalars.c)
 };
 
 struct yk_plan_nodes { // for printed plans and profiles (parts.c)
-	const struct yk_part *absent; // nodes that no step computes
+	const struct yk_step_node *absent; // nodes that no step computes
 	size_t absents, lowered;      // lowered: nodes in the lowered graph
 };
 

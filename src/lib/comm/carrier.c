@@ -40,8 +40,8 @@ struct board {
 	char text[YK_TASK_TEXT], why[YK_WHY];
 };
 
-struct yk_route {
-	struct yk_route *next;
+struct yk_carrier_route {
+	struct yk_carrier_route *next;
 	struct yk_carrier *carrier;
 	struct yk_rendezvous *rendezvous; // a reference
 	uint32_t rank, tag;
@@ -64,7 +64,7 @@ struct yk_carrier {
 	struct yk_started place;
 	uint32_t first;      // this machine's first rank
 	uint32_t *node;      // per rank: the first rank of its machine
-	struct yk_route *routes;
+	struct yk_carrier_route *routes;
 	bool failed;
 	atomic_int phase;
 	bool serialized;     // threads may call MPI one at a time
@@ -157,7 +157,7 @@ int yk_carrier_new(struct yk_ranks *q, const struct yk_started *p, uint32_t firs
 
 // ---- routes ----
 
-static void route_free(struct yk_route *r)
+static void route_free(struct yk_carrier_route *r)
 {
 	r->rendezvous->route = NULL;
 	yk_rendezvous_unref(r->rendezvous);
@@ -185,7 +185,7 @@ static uint32_t regular(const struct yk_carrier *c, uint32_t n, const uint32_t *
 int yk_carrier_add(struct yk_carrier *c, struct yk_rendezvous *h, uint32_t rank, const uint32_t *world, uint32_t tag)
 {
 	const uint32_t n = h->ranks;
-	struct yk_route *r = calloc(1, sizeof *r);
+	struct yk_carrier_route *r = calloc(1, sizeof *r);
 	struct line *lines = calloc(5 * (size_t)n, sizeof *lines);
 	bool *flags = calloc(2 * (size_t)n, sizeof *flags);
 	uint32_t *copy = calloc(n, sizeof *copy);
@@ -197,7 +197,7 @@ int yk_carrier_add(struct yk_carrier *c, struct yk_rendezvous *h, uint32_t rank,
 		return yk_fail(YOKE_ENOMEM, "no memory for a group of ranks");
 	}
 	memcpy(copy, world, n * sizeof *copy);
-	*r = (struct yk_route){ .carrier = c, .rendezvous = h, .rank = rank, .tag = tag, .world = copy, .away = flags,
+	*r = (struct yk_carrier_route){ .carrier = c, .rendezvous = h, .rank = rank, .tag = tag, .world = copy, .away = flags,
 				.leads = flags + n, .out = lines, .in = lines + 2 * n, .sends = lines + 4 * n };
 	for (uint32_t i = 0; i < n; i++) {
 		r->away[i] = c->node[world[i]] != c->first;
@@ -213,30 +213,30 @@ int yk_carrier_add(struct yk_carrier *c, struct yk_rendezvous *h, uint32_t rank,
 	return 0;
 }
 
-bool yk_route_away(const struct yk_route *r, uint32_t member)
+bool yk_route_away(const struct yk_carrier_route *r, uint32_t member)
 {
 	return r->away[member];
 }
 
-bool yk_route_ended(const struct yk_route *r, bool sends, uint32_t member)
+bool yk_route_ended(const struct yk_carrier_route *r, bool sends, uint32_t member)
 {
 	return r->in[(sends ? r->rendezvous->ranks : 0) + member].ended;
 }
 
-uint32_t yk_route_world(const struct yk_route *r, uint32_t member)
+uint32_t yk_route_world(const struct yk_carrier_route *r, uint32_t member)
 {
 	return r->world[member];
 }
 
-uint32_t yk_route_tag(const struct yk_route *r)
+uint32_t yk_route_tag(const struct yk_carrier_route *r)
 {
 	uint32_t max = 0;
-	for (const struct yk_route *k = r->carrier->routes; k; k = k->next)
+	for (const struct yk_carrier_route *k = r->carrier->routes; k; k = k->next)
 		max = k->tag > max ? k->tag : max;
 	return max + 1;
 }
 
-void yk_route_leave(struct yk_route *r)
+void yk_route_leave(struct yk_carrier_route *r)
 {
 	atomic_store(&r->leaving, true);
 }
@@ -246,12 +246,12 @@ void yk_route_leave(struct yk_route *r)
 static void fail(struct yk_carrier *c)
 {
 	c->failed = true;
-	for (struct yk_route *r = c->routes; r; r = r->next)
+	for (struct yk_carrier_route *r = c->routes; r; r = r->next)
 		yk_rendezvous_break(r->rendezvous, YOKE_ERANK, "rank %u of %s has no way to the others: %.200s", r->rank,
 			     c->place.launcher, c->mpi->error());
 }
 
-static int tag_of(const struct yk_route *r, int kind)
+static int tag_of(const struct yk_carrier_route *r, int kind)
 {
 	return (int)(KINDS * r->tag) + kind;
 }
@@ -266,11 +266,11 @@ static bool is_over(struct yk_carrier *c, struct line *l)
 	return done > 0;
 }
 
-static bool send_on(struct yk_route *r, int kind, uint32_t member)
+static bool send_on(struct yk_carrier_route *r, int kind, uint32_t member)
 {
 	struct yk_carrier *c = r->carrier;
 	struct line *l = &r->out[(kind == SENDS ? r->rendezvous->ranks : 0) + member];
-	struct yk_link *k = yk_rendezvous_link(r->rendezvous, kind == SENDS, r->rank, member);
+	struct yk_rank_link *k = yk_rendezvous_link(r->rendezvous, kind == SENDS, r->rank, member);
 	const uint64_t ring = r->rendezvous->area->ring, tail = atomic_load_explicit(&k->tail, memory_order_relaxed),
 		       there = atomic_load_explicit(&k->head, memory_order_acquire) - tail;
 	if (l->busy) {
@@ -290,11 +290,11 @@ static bool send_on(struct yk_route *r, int kind, uint32_t member)
 	return true;
 }
 
-static bool receive_on(struct yk_route *r, int kind, uint32_t member)
+static bool receive_on(struct yk_carrier_route *r, int kind, uint32_t member)
 {
 	struct yk_carrier *c = r->carrier;
 	struct line *l = &r->in[(kind == SENDS ? r->rendezvous->ranks : 0) + member];
-	struct yk_link *k = yk_rendezvous_link(r->rendezvous, kind == SENDS, member, r->rank);
+	struct yk_rank_link *k = yk_rendezvous_link(r->rendezvous, kind == SENDS, member, r->rank);
 	const uint64_t ring = r->rendezvous->area->ring, head = atomic_load_explicit(&k->head, memory_order_relaxed),
 		       room = ring - (head - atomic_load_explicit(&k->tail, memory_order_acquire)), end = ring - head % ring;
 	uint64_t message;
@@ -327,7 +327,7 @@ static bool receive_on(struct yk_route *r, int kind, uint32_t member)
 
 // ---- boards ----
 
-static void write_board(struct yk_route *r, bool broken)
+static void write_board(struct yk_carrier_route *r, bool broken)
 {
 	struct yk_area *a = r->rendezvous->area;
 	struct yk_rank_slot *s = &a->slot[r->rank];
@@ -345,7 +345,7 @@ static void write_board(struct yk_route *r, bool broken)
 }
 
 // Copies another rank's state into its slot, where this machine's ranks read it.
-static void read_board(struct yk_route *r)
+static void read_board(struct yk_carrier_route *r)
 {
 	struct board *b = &r->received;
 	struct yk_rank_slot *s = &r->rendezvous->area->slot[r->from];
@@ -363,7 +363,7 @@ static void read_board(struct yk_route *r)
 		yk_rendezvous_break(r->rendezvous, b->code == YOKE_EMISMATCH || b->code == YOKE_ENOMEM ? b->code : YOKE_ERANK, "%s", b->why);
 }
 
-static bool boards_gone(struct yk_route *r)
+static bool boards_gone(struct yk_carrier_route *r)
 {
 	bool all = true;
 	for (uint32_t i = 0; i < r->rendezvous->ranks; i++)
@@ -372,7 +372,7 @@ static bool boards_gone(struct yk_route *r)
 	return all;
 }
 
-static bool send_board(struct yk_route *r)
+static bool send_board(struct yk_carrier_route *r)
 {
 	struct yk_carrier *c = r->carrier;
 	const bool broken = atomic_load(&r->rendezvous->area->broken) == 2, news = broken && !r->broken_sent;
@@ -393,7 +393,7 @@ static bool send_board(struct yk_route *r)
 	return true;
 }
 
-static bool hear_board(struct yk_route *r)
+static bool hear_board(struct yk_carrier_route *r)
 {
 	struct yk_carrier *c = r->carrier;
 	uint64_t message;
@@ -423,7 +423,7 @@ static bool hear_board(struct yk_route *r)
 
 // ---- advancing ----
 
-static bool step(struct yk_route *r)
+static bool step(struct yk_carrier_route *r)
 {
 	struct yk_carrier *c = r->carrier;
 	bool moved = false;
@@ -440,7 +440,7 @@ static bool step(struct yk_route *r)
 }
 
 // Whether everything was sent and all other ranks have ended.
-static bool is_done(struct yk_route *r)
+static bool is_done(struct yk_carrier_route *r)
 {
 	bool done = !r->receive.busy && boards_gone(r);
 	for (uint32_t i = 0; i < 2 * r->rendezvous->ranks; i++)
@@ -453,8 +453,8 @@ bool yk_carrier_step(struct yk_carrier *c)
 	bool moved = false;
 	if (atomic_load(&c->phase) != OPENED || c->failed)
 		return false;
-	for (struct yk_route **at = &c->routes; *at;) {
-		struct yk_route *r = *at;
+	for (struct yk_carrier_route **at = &c->routes; *at;) {
+		struct yk_carrier_route *r = *at;
 		moved |= step(r);
 		// the world's route is freed last
 		if (!atomic_load(&r->leaving) || !is_done(r) || r->tag == 0) {
@@ -472,7 +472,7 @@ void yk_carrier_end(struct yk_carrier *c)
 	const struct timespec pause = { 0, 100000 };
 	const uint64_t began = yk_nanoseconds();
 	bool broken = c->failed, done = false;
-	for (struct yk_route *r = c->routes; r; r = r->next) {
+	for (struct yk_carrier_route *r = c->routes; r; r = r->next) {
 		broken |= atomic_load(&r->rendezvous->area->broken) != 0;
 		atomic_store(&r->leaving, true);
 	}
@@ -480,7 +480,7 @@ void yk_carrier_end(struct yk_carrier *c)
 		done = true;
 		if (!yk_carrier_step(c))
 			nanosleep(&pause, NULL);
-		for (struct yk_route *r = c->routes; r; r = r->next) {
+		for (struct yk_carrier_route *r = c->routes; r; r = r->next) {
 			broken |= atomic_load(&r->rendezvous->area->broken) != 0;
 			done &= broken ? r->broken_sent && boards_gone(r) : is_done(r);
 		}
@@ -491,7 +491,7 @@ void yk_carrier_end(struct yk_carrier *c)
 	if (done && !broken)
 		c->mpi->end();
 	while (c->routes) {
-		struct yk_route *r = c->routes;
+		struct yk_carrier_route *r = c->routes;
 		c->routes = r->next;
 		route_free(r);
 	}

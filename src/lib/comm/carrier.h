@@ -11,7 +11,7 @@
 #include "comm/started.h"
 
 // A group with ranks on other machines, as seen by one of its ranks.
-struct yk_route;
+struct yk_carrier_route;
 struct yk_carrier;
 
 // Opens MPI on the queue's thread and waits for it. `first` is the first rank of this machine.
@@ -30,12 +30,12 @@ bool yk_carrier_requested(struct yk_carrier *); // not open: the queue's thread 
 void yk_carrier_open(struct yk_carrier *);  // this, which opens MPI
 
 // Whether the member is on another machine.
-bool yk_route_away(const struct yk_route *, uint32_t member);
+bool yk_route_away(const struct yk_carrier_route *, uint32_t member);
 // Whether the member on another machine will send nothing more (collectives, or point-to-point if
 // `sends`).
-bool yk_route_ended(const struct yk_route *, bool sends, uint32_t member);
-uint32_t yk_route_world(const struct yk_route *, uint32_t member); // the member's rank in the world
-uint32_t yk_route_tag(const struct yk_route *); // this and all higher tags are unused
-void yk_route_leave(struct yk_route *); // this process no longer uses the group
+bool yk_route_ended(const struct yk_carrier_route *, bool sends, uint32_t member);
+uint32_t yk_route_world(const struct yk_carrier_route *, uint32_t member); // the member's rank in the world
+uint32_t yk_route_tag(const struct yk_carrier_route *); // this and all higher tags are unused
+void yk_route_leave(struct yk_carrier_route *); // this process no longer uses the group
 
 #endif

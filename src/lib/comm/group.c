@@ -360,7 +360,7 @@ static struct yk_rendezvous *rendezvous_apart(yoke_group *g, uint64_t at, const 
 {
 	struct yk_wakeup *wakeup[YK_MAX_RANKS];
 	uint32_t world[YK_MAX_RANKS];
-	const struct yk_route *r = g->rendezvous->route;
+	const struct yk_carrier_route *r = g->rendezvous->route;
 	bool away = false;
 	for (uint32_t i = 0; i < n; i++) {
 		wakeup[i] = atomic_load(&g->rendezvous->wakeup[request[i].rank]);

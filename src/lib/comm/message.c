@@ -212,14 +212,14 @@ static uint64_t padded(uint64_t bytes)
 }
 
 // Writes to the ring buffer, wrapping around at its end.
-static void ring_write(struct yk_link *l, uint32_t ring, uint64_t at, const void *from, uint64_t n)
+static void ring_write(struct yk_rank_link *l, uint32_t ring, uint64_t at, const void *from, uint64_t n)
 {
 	const uint64_t first = min(n, ring - at % ring);
 	memcpy(l->data + at % ring, from, first);
 	memcpy(l->data, (const char *)from + first, n - first);
 }
 
-static void ring_read(const struct yk_link *l, uint32_t ring, uint64_t at, void *to, uint64_t n)
+static void ring_read(const struct yk_rank_link *l, uint32_t ring, uint64_t at, void *to, uint64_t n)
 {
 	const uint64_t first = min(n, ring - at % ring);
 	memcpy(to, l->data + at % ring, first);
@@ -262,7 +262,7 @@ static bool push(struct yk_job *j, struct sending *x)
 {
 	struct yoke_group *g = j->task->group;
 	const uint32_t ring = g->rendezvous->area->ring;
-	struct yk_link *l = yk_rendezvous_link(g->rendezvous, is_ends(j), g->rank, x->action->peer);
+	struct yk_rank_link *l = yk_rendezvous_link(g->rendezvous, is_ends(j), g->rank, x->action->peer);
 	const uint64_t bytes = action_bytes(j, x->action), all = sizeof(struct yk_head) + padded(bytes), before = x->done;
 	uint64_t head = atomic_load_explicit(&l->head, memory_order_relaxed),
 		 room = min(ring - (head - atomic_load(&l->tail)), transfer_size(g));
@@ -322,7 +322,7 @@ static bool pull(struct yk_job *j, const struct yk_action *a, bool *whole)
 	const struct yoke_group *g = t->group;
 	struct yk_course *c = j->course;
 	const uint32_t ring = g->rendezvous->area->ring;
-	struct yk_link *l = yk_rendezvous_link(g->rendezvous, is_ends(j), a->peer, g->rank);
+	struct yk_rank_link *l = yk_rendezvous_link(g->rendezvous, is_ends(j), a->peer, g->rank);
 	const uint64_t bytes = action_bytes(j, a), all = sizeof(struct yk_head) + padded(bytes), before = c->got;
 	uint64_t tail = atomic_load_explicit(&l->tail, memory_order_relaxed),
 		 there = atomic_load(&l->head) - tail;
@@ -573,7 +573,7 @@ static void look_for_gone(const struct yk_job *j)
 					atomic_load(&g->rendezvous->slot[peer].gone)))
 		return;
 	// messages it sent before leaving can still be read
-	const struct yk_link *l = yk_rendezvous_link(g->rendezvous, is_ends(j), peer, g->rank);
+	const struct yk_rank_link *l = yk_rendezvous_link(g->rendezvous, is_ends(j), peer, g->rank);
 	if (atomic_load(&l->head) == atomic_load(&l->tail))
 		yk_job_alone(j, peer);
 }

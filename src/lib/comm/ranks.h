@@ -177,7 +177,7 @@ struct yk_box { // a point-to-point transfer between ranks that are threads
 
 // A ring buffer of messages from one rank to another: a header, then its payload padded to a
 // multiple of 8 bytes.
-struct yk_link {
+struct yk_rank_link {
 	_Alignas(64) _Atomic uint64_t head; // bytes written
 	_Alignas(64) _Atomic uint64_t tail; // bytes read
 	_Alignas(64) char data[];
@@ -216,7 +216,7 @@ struct yk_rendezvous { // a process's view of the state that the ranks of a grou
 	struct yk_wakeup *_Atomic *wakeup;
 	struct yk_box *box;       // index: from * ranks + to
 	struct yk_segment *segment; // memory shared between processes; a reference
-	struct yk_route *route;   // to ranks on other machines; NULL: all are on this one
+	struct yk_carrier_route *route;   // to ranks on other machines; NULL: all are on this one
 	uint32_t node; // with a route: ranks per machine, if they are consecutive; else 0
 	bool native;              // uses the vendor library, with this id
 	char id[YOKE_COLLECTIVES_ID];
@@ -227,7 +227,7 @@ struct yk_rendezvous *yk_rendezvous_new(uint32_t ranks);
 struct yk_rendezvous *yk_rendezvous_apart(struct yk_segment *, struct yk_area *, struct yk_wakeup *const *wakeup);
 void yk_rendezvous_unref(struct yk_rendezvous *);
 // The link from one rank to another, for collectives or (`sends`) point-to-point transfers.
-struct yk_link *yk_rendezvous_link(const struct yk_rendezvous *, bool sends, uint32_t from, uint32_t to);
+struct yk_rank_link *yk_rendezvous_link(const struct yk_rendezvous *, bool sends, uint32_t from, uint32_t to);
 // Makes all current and later jobs of the group fail. The first reason is kept; all ranks are
 // woken.
 void yk_rendezvous_break(struct yk_rendezvous *, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
@@ -270,7 +270,7 @@ void yk_world_set(struct yoke_group *);
 // ---- the queue ----
 
 enum { YK_PAST = 256 }; // finished operations that a queue remembers
-struct yk_past {
+struct yk_past_job {
 	uint64_t sequence, begun;
 	int code;
 	char group[32], text[YK_TASK_TEXT];
@@ -304,7 +304,7 @@ struct yk_ranks {
 	struct yoke_group *groups, *world;
 	// number of finished operations; the last ones are in past[]. Protected by drive
 	uint64_t pasts;
-	struct yk_past past[YK_PAST];
+	struct yk_past_job past[YK_PAST];
 };
 // Writes the context's last operations, finished and pending, oldest first, one JSON object per
 // line. EIO.

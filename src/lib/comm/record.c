@@ -15,7 +15,7 @@
 
 void yk_past_add(struct yk_ranks *q, const struct yk_job *j, int code)
 {
-	struct yk_past *p = &q->past[q->pasts++ % YK_PAST];
+	struct yk_past_job *p = &q->past[q->pasts++ % YK_PAST];
 	p->sequence = j->sequence;
 	p->begun = j->begun;
 	p->code = code;
@@ -24,7 +24,7 @@ void yk_past_add(struct yk_ranks *q, const struct yk_job *j, int code)
 }
 
 // Writes one line. since: seconds from 1970 to the clock's zero.
-static int add(struct yk_file_writer *w, const struct yk_ranks *q, const struct yk_past *p, bool open, double since)
+static int add(struct yk_file_writer *w, const struct yk_ranks *q, const struct yk_past_job *p, bool open, double since)
 {
 	char line[YK_TASK_TEXT + 256];
 	const int n = yk_snprintf(line, sizeof line, "{\"rank\":%u,\"group\":\"%.32s\",\"operation\":%" PRIu64 ",\"op\":\"%.96s\",\"time\":%.6f,"
@@ -47,7 +47,7 @@ int yk_ranks_record(struct yk_ranks *q, const char *path)
 	for (uint64_t k = q->pasts > YK_PAST ? q->pasts - YK_PAST : 0; k < q->pasts && e == 0; k++)
 		e = add(&w, q, &q->past[k % YK_PAST], false, since);
 	for (const struct yk_job *j = q->active; j && e == 0; j = j->next) {
-		struct yk_past p = { .sequence = j->sequence, .begun = j->begun };
+		struct yk_past_job p = { .sequence = j->sequence, .begun = j->begun };
 		memcpy(p.group, j->task->group->name, sizeof p.group);
 		memcpy(p.text, j->task->text, sizeof p.text);
 		e = add(&w, q, &p, true, since);

@@ -69,7 +69,7 @@ static size_t up(size_t bytes)
 
 static size_t link_bytes(uint32_t ring)
 {
-	return up(sizeof(struct yk_link) + ring);
+	return up(sizeof(struct yk_rank_link) + ring);
 }
 
 static size_t links_at(uint32_t ranks)
@@ -88,10 +88,10 @@ void yk_area_init(struct yk_area *a, uint32_t ranks, uint32_t ring)
 	a->ring = ring;
 }
 
-struct yk_link *yk_rendezvous_link(const struct yk_rendezvous *h, bool sends, uint32_t from, uint32_t to)
+struct yk_rank_link *yk_rendezvous_link(const struct yk_rendezvous *h, bool sends, uint32_t from, uint32_t to)
 {
 	const size_t number = ((size_t)sends * h->ranks + from) * h->ranks + to;
-	return (struct yk_link *)((char *)h->area + links_at(h->ranks) + number * link_bytes(h->area->ring));
+	return (struct yk_rank_link *)((char *)h->area + links_at(h->ranks) + number * link_bytes(h->area->ring));
 }
 
 void yk_area_break(struct yk_area *a, int code, const char *fmt, va_list ap)

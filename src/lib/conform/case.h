@@ -164,7 +164,7 @@ static inline bool yk_case_large(const struct yk_case *c)
 	return c->number % 12 == 7;
 }
 
-enum yk_layout {
+enum yk_case_layout {
 	YK_DENSE,        // row major, no gaps
 	YK_ROWS,         // gaps between rows, the last axis
 	YK_ANY,          // gaps, permuted axes, negative strides

@@ -186,7 +186,7 @@ static void skip(struct run *r, const char *what, const char *why)
 }
 
 static void note_wrong(struct tally *t, const struct yk_case *c, const char *name,
-		       const struct yk_verdict *v)
+		       const struct yk_case_verdict *v)
 {
 	char views[600];
 
@@ -219,7 +219,7 @@ static void run_case(struct run *r, const struct yk_case_row *row, int dtype,
 			snprintf(t->name, sizeof t->name, " %s", impl);
 		else if (!*t->name)
 			snprintf(t->name, sizeof t->name, " %u", i);
-		struct yk_verdict v = yk_runner_run(&r->runner, c, i, number % 4 == 0);
+		struct yk_case_verdict v = yk_runner_run(&r->runner, c, i, number % 4 == 0);
 		if (v.good && c->part)
 			yk_runner_part(&r->runner, c, &v);
 		t->taken++;
@@ -298,7 +298,7 @@ static int run_group(struct run *r, const struct yk_case_row *row, int dtype)
 
 static void run_memory(struct run *r)
 {
-	struct yk_verdict v = yk_runner_memory(&r->runner, r->options->seed);
+	struct yk_case_verdict v = yk_runner_memory(&r->runner, r->options->seed);
 	print_result(r, v.good, "memory: put, get, copy and fill");
 	if (!v.good)
 		fprintf(r->to, "# %s\n", v.why);
@@ -306,7 +306,7 @@ static void run_memory(struct run *r)
 
 static void run_graph(struct run *r)
 {
-	struct yk_verdict v;
+	struct yk_case_verdict v;
 	bool offered = yk_runner_graph(&r->runner, r->options->seed, &v);
 	if (offered)
 		print_result(r, v.good, "graph: a fill and a copy replayed");

@@ -16,7 +16,7 @@
 
 enum { GUARD = 128, GUARD_BYTE = 0xa5, NO_NUMBER = 0xff, MIN_ROOM = 1 << 20 };
 
-__attribute__((format(printf, 2, 3))) static bool blame(struct yk_verdict *v,
+__attribute__((format(printf, 2, 3))) static bool blame(struct yk_case_verdict *v,
 							const char *fmt, ...)
 {
 	va_list ap;
@@ -263,7 +263,7 @@ static double miss(struct yk_num got, const struct yk_want *want, int dtype)
 }
 
 static void compare_result(struct yk_runner *r, const struct yk_case *c, uint32_t k,
-			   struct yk_verdict *verdict)
+			   struct yk_case_verdict *verdict)
 {
 	const struct yoke_view *v = &c->view[k];
 	int64_t i[YOKE_MAX_RANK] = { 0 }, n = 0, wrong = 0;
@@ -303,7 +303,7 @@ static void compare_result(struct yk_runner *r, const struct yk_case *c, uint32_
 
 // Reports the first byte changed outside all results, relative to the nearest view.
 static void compare_guards(struct yk_runner *r, const struct yk_case *c,
-			   struct yk_verdict *verdict)
+			   struct yk_case_verdict *verdict)
 {
 	for (int s = 0; s < 2; s++)
 		for (uint64_t at = 0; at < r->used[s]; at++) {
@@ -385,7 +385,7 @@ static int settle(struct yk_runner *r, int code)
 	return code ? code : waited ? waited : taken;
 }
 
-static bool failed(struct yk_verdict *v, const char *what, int code)
+static bool failed(struct yk_case_verdict *v, const char *what, int code)
 {
 	v->code = v->good ? code : v->code;
 	blame(v, "%s failed: %s: %s", what, yoke_error_name(code),
@@ -397,7 +397,7 @@ static bool failed(struct yk_verdict *v, const char *what, int code)
 // Records the work that `work` enqueues into a graph, from a fresh image. NULL: the backend has no
 // graphs, or the verdict names an error.
 static void *record(struct yk_runner *r, int (*work)(struct yk_runner *, void *), void *arg,
-		    struct yk_verdict *v)
+		    struct yk_case_verdict *v)
 {
 	const struct yk_device *d = r->device;
 	void *graph = NULL;
@@ -447,7 +447,7 @@ static int run_op(struct yk_runner *r, void *arg)
 // One run of the op or of a graph that contains it, from a fresh image; the downloaded result is in
 // r->after.
 static bool run_once(struct yk_runner *r, struct yk_case *c, void *handle, void *graph,
-		     struct yk_verdict *v)
+		     struct yk_case_verdict *v)
 {
 	struct op_run o = { handle, &c->op };
 	int code = upload(r);
@@ -489,10 +489,10 @@ static int prepare(const struct yk_device *d, struct yk_case *c, uint32_t impl, 
 	return code;
 }
 
-struct yk_verdict yk_runner_run(struct yk_runner *r, struct yk_case *c, uint32_t impl,
+struct yk_case_verdict yk_runner_run(struct yk_runner *r, struct yk_case *c, uint32_t impl,
 				bool twice)
 {
-	struct yk_verdict v = { .good = true };
+	struct yk_case_verdict v = { .good = true };
 	const struct yk_device *d = r->device;
 	struct layout l = { .work = 0 };
 	uint64_t work = 0;
@@ -546,7 +546,7 @@ out:
 	return v;
 }
 
-void yk_runner_part(struct yk_runner *r, struct yk_case *c, struct yk_verdict *v)
+void yk_runner_part(struct yk_runner *r, struct yk_case *c, struct yk_case_verdict *v)
 {
 	const struct yk_device *d = r->device;
 	uint64_t impls = yk_runner_can(r, c->part);
@@ -558,7 +558,7 @@ void yk_runner_part(struct yk_runner *r, struct yk_case *c, struct yk_verdict *v
 	for (uint32_t i = 0; i < 64 && v->good; i++) {
 		if (!(impls >> i & 1))
 			continue;
-		struct yk_verdict part = yk_runner_run(r, c->part, i, false);
+		struct yk_case_verdict part = yk_runner_run(r, c->part, i, false);
 		const char *name = d->ops->impl_name(d->index, &c->part->op, i);
 		if (!part.good)
 			blame(v, "in part, by %s, %s: %s", name ? name : "", views, part.why);
@@ -616,7 +616,7 @@ static int scatter(struct yk_runner *r, uint64_t *state)
 	return code;
 }
 
-static void compare_images(const struct yk_runner *r, struct yk_verdict *v)
+static void compare_images(const struct yk_runner *r, struct yk_case_verdict *v)
 {
 	for (int s = 0; s < 2 && v->good; s++)
 		for (uint64_t i = 0; i < MIN_ROOM && v->good; i++)
@@ -626,9 +626,9 @@ static void compare_images(const struct yk_runner *r, struct yk_verdict *v)
 				      (unsigned char)r->before[s][i]);
 }
 
-struct yk_verdict yk_runner_memory(struct yk_runner *r, uint64_t seed)
+struct yk_case_verdict yk_runner_memory(struct yk_runner *r, uint64_t seed)
 {
-	struct yk_verdict v = { .good = true };
+	struct yk_case_verdict v = { .good = true };
 	char *scratch = malloc(4096);
 	int code = scratch ? scatter(r, &seed) : YOKE_ENOMEM;
 
@@ -658,12 +658,12 @@ static int fill_and_copy(struct yk_runner *r, void *pattern)
 	return code ? code : ops->copy(q, r->segment[1], 2 * AT, r->segment[0], 0, COPIED);
 }
 
-bool yk_runner_graph(struct yk_runner *r, uint64_t seed, struct yk_verdict *v)
+bool yk_runner_graph(struct yk_runner *r, uint64_t seed, struct yk_case_verdict *v)
 {
 	uint32_t pattern = (uint32_t)mix(&seed);
 	int code = scatter(r, &seed);
 
-	*v = (struct yk_verdict){ .good = true };
+	*v = (struct yk_case_verdict){ .good = true };
 	void *graph = code ? NULL : record(r, fill_and_copy, &pattern, v);
 	for (int i = 0; i < 2 && graph && !code; i++) {
 		code = scatter(r, &seed);

@@ -7,7 +7,7 @@
 #include "device/device.h"
 
 // The outcome of a case.
-struct yk_verdict {
+struct yk_case_verdict {
 	bool good;
 	bool silent;   // an out-of-range value was not reported (no other harm)
 	int code;      // error code of a failed call; 0: results are wrong, or all is good
@@ -33,15 +33,15 @@ void yk_runner_fini(struct yk_runner *);
 uint64_t yk_runner_can(struct yk_runner *, struct yk_case *);
 // Runs one implementation.  twice: runs it again, expecting the same bits, and through a graph if
 // the backend supports graphs.
-struct yk_verdict yk_runner_run(struct yk_runner *, struct yk_case *, uint32_t impl,
+struct yk_case_verdict yk_runner_run(struct yk_runner *, struct yk_case *, uint32_t impl,
 				bool twice);
 // After a good run of a case with a `part`: runs the part with every implementation that accepts
 // it, and compares its results with that run's.
-void yk_runner_part(struct yk_runner *, struct yk_case *, struct yk_verdict *);
+void yk_runner_part(struct yk_runner *, struct yk_case *, struct yk_case_verdict *);
 // Tests puts, gets, copies and fills at unaligned offsets and sizes.
-struct yk_verdict yk_runner_memory(struct yk_runner *, uint64_t seed);
+struct yk_case_verdict yk_runner_memory(struct yk_runner *, uint64_t seed);
 // Records and replays a fill and a copy; false: the backend does not support graphs.
-bool yk_runner_graph(struct yk_runner *, uint64_t seed, struct yk_verdict *);
+bool yk_runner_graph(struct yk_runner *, uint64_t seed, struct yk_case_verdict *);
 // Describes all views for people: "f32 [3,65] strides [65,1], ..".
 void yk_case_describe(const struct yk_case *, char *to, size_t cap);
 

@@ -49,7 +49,7 @@ struct test {
 };
 
 // Whether a failed call proves a fault of the implementation: only if the device still works.
-static bool conclusive(struct test *t, const struct yk_verdict *v)
+static bool conclusive(struct test *t, const struct yk_case_verdict *v)
 {
 	if (v->good || !v->code)
 		return true;
@@ -73,13 +73,13 @@ static int64_t head_of(const struct yoke_op *op)
 
 // Runs cases until one fails.  False: inconclusive.
 static bool run_cases(struct test *t, const struct yk_case_row *row, const struct yoke_op *op,
-		      uint32_t impl, struct yk_verdict *v)
+		      uint32_t impl, struct yk_case_verdict *v)
 {
 	struct yk_device *d = t->runner.device;
 	const bool mapped = yk_usable_subject(op) == YK_TRUST_MAPPED;
 	int left = op->map ? GENERATED : CASES, unbuilt = 0;
 
-	*v = (struct yk_verdict){ .good = true };
+	*v = (struct yk_case_verdict){ .good = true };
 	for (uint32_t k = 0; k < row->full && left && v->good; k++) {
 		if (!yk_case_make(&t->c, row, yk_usable_dtype(op), k, SEED, d->info.flags, &t->memory))
 			return false;
@@ -89,7 +89,7 @@ static bool run_cases(struct test *t, const struct yk_case_row *row, const struc
 		*v = yk_runner_run(&t->runner, &t->c, impl, false);
 		// this is no fault of kernels that do build
 		if (v->code == YOKE_EUNSUPPORTED && ++unbuilt)
-			*v = (struct yk_verdict){ .good = true };
+			*v = (struct yk_case_verdict){ .good = true };
 		left--;
 	}
 	return conclusive(t, v) && !unbuilt;
@@ -100,7 +100,7 @@ static void test(struct yk_device *d, const struct yk_case_row *row, const struc
 		 struct yk_finding *f)
 {
 	struct test *t = calloc(1, sizeof *t);
-	struct yk_verdict v = { .good = true };
+	struct yk_case_verdict v = { .good = true };
 	char what[40], whole[160], shown[128];
 
 	yk_trust_subject(f->subject, what);

@@ -230,7 +230,7 @@ static int check_cases(struct problem *p)
 			if (k < 0 || p->wrong[k])
 				continue;
 			met(p, (uint32_t)k);
-			struct yk_verdict v = yk_runner_run(&r, c, i, number % 4 == 0);
+			struct yk_case_verdict v = yk_runner_run(&r, c, i, number % 4 == 0);
 			if (!v.good)
 				blame(p, (uint32_t)k, "contract.%s.%u: %s",
 				      yoke_dtype_name(p->c.dtype), number, v.why);

@@ -56,7 +56,7 @@ struct worker {
 
 // ---- reading ----
 
-static bool lines(const struct job *j, const struct yk_block *b)
+static bool lines(const struct job *j, const struct yk_text_block *b)
 {
 	return yk_jsonl_taken(j->b->file[b->file].path, j->b->options->field);
 }
@@ -76,7 +76,7 @@ static int read_more(struct worker *w, int fd, const char *path, uint64_t at, si
 
 // Reads the tokens or lines that begin in a block: `n` bytes from offset `skip` of w->text, which
 // begins at byte *from of the file.  Byte tokens can be split anywhere.
-static int read_whole(struct worker *w, const struct yk_block *b, int fd, const struct yk_text_file *f, uint64_t *from,
+static int read_whole(struct worker *w, const struct yk_text_block *b, int fd, const struct yk_text_file *f, uint64_t *from,
 		      size_t *skip, size_t *n)
 {
 	const bool line = lines(w->job, b), bytes = !line && !*yk_tokenizer_separator(w->own);
@@ -149,7 +149,7 @@ static int note_words(struct worker *w, int64_t block, int64_t before)
 }
 
 // `at`: byte offset of the text in the file.
-static int encode_block(struct worker *w, int64_t number, const struct yk_block *b, uint64_t at, const char *text,
+static int encode_block(struct worker *w, int64_t number, const struct yk_text_block *b, uint64_t at, const char *text,
 			size_t n)
 {
 	const struct yk_text_file *f = &w->job->b->file[b->file];
@@ -174,7 +174,7 @@ static int encode_block(struct worker *w, int64_t number, const struct yk_block 
 	return e == 0 && !w->job->fixed ? note_words(w, number, before) : e;
 }
 
-static int write_block(struct worker *w, int64_t number, const struct yk_block *b)
+static int write_block(struct worker *w, int64_t number, const struct yk_text_block *b)
 {
 	const struct job *j = w->job;
 	const uint64_t base = (uint64_t)j->token_base[number], width = (uint64_t)w->list.width;
@@ -192,14 +192,14 @@ static int write_block(struct worker *w, int64_t number, const struct yk_block *
 // ---- results of the counting pass ----
 
 // Is keeping ids cheaper than tokenizing again?  Not if tokens are just bytes.
-static bool keeps(const struct worker *w, const struct yk_block *b)
+static bool keeps(const struct worker *w, const struct yk_text_block *b)
 {
 	const struct yk_kept *k = w->job->b->kept;
 	return k && k->file.fd >= 0 && (lines(w->job, b) || *yk_tokenizer_separator(w->own));
 }
 
 // If there is no space, the block is tokenized again in the writing pass.
-static void keep_block(struct worker *w, struct yk_block *b)
+static void keep_block(struct worker *w, struct yk_text_block *b)
 {
 	struct yk_kept *k = w->job->b->kept;
 	const size_t tokens = w->list.count * (size_t)w->list.width, begins = 8 * (size_t)w->begins;
@@ -212,7 +212,7 @@ static void keep_block(struct worker *w, struct yk_block *b)
 	yoke_error_clear();
 }
 
-static int take_kept(struct worker *w, const struct yk_block *b)
+static int take_kept(struct worker *w, const struct yk_text_block *b)
 {
 	const struct yk_kept *k = w->job->b->kept;
 	const size_t n = (size_t)b->tokens, tokens = n * (size_t)b->width;
@@ -233,7 +233,7 @@ static int take_kept(struct worker *w, const struct yk_block *b)
 	return 0;
 }
 
-static int encode_text(struct worker *w, int64_t number, struct yk_block *b, int fd, const struct yk_text_file *f)
+static int encode_text(struct worker *w, int64_t number, struct yk_text_block *b, int fd, const struct yk_text_file *f)
 {
 	uint64_t from = 0;
 	size_t skip = 0, n = 0;
@@ -244,7 +244,7 @@ static int encode_text(struct worker *w, int64_t number, struct yk_block *b, int
 
 static int take_block(struct worker *w, int64_t number)
 {
-	struct yk_block *b = &w->job->b->block[number];
+	struct yk_text_block *b = &w->job->b->block[number];
 	const struct yk_text_file *f = &w->job->b->file[b->file];
 	uint64_t bytes;
 	const int fd = yk_file_open(f->path, &bytes);

@@ -106,7 +106,7 @@ static int join(const struct yk_chat_text *prompt, size_t cut, const struct yk_c
 // The sample of an answer whose rendering does not begin with its prompt.
 static int join_differing(size_t i, const struct yk_chat_text *prompt,
 			  const struct yk_chat_text *after, struct yk_chat_text *to,
-			  struct yk_answer *answer)
+			  struct yk_answer_span *answer)
 {
 	size_t p, a, first, none, k = 0;
 	bytes_of(prompt, i, &p, &none);
@@ -126,20 +126,20 @@ static int join_differing(size_t i, const struct yk_chat_text *prompt,
 	while (k > 0 && a + k < after->bytes && ((unsigned char)after->text[a + k] & 0xc0) == 0x80)
 		k--; // a character is not divided
 	const int e = join(prompt, p + k, after, a + k, to);
-	*answer = (struct yk_answer){ p + k, e == 0 ? to->bytes : 0, true };
+	*answer = (struct yk_answer_span){ p + k, e == 0 ? to->bytes : 0, true };
 	return e;
 }
 
 // The sample that ends with the answer of message i.
 static int make_turn(const struct yk_conversation *c, size_t i, struct yk_chat_text *to,
-		     struct yk_answer *answer)
+		     struct yk_answer_span *answer)
 {
 	struct yk_chat_text prompt = { 0 }, after = { 0 };
 	int e = render(c, i, true, &prompt);
 	if (e == 0)
 		e = render(c, i + 1, false, &after);
 	if (e == 0 && begins_with(&after, &prompt)) {
-		*answer = (struct yk_answer){ prompt.bytes, after.bytes, true };
+		*answer = (struct yk_answer_span){ prompt.bytes, after.bytes, true };
 		*to = after;
 		after = (struct yk_chat_text){ 0 };
 	} else if (e == 0) {
@@ -167,7 +167,7 @@ static void sample_fini(struct sample *s)
 	*s = (struct sample){ 0 };
 }
 
-static int add_answer(struct sample *s, struct yk_answer a)
+static int add_answer(struct sample *s, struct yk_answer_span a)
 {
 	if (yk_grow(&s->answers.at, &s->answers.cap, s->answers.n + 1, sizeof a) < 0)
 		return no_memory();
@@ -213,7 +213,7 @@ static int add_turn(const struct yk_conversation *c, size_t i, struct sample *s,
 		    yk_chat_sample_fn *fn, void *arg, bool *full)
 {
 	struct yk_chat_text text = { 0 };
-	struct yk_answer answer = { 0 };
+	struct yk_answer_span answer = { 0 };
 	int e = make_turn(c, i, &text, &answer);
 	if (e == 0 && s->text.text && !begins_with(&text, &s->text))
 		e = finish(c, s, fn, arg, full);
@@ -261,8 +261,8 @@ static int encode_blocks(const struct yk_conversation *c, struct yk_chat_text *a
 	bool full;
 	int e = c->from ? render(c, c->from, false, &before) : 0;
 	for (size_t i = before.generation.n; i < blocks->n && e == 0; i++)
-		e = add_answer(&s,
-			       (struct yk_answer){ blocks->at[i].from, blocks->at[i].to, false });
+		e = add_answer(
+			&s, (struct yk_answer_span){ blocks->at[i].from, blocks->at[i].to, false });
 	yk_chat_text_fini(&before);
 	s.text = *all;
 	*all = (struct yk_chat_text){ 0 };

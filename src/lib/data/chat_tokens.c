@@ -45,7 +45,7 @@ static size_t ids_end(const struct alignment *a, size_t segment)
 // text, where the tokenizer added it, and white space of the text among the tokens.  false: they differ otherwise.
 static bool align(struct alignment *a, size_t segment)
 {
-	const struct yk_segment *s = &a->segments.at[segment];
+	const struct yk_text_segment *s = &a->segments.at[segment];
 	const char *text = a->all->text;
 	size_t pos = s->from;
 	a->at[s->first] = s->from;
@@ -91,9 +91,9 @@ static struct yoke_text_span *plain_within(const struct yk_spans *all, size_t fr
 // common with the whole text.
 static int common(const struct alignment *a, size_t segment, size_t end, size_t *to)
 {
-	const struct yk_segment *s = &a->segments.at[segment];
+	const struct yk_text_segment *s = &a->segments.at[segment];
 	// with the token before, since a tokenizer may treat the beginning of a text differently
-	const struct yk_segment *begin = segment > 0 && s[-1].token ? s - 1 : s;
+	const struct yk_text_segment *begin = segment > 0 && s[-1].token ? s - 1 : s;
 	size_t spans, n, k = 0;
 	int32_t *id;
 	struct yoke_text_span *plain = plain_within(&a->all->written, begin->from, end, &spans);
@@ -125,7 +125,7 @@ static int token_at(const struct alignment *a, size_t b, bool end, size_t *to)
 		else
 			lo = middle + 1;
 	}
-	const struct yk_segment *s = &a->segments.at[lo];
+	const struct yk_text_segment *s = &a->segments.at[lo];
 	*to = lo < a->segments.n ? s->first : a->x->n;
 	if (lo == a->segments.n || b <= s->from)
 		return 0;
@@ -165,7 +165,7 @@ static int mark(const struct alignment *a, const struct yk_answers *answers, siz
 {
 	size_t first = 0, end = 0;
 	for (size_t i = 0; i < answers->n && first < limit; i++) {
-		const struct yk_answer *s = &answers->at[i];
+		const struct yk_answer_span *s = &answers->at[i];
 		const size_t before = end;
 		int e = s->from < s->to ? token_at(a, s->from, false, &first) : 0;
 		if (e == 0 && s->from < s->to)

@@ -17,13 +17,13 @@ struct yk_chat_tokens {
 
 // Bytes of the text that the assistant wrote.  turn: found by comparing texts, so it may have a line end after
 // the token that ends the turn.
-struct yk_answer {
+struct yk_answer_span {
 	size_t from, to;
 	bool turn;
 };
 
 struct yk_answers {
-	struct yk_answer *at; // in order and apart from each other
+	struct yk_answer_span *at; // in order and apart from each other
 	size_t n, cap;
 };
 

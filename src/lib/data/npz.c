@@ -44,7 +44,7 @@ struct npz {
 	struct yk_file_writer out; // the unnamed temporary file
 	uint64_t at;               // offset for the next array
 	char *buffer;
-	struct yk_part *part;
+	struct yk_field_file *part;
 	struct yk_parts_shape *shape;
 	int n;
 	int64_t rows;
@@ -106,7 +106,7 @@ static int unpack(struct npz *z, zip_file_t *f, const zip_stat_t *st, struct yk_
 
 static int add_member(struct npz *z, zip_uint64_t i, const char *field)
 {
-	struct yk_part *p = &z->part[z->n];
+	struct yk_field_file *p = &z->part[z->n];
 	struct yk_npy header;
 	zip_stat_t st;
 	if (zip_stat_index(z->zip, i, 0, &st) < 0 || !(st.valid & ZIP_STAT_SIZE))
@@ -120,7 +120,7 @@ static int add_member(struct npz *z, zip_uint64_t i, const char *field)
 		return e;
 	if (strlen(field) >= sizeof p->name)
 		return damaged(z, st.name, "its name is too long for a field");
-	*p = (struct yk_part){ .fd = fcntl(z->out.fd, F_DUPFD_CLOEXEC, 0), .path = strdup(z->path) };
+	*p = (struct yk_field_file){ .fd = fcntl(z->out.fd, F_DUPFD_CLOEXEC, 0), .path = strdup(z->path) };
 	memcpy(p->name, field, strlen(field) + 1);
 	yk_npy_part(p, &header, &z->shape[z->n]);
 	p->offset += z->at;

@@ -121,9 +121,9 @@ static int unfit(const struct spec *s, const char *what, unsigned words, unsigne
 
 // ---- formats ----
 
-static int open_part(const struct spec *s, const char *field, struct yk_part *p, uint64_t *bytes, uint64_t *hash)
+static int open_part(const struct spec *s, const char *field, struct yk_field_file *p, uint64_t *bytes, uint64_t *hash)
 {
-	*p = (struct yk_part){ .fd = -1, .path = strdup(s->path) };
+	*p = (struct yk_field_file){ .fd = -1, .path = strdup(s->path) };
 	if (!p->path)
 		return yk_fail(YOKE_ENOMEM, "dataset_open: no memory");
 	snprintf(p->name, sizeof p->name, "%s", field);
@@ -161,7 +161,7 @@ static uint64_t row_elements(const struct yk_parts_shape *shape, const struct yk
 }
 
 // Fills a part for raw elements (format=TYPE:OFFSET), except for its file.
-static int raw_part(const struct spec *s, struct yk_part *p, struct yk_parts_shape *shape)
+static int raw_part(const struct spec *s, struct yk_field_file *p, struct yk_parts_shape *shape)
 {
 	const struct yk_element *ids;
 	uint64_t row;
@@ -189,7 +189,7 @@ static int raw_part(const struct spec *s, struct yk_part *p, struct yk_parts_sha
 
 static yoke_dataset *open_stream(const struct spec *s)
 {
-	struct yk_part p = { .fd = -1 };
+	struct yk_field_file p = { .fd = -1 };
 	struct yk_parts_shape shape;
 	if (!s->word[FORMAT] || !s->number[COUNT])
 		yk_fail(YOKE_EINVAL, "dataset_open: %s: a pipe takes format=TYPE, the type of its elements, and count=, the "
@@ -203,7 +203,7 @@ static yoke_dataset *open_stream(const struct spec *s)
 static yoke_dataset *open_raw(const struct spec *s)
 {
 	struct yk_parts_shape shape;
-	struct yk_part want = { 0 }, p;
+	struct yk_field_file want = { 0 }, p;
 	uint64_t bytes, hash, all = 0;
 	if (raw_part(s, &want, &shape) < 0 || unfit(s, "raw elements", 1 << DIMS, 1 << CONTEXT | 1 << VOCAB) < 0)
 		return NULL;
@@ -231,7 +231,7 @@ static yoke_dataset *open_raw(const struct spec *s)
 static yoke_dataset *open_npy(const struct spec *s)
 {
 	struct yk_npy n;
-	struct yk_part p;
+	struct yk_field_file p;
 	uint64_t bytes, hash;
 	char *head = malloc(YK_NPY_HEADER);
 	int e = head ? open_part(s, "x", &p, &bytes, &hash) : yk_fail(YOKE_ENOMEM, "dataset_open: no memory");
@@ -266,15 +266,15 @@ static const char *element_name(int dtype)
 }
 
 static int array_part(const struct spec *s, const struct yk_safetensors *f, const struct yk_safetensors_entry *x,
-		      struct yk_part *p, struct yk_parts_shape *shape)
+		      struct yk_field_file *p, struct yk_parts_shape *shape)
 {
 	uint64_t row;
 	const char *type = element_name(x->dtype);
-	*p = (struct yk_part){ .fd = -1 };
+	*p = (struct yk_field_file){ .fd = -1 };
 	if (!type)
 		return yk_fail(YOKE_EUNSUPPORTED, "%s: array %.80s: dtype %s is not supported; name others with fields=", s->path, x->name,
 			       yk_safetensors_dtype(x->dtype));
-	*p = (struct yk_part){ .fd = -1, .element = yk_element_named(type, strlen(type)), .offset = x->offset };
+	*p = (struct yk_field_file){ .fd = -1, .element = yk_element_named(type, strlen(type)), .offset = x->offset };
 	if (strlen(x->name) >= sizeof p->name)
 		return yk_fail(YOKE_EUNSUPPORTED, "%s: array %.80s..: names of fields have up to %zu bytes", s->path, x->name,
 			       sizeof p->name - 1);
@@ -306,7 +306,7 @@ static int check_fields(const struct spec *s, const struct yk_safetensors *f)
 static yoke_dataset *arrays(const struct spec *s, const struct yk_safetensors *f, uint64_t hash)
 {
 	const char *fields = s->word[FIELDS];
-	struct yk_part *part = calloc((size_t)f->count + 1, sizeof *part);
+	struct yk_field_file *part = calloc((size_t)f->count + 1, sizeof *part);
 	struct yk_parts_shape *shape = calloc((size_t)f->count + 1, sizeof *shape);
 	yoke_dataset *d = NULL;
 	int64_t rows = 0;
@@ -364,7 +364,7 @@ static yoke_dataset *open_safetensors(const struct spec *s, bool tokens, bool ei
 	if (e == 0 && !tokens)
 		e = unfit(s, "arrays of safetensors files", 1 << FIELDS, 0);
 	if (e == 0 && tokens) {
-		struct yk_part p = { .element = t.element, .offset = t.offset, .path = strdup(s->path),
+		struct yk_field_file p = { .element = t.element, .offset = t.offset, .path = strdup(s->path),
 				     .fd = fcntl(f.fd, F_DUPFD_CLOEXEC, 0) };
 		if (p.path && p.fd >= 0)
 			d = yk_windows_set(&p, t.count, s->number[CONTEXT], t.vocab, hash);

@@ -136,12 +136,12 @@ static bool all_below(const int32_t *id, size_t n, int64_t limit)
 }
 
 // Can the file contain values that the dtype or the dataset does not allow?
-static bool is_checked(const struct yk_part *p)
+static bool is_checked(const struct yk_field_file *p)
 {
 	return p->limit || p->element->kind == 'b' || (p->element->kind == 'u' && p->element->width == 8);
 }
 
-static int check(const struct yk_part *p, int64_t sample, const void *to)
+static int check(const struct yk_field_file *p, int64_t sample, const void *to)
 {
 	if (p->limit && p->element->dtype == yoke_i32 && all_below(to, (size_t)p->elements, p->limit))
 		return 0;
@@ -162,7 +162,7 @@ static int check(const struct yk_part *p, int64_t sample, const void *to)
 }
 
 // Copies a sample element by element out of Fortran order.
-static int gather(const struct yk_part *p, int64_t sample, unsigned char *to)
+static int gather(const struct yk_field_file *p, int64_t sample, unsigned char *to)
 {
 	const size_t width = (size_t)p->element->width;
 	int e = 0;
@@ -181,13 +181,13 @@ static int gather(const struct yk_part *p, int64_t sample, unsigned char *to)
 	return e;
 }
 
-void *yk_part_room(const struct yk_part *p, void *to)
+void *yk_part_room(const struct yk_field_file *p, void *to)
 {
 	return (unsigned char *)to +
 	       (size_t)p->elements * (yoke_dtype_size(p->element->dtype) - (size_t)p->element->width);
 }
 
-int yk_part_convert(const struct yk_part *p, int64_t sample, void *to)
+int yk_part_convert(const struct yk_field_file *p, int64_t sample, void *to)
 {
 	const size_t memory = yoke_dtype_size(p->element->dtype), n = (size_t)p->elements;
 	if (p->big != YK_HOST_BIG)
@@ -197,7 +197,7 @@ int yk_part_convert(const struct yk_part *p, int64_t sample, void *to)
 	return is_checked(p) ? check(p, sample, to) : 0;
 }
 
-static int part_read(const struct yk_part *p, int64_t sample, void *to)
+static int part_read(const struct yk_field_file *p, int64_t sample, void *to)
 {
 	unsigned char *at = yk_part_room(p, to);
 	const int e = p->rank ? gather(p, sample, at) :
@@ -214,10 +214,10 @@ enum { SLOW = 30000 }; // ns per sample: slower reads do not come from the page 
 struct parts {
 	atomic_bool slow; // the last read was slow
 	int n;
-	struct yk_part part[];
+	struct yk_field_file part[];
 };
 
-void yk_parts_close(int n, struct yk_part *p)
+void yk_parts_close(int n, struct yk_field_file *p)
 {
 	for (int i = 0; i < n; i++) {
 		if (p[i].fd >= 0)
@@ -261,7 +261,7 @@ static int parts_read(void *arg, int64_t n, struct yoke_item *const *s)
 	return 0;
 }
 
-yoke_dataset *yk_parts_set(const char *name, int64_t count, int n, struct yk_part *part,
+yoke_dataset *yk_parts_set(const char *name, int64_t count, int n, struct yk_field_file *part,
 			   const struct yk_parts_shape *shape, uint64_t fingerprint)
 {
 	struct parts *p = malloc(sizeof *p + (size_t)n * sizeof *p->part);
@@ -293,7 +293,7 @@ yoke_dataset *yk_parts_set(const char *name, int64_t count, int n, struct yk_par
 	return d;
 }
 
-void yk_windows_part(struct yk_part *p, const struct yk_element *of, int64_t context, int64_t vocab)
+void yk_windows_part(struct yk_field_file *p, const struct yk_element *of, int64_t context, int64_t vocab)
 {
 	snprintf(p->name, sizeof p->name, "ids");
 	p->element = of;
@@ -302,7 +302,7 @@ void yk_windows_part(struct yk_part *p, const struct yk_element *of, int64_t con
 	p->limit = vocab ? vocab : INT32_MAX;
 }
 
-yoke_dataset *yk_windows_set(struct yk_part *p, uint64_t n, int64_t context, int64_t vocab, uint64_t fingerprint)
+yoke_dataset *yk_windows_set(struct yk_field_file *p, uint64_t n, int64_t context, int64_t vocab, uint64_t fingerprint)
 {
 	const struct yk_element *of = yk_element_ids(p->element);
 	int e = 0;

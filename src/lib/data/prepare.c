@@ -26,12 +26,12 @@ enum { BLOCK = 4 << 20, DIGITS = 24 };
 
 struct prepare {
 	const struct yk_prepare *options;
-	struct yk_prepared done;
+	struct yk_prepared_text done;
 	struct yk_sources sources; // all files that were examined, including skipped ones
 	char made[512];            // sources and options, as text
 	struct yk_text_file *file;
 	size_t files, file_cap;
-	struct yk_block *block;
+	struct yk_text_block *block;
 	size_t blocks, block_cap;
 	uint64_t fingerprint;
 	struct yk_tokenizer *tokenizer;
@@ -63,7 +63,7 @@ static int add_blocks(struct prepare *p, uint64_t begin, uint64_t bytes)
 	for (uint64_t at = begin; at < bytes; at += size) {
 		if (yk_grow(&p->block, &p->block_cap, p->blocks + 1, sizeof *p->block) < 0)
 			return yk_fail(YOKE_ENOMEM, "data prepare: no memory for the list of blocks");
-		p->block[p->blocks++] = (struct yk_block){ .file = (int64_t)p->files, .begin = at,
+		p->block[p->blocks++] = (struct yk_text_block){ .file = (int64_t)p->files, .begin = at,
 							   .end = bytes - at < size ? bytes : at + size };
 	}
 	return 0;
@@ -161,7 +161,7 @@ static bool reuse_existing(struct prepare *p)
 	const bool same = made && documents && !strcmp(made, p->made) && yk_token_file_take(&t, &f) == 0 &&
 			  yk_token_file_verify(&f) == 0;
 	if (same)
-		p->done = (struct yk_prepared){ .reused = true, .tokens = (int64_t)t.count, .train = t.train, .vocab = t.vocab,
+		p->done = (struct yk_prepared_text){ .reused = true, .tokens = (int64_t)t.count, .train = t.train, .vocab = t.vocab,
 						.documents = documents->dims[0], .files = p->sources.count };
 	yoke_error_clear();
 	yk_safetensors_close(&f);
@@ -291,7 +291,7 @@ static int prepare(struct prepare *p)
 	return e == 0 ? make(p) : e;
 }
 
-int yk_prepare(const struct yk_prepare *options, struct yk_prepared *to)
+int yk_prepare(const struct yk_prepare *options, struct yk_prepared_text *to)
 {
 	struct prepare p = { .options = options };
 	if (strcmp(options->tokenizer, "byte") && strcmp(options->tokenizer, "word"))

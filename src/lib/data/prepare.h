@@ -27,7 +27,7 @@ struct yk_prepare {
 				// stopped
 };
 
-struct yk_prepared {
+struct yk_prepared_text {
 	bool reused; // an up-to-date file made from the same sources and options exists: nothing
 		     // was done
 	int64_t tokens, train, documents, files, skipped, vocab;
@@ -36,7 +36,7 @@ struct yk_prepared {
 
 // Writes the file, or leaves the old one unchanged.  ENOENT, EIO, EFORMAT and ERANGE name the text
 // or output file; EINVAL: a bad option.
-int yk_prepare(const struct yk_prepare *, struct yk_prepared *);
+int yk_prepare(const struct yk_prepare *, struct yk_prepared_text *);
 
 // ---- blocks.c ----
 
@@ -46,7 +46,7 @@ struct yk_text_file {
 };
 
 // A byte range of a file.  A token, or a line of JSON, belongs to the block in which it begins.
-struct yk_block {
+struct yk_text_block {
 	int64_t file;
 	uint64_t begin, end;
 	int64_t tokens, documents; // in the block
@@ -67,7 +67,7 @@ struct yk_kept {
 struct yk_blocks {
 	const struct yk_prepare *options;
 	const struct yk_text_file *file;
-	struct yk_block *block;
+	struct yk_text_block *block;
 	int64_t count;
 	int workers;
 	struct yk_kept *kept; // NULL: nothing is kept

@@ -27,7 +27,7 @@ enum { SKIP = 4096, KEPT_BYTES = 64 << 20 };
 struct stream {
 	char *name;
 	int fd;
-	struct yk_part part;  // how elements are converted to a sample
+	struct yk_field_file part;  // how elements are converted to a sample
 	size_t bytes, overlap; // of a sample in the stream; bytes that it shares with the end of
 			       // the previous one
 	int64_t count, keep, have;
@@ -163,7 +163,7 @@ static int read_samples(void *arg, int64_t n, struct yoke_item *const *x)
 	return 0;
 }
 
-static int set_up(struct stream *s, const char *path, const struct yk_part *p, int64_t keep)
+static int set_up(struct stream *s, const char *path, const struct yk_field_file *p, int64_t keep)
 {
 	s->name = strdup(strcmp(path, YK_STDIN) ? path : "standard input");
 	s->bytes = (size_t)p->elements * (size_t)p->element->width;
@@ -185,7 +185,7 @@ static int set_up(struct stream *s, const char *path, const struct yk_part *p, i
 	return 0;
 }
 
-yoke_dataset *yk_stream_open(const char *path, const struct yk_part *p, const struct yk_parts_shape *shape, int64_t count,
+yoke_dataset *yk_stream_open(const char *path, const struct yk_field_file *p, const struct yk_parts_shape *shape, int64_t count,
 			     int64_t keep)
 {
 	struct stream *s = calloc(1, sizeof *s);

@@ -219,7 +219,7 @@ static int split_file(const struct sets *x, const struct file *f, int64_t *start
 static int add_set(struct sets *x, const struct file *f, int kind, int64_t first, int64_t end)
 {
 	const struct yk_element *e = f->t.element;
-	struct yk_part p = { .element = e, .offset = f->t.offset + (uint64_t)first * (uint64_t)e->width,
+	struct yk_field_file p = { .element = e, .offset = f->t.offset + (uint64_t)first * (uint64_t)e->width,
 			     .path = strdup(f->path), .fd = fcntl(f->fd, F_DUPFD_CLOEXEC, 0) };
 	if (end - first <= x->spec->context) {
 		yk_parts_close(1, &p);
@@ -241,7 +241,7 @@ static int add_set(struct sets *x, const struct file *f, int kind, int64_t first
 static int take_stream(struct sets *x, const struct file *f)
 {
 	const struct yk_data_spec *spec = x->spec;
-	struct yk_part p = { .fd = -1, .element = f->t.element, .offset = f->t.offset };
+	struct yk_field_file p = { .fd = -1, .element = f->t.element, .offset = f->t.offset };
 	const struct yk_parts_shape shape = { 1, { spec->context + 1 } };
 	if (spec->valid_given && spec->valid > 0)
 		return yk_fail(YOKE_EINVAL, "%s: valid=%g: a pipe is not split, and passes once; drop the key, or write it to a "

@@ -140,10 +140,10 @@ yoke_engine *yoke_engine_new(yoke_model *m, const struct yoke_engine_options *op
 	return NULL;
 }
 
-static void free_events(struct yk_event *v)
+static void free_events(struct yk_queued_event *v)
 {
 	while (v) {
-		struct yk_event *next = v->next;
+		struct yk_queued_event *next = v->next;
 		free(v);
 		v = next;
 	}
@@ -366,7 +366,7 @@ int yoke_engine_next(yoke_engine *e, struct yoke_engine_event *to)
 {
 	if (!e || !to)
 		return yk_fail(YOKE_EINVAL, "engine_next: an argument is NULL");
-	struct yk_event *v = e->event;
+	struct yk_queued_event *v = e->event;
 	const struct yoke_engine_event none = { 0 };
 	const int error = yk_sized_give(to, sizeof none, v ? &v->is : &none, "engine_next", "yoke_engine_event");
 	if (error < 0 || !v)

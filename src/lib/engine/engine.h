@@ -51,12 +51,12 @@ struct yk_request {
 	struct yk_sequence choice[];
 };
 
-struct yk_event {
+struct yk_queued_event {
 	struct yoke_engine_event is;
 	int32_t alternative[YOKE_ENGINE_LOGPROBS];
 	float logprob[YOKE_ENGINE_LOGPROBS];
 	char message[160];
-	struct yk_event *next;
+	struct yk_queued_event *next;
 };
 
 struct yk_engine_adapters;
@@ -88,8 +88,8 @@ struct yoke_engine {
 	int32_t *operand;
 	float *logits;                      // [rows, vocabulary]
 	int64_t rows;                       // slots rounded up, or more once a prompt is scored
-	struct yk_event *event, **last_event; // of requests without a callback
-	struct yk_event *current;             // the one that yoke_engine_next returned last
+	struct yk_queued_event *event, **last_event; // of requests without a callback
+	struct yk_queued_event *current;             // the one that yoke_engine_next returned last
 
 	struct yk_engine_shared {
 		pthread_mutex_t lock;
@@ -120,7 +120,7 @@ int64_t yk_engine_rounded(int64_t n);
 // ---- events.c ----
 
 // Passes an event of a sequence on; the other members of `is` are set.
-void yk_engine_emit(struct yoke_engine *, struct yk_sequence *, struct yk_event *);
+void yk_engine_emit(struct yoke_engine *, struct yk_sequence *, struct yk_queued_event *);
 // Ends a sequence, which has no pages or slot any more; message: NULL, or of an error.
 void yk_engine_end(struct yoke_engine *, struct yk_sequence *, int reason, int32_t token, int error, const char *message);
 void yk_request_free(struct yk_request *); // NULL is fine
@@ -131,9 +131,9 @@ struct yk_sampler *yk_sampler_new(int64_t vocabulary); // NULL: ENOMEM
 void yk_sampler_free(struct yk_sampler *);
 // Chooses the next token of a sequence from its logits, which it changes: fills token, logprob and alternatives of `to`.
 // 1: the mask ends the text; negative: an error.
-int yk_sampler_choose(struct yk_sampler *, const struct yk_sequence *, float *logits, struct yk_event *to);
+int yk_sampler_choose(struct yk_sampler *, const struct yk_sequence *, float *logits, struct yk_queued_event *to);
 // Fills token, logprob and alternatives of `to` for a token that is given.
-void yk_sampler_score(struct yk_sampler *, const struct yk_sequence *, const float *logits, int32_t token, struct yk_event *to);
+void yk_sampler_score(struct yk_sampler *, const struct yk_sequence *, const float *logits, int32_t token, struct yk_queued_event *to);
 
 // ---- adapters.c ----
 

@@ -8,7 +8,7 @@
 
 #include "engine/engine.h"
 
-static void point_to(struct yk_event *v)
+static void point_to(struct yk_queued_event *v)
 {
 	v->is.alternative = v->alternative;
 	v->is.alternative_logprob = v->logprob;
@@ -16,7 +16,7 @@ static void point_to(struct yk_event *v)
 		v->is.message = v->message;
 }
 
-void yk_engine_emit(struct yoke_engine *e, struct yk_sequence *s, struct yk_event *v)
+void yk_engine_emit(struct yoke_engine *e, struct yk_sequence *s, struct yk_queued_event *v)
 {
 	const struct yk_request *r = s->request;
 	v->is.size = sizeof v->is;
@@ -29,7 +29,7 @@ void yk_engine_emit(struct yoke_engine *e, struct yk_sequence *s, struct yk_even
 		r->is.event(r->is.user, &v->is);
 		return;
 	}
-	struct yk_event *kept = malloc(sizeof *kept);
+	struct yk_queued_event *kept = malloc(sizeof *kept);
 	if (!kept) // nothing is left to report it with
 		return;
 	*kept = *v;
@@ -56,7 +56,7 @@ static void release(struct yoke_engine *e, struct yk_request *r, int reason)
 void yk_engine_end(struct yoke_engine *e, struct yk_sequence *s, int reason, int32_t token, int error, const char *message)
 {
 	struct yk_request *r = s->request;
-	struct yk_event v = { .is = { .kind = YOKE_ENGINE_END, .token = token, .reason = reason, .error = error,
+	struct yk_queued_event v = { .is = { .kind = YOKE_ENGINE_END, .token = token, .reason = reason, .error = error,
 				      .prompt = r->is.count, .cached = s->cached > 0 ? s->cached : 0 } };
 	snprintf(v.message, sizeof v.message, "%s", message ? message : "");
 	s->ended = true;

@@ -89,7 +89,7 @@ static int apply_mask(struct yk_sampler *s, const struct yk_sequence *q, float *
 }
 
 // Fills the alternatives of `to`; returns the logarithm of the sum.
-static double report(const struct yk_sampler *s, const struct yk_sequence *q, const float *logits, struct yk_event *to)
+static double report(const struct yk_sampler *s, const struct yk_sequence *q, const float *logits, struct yk_queued_event *to)
 {
 	const int wanted = q->request->is.logprobs;
 	const double sum = log_sum(logits, s->vocabulary);
@@ -99,13 +99,13 @@ static double report(const struct yk_sampler *s, const struct yk_sequence *q, co
 	return sum;
 }
 
-void yk_sampler_score(struct yk_sampler *s, const struct yk_sequence *q, const float *logits, int32_t token, struct yk_event *to)
+void yk_sampler_score(struct yk_sampler *s, const struct yk_sequence *q, const float *logits, int32_t token, struct yk_queued_event *to)
 {
 	to->is.token = token;
 	to->is.logprob = (float)(logits[token] - report(s, q, logits, to));
 }
 
-int yk_sampler_choose(struct yk_sampler *s, const struct yk_sequence *q, float *logits, struct yk_event *to)
+int yk_sampler_choose(struct yk_sampler *s, const struct yk_sequence *q, float *logits, struct yk_queued_event *to)
 {
 	const struct yoke_engine_request *r = &q->request->is;
 	const struct yk_sampling how = {

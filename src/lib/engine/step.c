@@ -330,7 +330,7 @@ static void score(struct yoke_engine *e, struct yk_sequence *s, const float *log
 {
 	const int64_t first = s->computed - s->rows + 1; // predicted by the first row
 	for (int i = 0; i < s->rows && s->scored < s->scores; i++) {
-		struct yk_event v = { .is = { .kind = YOKE_ENGINE_PROMPT } };
+		struct yk_queued_event v = { .is = { .kind = YOKE_ENGINE_PROMPT } };
 		if (first + i != s->scored) // reported before the sequence was put back
 			continue;
 		yk_sampler_score(e->sampler, s, logits + i * e->net->shape.vocab, s->ids[s->scored], &v);
@@ -341,7 +341,7 @@ static void score(struct yoke_engine *e, struct yk_sequence *s, const float *log
 
 static void next_token(struct yoke_engine *e, struct yk_sequence *s, float *logits)
 {
-	struct yk_event v = { .is = { .kind = YOKE_ENGINE_TOKEN } };
+	struct yk_queued_event v = { .is = { .kind = YOKE_ENGINE_TOKEN } };
 	const int error = yk_sampler_choose(e->sampler, s, logits, &v);
 	if (error < 0) {
 		end(e, s, YOKE_ENGINE_ERROR, -1, error, yoke_error());

@@ -162,7 +162,7 @@ static void set_ids(const yoke_tokenizer *t, struct yk_gguf_tokenizer *to)
 	to->chat_template = t->chat;
 }
 
-static bool has_step(const struct yk_steps *s, enum yk_step_kind kind)
+static bool has_step(const struct yk_steps *s, enum yk_token_step_kind kind)
 {
 	for (size_t i = 0; i < s->count; i++)
 		if (s->step[i].kind == kind)

@@ -44,7 +44,7 @@ static yoke_tensor *variable(const char *name, int64_t rows, int64_t cols, const
 }
 
 // A (b - mu) + t + A mu; mu as stored in the variable.
-static int make(struct yk_fold *fold, const yoke_pipeline *p, const struct yk_flows *f, const yoke_statistic *s)
+static int make(struct yk_fit_fold *fold, const yoke_pipeline *p, const struct yk_flows *f, const yoke_statistic *s)
 {
 	struct yk_affine x;
 	int err = yk_flow_value(f, p, fold->node, &x);
@@ -91,7 +91,7 @@ int yk_folds_make(struct yk_folds *to, const yoke_pipeline *p, const struct yk_f
 	for (int i = 0; i < p->nodes && !err; i++) {
 		if (!folded[i])
 			continue;
-		to->fold[to->n] = (struct yk_fold){ .node = i, .base = f->out[i].base };
+		to->fold[to->n] = (struct yk_fit_fold){ .node = i, .base = f->out[i].base };
 		err = make(&to->fold[to->n++], p, f, of[f->out[i].base]);
 	}
 	return err;
@@ -110,7 +110,7 @@ void yk_folds_free(struct yk_folds *f)
 void yk_folds_put(const struct yk_folds *f, yoke_pipeline *p, struct yk_values *v)
 {
 	for (int i = 0; i < f->n; i++) {
-		const struct yk_fold *one = &f->fold[i];
+		const struct yk_fit_fold *one = &f->fold[i];
 		v->of[one->node] = yoke_linear(yoke_sub(yk_base_value(p, v, one->base), one->mean), one->a, one->t);
 	}
 }

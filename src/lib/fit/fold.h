@@ -6,14 +6,14 @@
 
 #include "fit/flow.h"
 
-struct yk_fold {
+struct yk_fit_fold {
 	int node, base;
 	yoke_tensor *mean, *a, *t; // f32 variables
 };
 
 struct yk_folds {
 	int n;
-	struct yk_fold fold[YK_NODES]; // indexed by node
+	struct yk_fit_fold fold[YK_NODES]; // indexed by node
 };
 
 // Folds the nodes whose results these bases need, where the product costs no more than the nodes

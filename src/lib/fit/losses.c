@@ -11,9 +11,9 @@
 #include "base/error.h"
 #include "fit/parse.h"
 
-struct yk_batch yk_batch_of(const struct yk_set_fields *f, yoke_tensor *const *t, int64_t epoch, bool training)
+struct yk_fit_batch yk_batch_of(const struct yk_set_fields *f, yoke_tensor *const *t, int64_t epoch, bool training)
 {
-	struct yk_batch b = { .v = { .stream = yoke_cast(t[f->x], yoke_f32), .epoch = epoch, .training = training },
+	struct yk_fit_batch b = { .v = { .stream = yoke_cast(t[f->x], yoke_f32), .epoch = epoch, .training = training },
 			      .weight = YOKE_NONE };
 	if (f->label >= 0) {
 		b.label_u8 = t[f->label];
@@ -42,7 +42,7 @@ static yoke_tensor *state_of(const struct yk_fit_node *n, const char *name)
 }
 
 // Mean of x [pixels] over the pixels with weight.
-static yoke_tensor *mean(const struct yk_batch *b, yoke_tensor *x)
+static yoke_tensor *mean(const struct yk_fit_batch *b, yoke_tensor *x)
 {
 	if (b->weight == YOKE_NONE)
 		return yoke_mean(x, YOKE_ALL);
@@ -52,7 +52,7 @@ static yoke_tensor *mean(const struct yk_batch *b, yoke_tensor *x)
 }
 
 // (1 - y) x + (1 + (pos_weight - 1) y) (log(1 + exp(-|x|)) + max(-x, 0))
-static yoke_tensor *bce(const struct yk_batch *b, yoke_tensor *x, double pos_weight)
+static yoke_tensor *bce(const struct yk_fit_batch *b, yoke_tensor *x, double pos_weight)
 {
 	yoke_tensor *y = b->label, *one = yoke_const(1);
 	yoke_tensor *more = yoke_add(one, yoke_mul(yoke_const(pos_weight - 1), y));
@@ -74,7 +74,7 @@ static yoke_tensor *orthogonality(yoke_tensor *w)
 	return sum;
 }
 
-static yoke_tensor *loss_of(yoke_pipeline *p, const struct yk_loss *l, struct yk_batch *b)
+static yoke_tensor *loss_of(yoke_pipeline *p, const struct yk_loss *l, struct yk_fit_batch *b)
 {
 	const struct yk_fit_node *n = &p->node[l->of];
 	if (l->kind == YK_LOSS_ORTHOGONALITY)
@@ -129,7 +129,7 @@ int yk_loss_count(const yoke_pipeline *p)
 	return p->plan.losses ? p->plan.losses + 1 : 0;
 }
 
-int yk_losses(yoke_pipeline *p, struct yk_batch *b, yoke_tensor **to)
+int yk_losses(yoke_pipeline *p, struct yk_fit_batch *b, yoke_tensor **to)
 {
 	const struct yk_training *t = &p->plan;
 	yoke_tensor *total = NULL;

@@ -6,7 +6,7 @@
 #include "fit/node.h"
 
 // A batch: values of nodes, labels and weights, f32 [pixels].
-struct yk_batch {
+struct yk_fit_batch {
 	struct yk_values v;
 	yoke_tensor *label, *weight; // NULL, YOKE_NONE: not in the data set
 	yoke_tensor *label_u8;       // as stored in the data set
@@ -16,12 +16,12 @@ struct yk_batch {
 };
 
 // Builds the batch from a loader's tensors.
-struct yk_batch yk_batch_of(const struct yk_set_fields *, yoke_tensor *const *, int64_t epoch, bool training);
+struct yk_fit_batch yk_batch_of(const struct yk_set_fields *, yoke_tensor *const *, int64_t epoch, bool training);
 // Checks that the channels of the losses' operands match; EINVAL names the loss.
 int yk_losses_shape(const yoke_pipeline *);
 // Number of values that yk_losses returns: each loss, then their weighted sum; 0 without losses.
 int yk_loss_count(const yoke_pipeline *);
-int yk_losses(yoke_pipeline *, struct yk_batch *, yoke_tensor **to);
+int yk_losses(yoke_pipeline *, struct yk_fit_batch *, yoke_tensor **to);
 // Whether the loss depends on a node's state only: the same for every batch, not a mean over
 // pixels.
 bool yk_loss_of_state(const struct yk_loss *);

@@ -136,7 +136,7 @@ struct part {
 
 // One of several batches: factor * (the means over pixels); the last batch adds the sum of the
 // factors times the losses of states.
-static int weigh(struct run *r, const struct yk_batch *b, yoke_tensor *const *loss, bool last, struct part *to)
+static int weigh(struct run *r, const struct yk_fit_batch *b, yoke_tensor *const *loss, bool last, struct part *to)
 {
 	const struct yk_training *t = &r->p->plan;
 	struct group *g = &r->sums;
@@ -216,7 +216,7 @@ static int train_batch(struct run *r, yoke_tensor *const *t, bool last)
 	const int k = r->p->plan.losses;
 	yoke_tensor *loss[YK_LOSSES + 1];
 	yoke_range_push("forward");
-	struct yk_batch b = yk_batch_of(&r->fields, t, r->epoch, true);
+	struct yk_fit_batch b = yk_batch_of(&r->fields, t, r->epoch, true);
 	int err = yk_losses(r->p, &b, loss);
 	struct part part = { .loss = err ? NULL : loss[k], .counted = b.count };
 	memcpy(part.value, loss, sizeof part.value);
@@ -257,7 +257,7 @@ static int validate_batch(struct run *r, yoke_tensor *const *t, struct yk_meter 
 {
 	const struct yk_training *plan = &r->p->plan;
 	yoke_tensor *loss[YK_LOSSES + 1];
-	struct yk_batch b = yk_batch_of(&r->fields, t, r->epoch, false);
+	struct yk_fit_batch b = yk_batch_of(&r->fields, t, r->epoch, false);
 	float f = 0;
 	int err = yk_losses(r->p, &b, loss);
 	if (!err)
@@ -505,7 +505,7 @@ static int try_batch(void *arg)
 	const int64_t rows = l ? yoke_loader_next(l, r->fields.count, t, NULL) : yk_error_last();
 	int err = rows < 0 ? (int)rows : 0;
 	if (!err) {
-		struct yk_batch b = yk_batch_of(&r->fields, t, 0, true);
+		struct yk_fit_batch b = yk_batch_of(&r->fields, t, 0, true);
 		err = yk_losses(r->p, &b, loss);
 	}
 	if (!err)

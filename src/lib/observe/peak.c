@@ -91,7 +91,7 @@ void yk_peak_note(struct yk_profile *prof, const struct yk_plan *p)
 		if (l->stream != YK_STREAM_DEVICE || l->born > at || l->dies < at)
 			continue;
 		const struct yk_step *s = &p->step[l->writer];
-		const struct yk_part *part = s->nodes ? &s->part[s->nodes - 1] : NULL;
+		const struct yk_step_node *part = s->nodes ? &s->part[s->nodes - 1] : NULL;
 		const struct yk_node *n = part && part->recorded < m->nodes ?
 						  &ctx->graph.node[m->node[part->recorded]] : NULL;
 		live += l->bytes;

@@ -38,7 +38,7 @@ static void add(struct text *t, const char *s)
 static void add_nodes(struct text *t, const struct yk_paths *paths, const struct yk_step *s)
 {
 	for (uint32_t i = 0; i < s->nodes; i++) {
-		const struct yk_part *p = &s->part[i];
+		const struct yk_step_node *p = &s->part[i];
 		const char *path = yk_path_name(paths, p->scope);
 		if (!i || p->scope != p[-1].scope) {
 			add(t, i ? "; " : "");

@@ -402,13 +402,13 @@ out:
 
 static int by_bytes(const void *a, const void *b)
 {
-	const struct yk_word *x = a, *y = b;
+	const struct yk_dfa_word *x = a, *y = b;
 	const int c = memcmp(x->s, y->s, x->n < y->n ? x->n : y->n);
 	return c ? c : (x->n > y->n) - (x->n < y->n);
 }
 
 // A state of the trie is the interval of the words that begin with its bytes, and their number.
-int yk_dfa_words(struct yk_dfa *d, struct yk_word *w, size_t n, uint32_t *start)
+int yk_dfa_words(struct yk_dfa *d, struct yk_dfa_word *w, size_t n, uint32_t *start)
 {
 	struct build b = { .pool = d };
 	uint32_t to;

@@ -65,12 +65,12 @@ void yk_nfa_fini(struct yk_nfa *);
 // The automaton of the texts that lead from one state to another.
 int yk_dfa_of(struct yk_dfa *, const struct yk_nfa *, uint32_t from, uint32_t to, uint32_t *start);
 
-struct yk_word {
+struct yk_dfa_word {
 	const char *s;
 	size_t n;
 };
 // The automaton of n words; reorders them.
-int yk_dfa_words(struct yk_dfa *, struct yk_word *, size_t n, uint32_t *start);
+int yk_dfa_words(struct yk_dfa *, struct yk_dfa_word *, size_t n, uint32_t *start);
 // The automaton of texts that a accepts and b accepts or, with `without`, does not accept.
 int yk_dfa_meet(struct yk_dfa *, uint32_t a, uint32_t b, bool without, uint32_t *start);
 

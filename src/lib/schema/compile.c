@@ -74,7 +74,7 @@ static int distribute(struct yk_compiler *c, size_t rule, size_t member, const c
 	const struct yk_rule r = c->rule[rule];
 	struct yk_member m = r.member[member];
 	const json_t *list = yk_keyword(&m, keyword);
-	const struct yk_path *path = yk_path_add(c, m.path, keyword, 0);
+	const struct yk_schema_path *path = yk_path_add(c, m.path, keyword, 0);
 	const size_t n = json_array_size(list);
 	uint32_t *target = calloc(n, sizeof *target);
 	int e = target && path ? 0 : YOKE_ENOMEM;
@@ -293,7 +293,7 @@ static bool shallow(const json_t *x)
 }
 
 // No value: the schema's fault.  A cycle is named by the place of its rule.
-static int analyze(struct yk_compiler *c, const struct yk_path *root)
+static int analyze(struct yk_compiler *c, const struct yk_schema_path *root)
 {
 	int64_t cycle;
 	int e = yk_program_cycle(c->p, &cycle);
@@ -317,7 +317,7 @@ static int analyze(struct yk_compiler *c, const struct yk_path *root)
 int yk_schema_program(const json_t *schema, struct yk_program *p)
 {
 	struct yk_compiler c = { .root = schema, .p = p };
-	const struct yk_path *root = yk_path_add(&c, NULL, NULL, 0);
+	const struct yk_schema_path *root = yk_path_add(&c, NULL, NULL, 0);
 	struct yk_members m = { 0 };
 	uint32_t end, value;
 	int e = root ? yk_dfa_init(&p->dfa) : YOKE_ENOMEM;

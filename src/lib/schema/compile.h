@@ -11,15 +11,15 @@
 #include "schema/program.h"
 
 // The place of a schema, for messages.
-struct yk_path {
-	const struct yk_path *parent;
+struct yk_schema_path {
+	const struct yk_schema_path *parent;
 	const char *key; // lives as long as the schema; NULL: the index
 	size_t index;
 };
 
 struct yk_member {
 	const json_t *schema;
-	const struct yk_path *path;
+	const struct yk_schema_path *path;
 	unsigned done; // enum of the keywords that are no longer to be applied
 };
 
@@ -63,12 +63,12 @@ struct yk_compiler {
 };
 
 // Reports an error at a place of the schema; returns its code.
-int yk_schema_refuse(const struct yk_path *, int code, const char *format, ...)
+int yk_schema_refuse(const struct yk_schema_path *, int code, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 // Reports an error of an automaton or a program, unless it is 0.
-int yk_schema_check(const struct yk_path *, int code);
-const struct yk_path *yk_path_add(struct yk_compiler *, const struct yk_path *, const char *key,
-				  size_t index);
+int yk_schema_check(const struct yk_schema_path *, int code);
+const struct yk_schema_path *yk_path_add(struct yk_compiler *, const struct yk_schema_path *,
+					 const char *key, size_t index);
 
 int yk_members_add(struct yk_members *, struct yk_member);
 // Replaces references and allOf by what they stand for and checks the keywords.  *none: the schema false is

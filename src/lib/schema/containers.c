@@ -15,7 +15,7 @@
 static int add_applied(struct yk_compiler *c, const struct yk_member *m, const char *keyword,
 		       const char *key, size_t index, const json_t *schema, struct yk_members *to)
 {
-	const struct yk_path *path = yk_path_add(c, m->path, keyword, 0);
+	const struct yk_schema_path *path = yk_path_add(c, m->path, keyword, 0);
 
 	if (path && (key || index != SIZE_MAX))
 		path = yk_path_add(c, path, key, index);
@@ -160,7 +160,7 @@ static int emit_value(struct yk_compiler *c, uint32_t value, uint32_t next, uint
 	int e = yk_emit_call(c, value, next, to);
 
 	if (e == 0 &&
-	    (e = yk_dfa_words(&c->p->dfa, (struct yk_word[]){ { ":", 1 } }, 1, &colon)) == 0 &&
+	    (e = yk_dfa_words(&c->p->dfa, (struct yk_dfa_word[]){ { ":", 1 } }, 1, &colon)) == 0 &&
 	    (e = yk_emit_run(c, c->blank, *to, to)) == 0)
 		e = yk_emit_run(c, colon, *to, to);
 	return e;
@@ -173,8 +173,9 @@ static int emit_property(struct yk_compiler *c, const char *name, uint32_t value
 	char *text = quoted(name);
 	int e = text ? emit_value(c, value, next, to) : YOKE_ENOMEM;
 
-	if (e == 0 && (e = yk_dfa_words(&c->p->dfa, (struct yk_word[]){ { text, strlen(text) } }, 1,
-					&key)) == 0)
+	if (e == 0 &&
+	    (e = yk_dfa_words(&c->p->dfa, (struct yk_dfa_word[]){ { text, strlen(text) } }, 1,
+			      &key)) == 0)
 		e = yk_emit_run(c, key, *to, to);
 	free(text);
 	return e;
@@ -184,7 +185,7 @@ static int emit_property(struct yk_compiler *c, const char *name, uint32_t value
 static int further_names(struct yk_compiler *c, const struct object *o, uint32_t *start)
 {
 	const size_t n = json_object_size(o->names);
-	struct yk_word *word = calloc(n + 1, sizeof *word);
+	struct yk_dfa_word *word = calloc(n + 1, sizeof *word);
 	uint32_t names, any;
 	const char *name, *why;
 	json_t *x;
@@ -199,7 +200,7 @@ static int further_names(struct yk_compiler *c, const struct object *o, uint32_t
 				e = YOKE_ENOMEM;
 				break;
 			}
-			word[i++] = (struct yk_word){ text, strlen(text) };
+			word[i++] = (struct yk_dfa_word){ text, strlen(text) };
 		}
 		if (e == 0 && (e = yk_dfa_words(&c->p->dfa, word, n, &names)) == 0 &&
 		    (e = yk_pattern_compile(&c->p->dfa, "", 0, YK_PATTERN_STRING, &any, &why)) == 0)

@@ -34,9 +34,9 @@ static void show_key(char *to, size_t room, const char *key)
 		strcat(to, "...");
 }
 
-int yk_schema_refuse(const struct yk_path *path, int code, const char *format, ...)
+int yk_schema_refuse(const struct yk_schema_path *path, int code, const char *format, ...)
 {
-	const struct yk_path *step[MAX_PATH];
+	const struct yk_schema_path *step[MAX_PATH];
 	char where[512] = "#", what[400], index[24];
 	size_t n = 0;
 	va_list ap;
@@ -53,20 +53,20 @@ int yk_schema_refuse(const struct yk_path *path, int code, const char *format, .
 	return yk_fail(code, "schema: %s: %s", where, what);
 }
 
-int yk_schema_check(const struct yk_path *path, int code)
+int yk_schema_check(const struct yk_schema_path *path, int code)
 {
 	if (code == YOKE_ERANGE)
 		return yk_schema_refuse(path, code, "the schema is too large or too complex");
 	return code < 0 ? yk_fail(code, "schema: %s", yk_error_text(code)) : 0;
 }
 
-const struct yk_path *yk_path_add(struct yk_compiler *c, const struct yk_path *parent,
-				  const char *key, size_t index)
+const struct yk_schema_path *yk_path_add(struct yk_compiler *c, const struct yk_schema_path *parent,
+					 const char *key, size_t index)
 {
-	struct yk_path *p = yk_arena_alloc(&c->arena, sizeof *p);
+	struct yk_schema_path *p = yk_arena_alloc(&c->arena, sizeof *p);
 
 	if (p)
-		*p = (struct yk_path){ parent, key, index };
+		*p = (struct yk_schema_path){ parent, key, index };
 	return p;
 }
 
@@ -199,7 +199,7 @@ static int resolve(struct yk_compiler *c, const struct yk_member *m, struct yk_m
 {
 	const json_t *ref = yk_keyword(m, "$ref"), *x = c->root;
 	const char *s = json_string_value(ref);
-	const struct yk_path *path = yk_path_add(c, NULL, NULL, 0);
+	const struct yk_schema_path *path = yk_path_add(c, NULL, NULL, 0);
 
 	if (!s)
 		return yk_schema_refuse(m->path, YOKE_EFORMAT, "'$ref' is not a string");
@@ -304,9 +304,9 @@ static int enter(struct yk_compiler *c, struct walk *w, struct yk_member m, bool
 	if ((e = push(w, m, true)) < 0)
 		return e;
 	const json_t *all = yk_keyword(&m, "allOf");
-	const struct yk_path *list = all ? yk_path_add(c, m.path, "allOf", 0) : NULL;
+	const struct yk_schema_path *list = all ? yk_path_add(c, m.path, "allOf", 0) : NULL;
 	for (size_t i = json_array_size(all); i--;) {
-		const struct yk_path *path = list ? yk_path_add(c, list, NULL, i) : NULL;
+		const struct yk_schema_path *path = list ? yk_path_add(c, list, NULL, i) : NULL;
 		if (!path)
 			return YOKE_ENOMEM;
 		if ((e = push(w, (struct yk_member){ json_array_get(all, i), path, 0 }, false)) < 0)
@@ -431,7 +431,7 @@ static int find_rule(struct yk_compiler *c, const struct yk_members *m, uint32_t
 
 int yk_rule_of(struct yk_compiler *c, struct yk_members *m, uint32_t *entry)
 {
-	const struct yk_path *path = m->n ? m->at[0].path : NULL;
+	const struct yk_schema_path *path = m->n ? m->at[0].path : NULL;
 	bool none;
 	int e = yk_members_expand(c, m, &none);
 

@@ -6,7 +6,7 @@
 
 #include "schema/automaton.h"
 
-enum yk_op {
+enum yk_schema_op {
 	YK_OP_END,    // the value is complete
 	YK_OP_RETURN, // pops
 	YK_OP_RUN, // runs the automaton that begins at `start`, then goes to `next`; with `min` it is of strings
@@ -28,7 +28,7 @@ enum {
 };
 
 struct yk_instr {
-	enum yk_op op;
+	enum yk_schema_op op;
 	uint32_t next;
 	union {
 		uint32_t start;

@@ -35,7 +35,7 @@ static void restrict_bound(const json_t **to, bool *open, bool upper, const json
 }
 
 static int read_bound(const struct yk_member *m, bool upper, struct yk_number_rule *r,
-		      const struct yk_path **path)
+		      const struct yk_schema_path **path)
 {
 	const char *name = upper ? "maximum" : "minimum",
 		   *exclusive = upper ? "exclusiveMaximum" : "exclusiveMinimum";
@@ -60,7 +60,7 @@ static int read_bound(const struct yk_member *m, bool upper, struct yk_number_ru
 static int numbers(struct yk_compiler *c, const struct yk_members *m, bool integer, uint32_t *start)
 {
 	struct yk_number_rule r = { .integer = integer };
-	const struct yk_path *path = NULL;
+	const struct yk_schema_path *path = NULL;
 	const char *why = "";
 	int e = 0;
 
@@ -97,8 +97,8 @@ struct string_rule {
 	uint32_t start; // of the automaton, with quotes, if it is patterned
 };
 
-static int meet_pattern(struct yk_compiler *c, const struct yk_path *path, const char *keyword,
-			const char *pattern, size_t n, struct string_rule *r)
+static int meet_pattern(struct yk_compiler *c, const struct yk_schema_path *path,
+			const char *keyword, const char *pattern, size_t n, struct string_rule *r)
 {
 	uint32_t start;
 	const char *why;
@@ -139,7 +139,7 @@ static int meet_min(struct yk_compiler *c, struct string_rule *r)
 
 static int strings(struct yk_compiler *c, const struct yk_members *m, struct string_rule *r)
 {
-	const struct yk_path *path = NULL;
+	const struct yk_schema_path *path = NULL;
 	int e = 0;
 
 	*r = (struct string_rule){ .max = YK_LOOP_UNBOUNDED };
@@ -214,7 +214,7 @@ static int compile_string(struct yk_compiler *c, const struct yk_members *m, uin
 
 // ---- all scalars ----
 
-static int compile_words(struct yk_compiler *c, struct yk_word *w, size_t n, uint32_t *entry)
+static int compile_words(struct yk_compiler *c, struct yk_dfa_word *w, size_t n, uint32_t *entry)
 {
 	uint32_t start;
 	const int e = yk_dfa_words(&c->p->dfa, w, n, &start);
@@ -228,9 +228,9 @@ int yk_compile_scalars(struct yk_compiler *c, const struct yk_members *m, unsign
 	int e = 0;
 
 	if (types & YK_NULL)
-		e = compile_words(c, (struct yk_word[]){ { "null", 4 } }, 1, &target[(*n)++]);
+		e = compile_words(c, (struct yk_dfa_word[]){ { "null", 4 } }, 1, &target[(*n)++]);
 	if (e == 0 && types & YK_BOOLEAN)
-		e = compile_words(c, (struct yk_word[]){ { "true", 4 }, { "false", 5 } }, 2,
+		e = compile_words(c, (struct yk_dfa_word[]){ { "true", 4 }, { "false", 5 } }, 2,
 				  &target[(*n)++]);
 	if (e == 0 && types & YK_INTEGER &&
 	    (e = numbers(c, m, !(types & YK_FRACTION), &start)) == 0)
@@ -373,7 +373,7 @@ int yk_compile_enum(struct yk_compiler *c, const struct yk_members *m, unsigned 
 		one = one ? one : yk_keyword(&m->at[i], "const");
 	}
 	const size_t count = one ? 1 : json_array_size(list);
-	struct yk_word *word = calloc(count + 1, sizeof *word);
+	struct yk_dfa_word *word = calloc(count + 1, sizeof *word);
 	if (!word)
 		return YOKE_ENOMEM;
 	for (size_t i = 0; i < count && e == 0; i++) {
@@ -382,7 +382,7 @@ int yk_compile_enum(struct yk_compiler *c, const struct yk_members *m, unsigned 
 		char *text = text_of(x);
 		e = text ? allowed(&f, x, text, &good) : YOKE_ENOMEM;
 		if (good)
-			word[n++] = (struct yk_word){ text, strlen(text) };
+			word[n++] = (struct yk_dfa_word){ text, strlen(text) };
 		else
 			free(text);
 	}

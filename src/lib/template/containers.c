@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "template/functions.h"
 
-static struct yk_value list_index(struct yk_render *r, struct yk_value v, const struct yk_args *a)
+static struct yk_v_value list_index(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
 {
 	for (size_t i = 0; i < v.list->n && !r->failed; i++)
 		if (yk_v_equal(r, v.list->v[i], a->v[0]))
@@ -13,7 +13,7 @@ static struct yk_value list_index(struct yk_render *r, struct yk_value v, const 
 	return yk_render_fail(r, YOKE_EFORMAT, "index: the value does not occur");
 }
 
-static struct yk_value list_count(struct yk_render *r, struct yk_value v, const struct yk_args *a)
+static struct yk_v_value list_count(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
 {
 	int64_t n = 0;
 	for (size_t i = 0; i < v.list->n && !r->failed; i++)
@@ -21,24 +21,24 @@ static struct yk_value list_count(struct yk_render *r, struct yk_value v, const 
 	return yk_v_int(n);
 }
 
-static struct yk_value list_copy(struct yk_render *r, struct yk_value v, const struct yk_args *a)
+static struct yk_v_value list_copy(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
 {
 	(void)a;
 	(void)r;
 	return v; // values do not change
 }
 
-static struct yk_value dict_get(struct yk_render *r, struct yk_value v, const struct yk_args *a)
+static struct yk_v_value dict_get(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
 {
-	const struct yk_value *found_value = yk_dict_find(r, v.dict, a->v[0]);
+	const struct yk_v_value *found_value = yk_dict_find(r, v.dict, a->v[0]);
 	return found_value ? *found_value : yk_arg(a, 1, yk_v_none());
 }
 
-static struct yk_value view(struct yk_render *r, struct yk_value v, const char *type)
+static struct yk_v_value view(struct yk_render *r, struct yk_v_value v, const char *type)
 {
-	struct yk_value list = yk_v_list(r, YK_V_VIEW, v.dict->n);
+	struct yk_v_value list = yk_v_list(r, YK_V_VIEW, v.dict->n);
 	for (size_t i = 0; i < v.dict->n && !r->failed; i++) {
-		struct yk_value x = type[5] == 'v' ? v.dict->pair[i].value : v.dict->pair[i].key;
+		struct yk_v_value x = type[5] == 'v' ? v.dict->pair[i].value : v.dict->pair[i].key;
 		if (type[5] == 'i') {
 			x = yk_v_list(r, YK_V_TUPLE, 2);
 			yk_v_append(r, x, v.dict->pair[i].key);
@@ -51,19 +51,19 @@ static struct yk_value view(struct yk_render *r, struct yk_value v, const char *
 	return list;
 }
 
-static struct yk_value dict_keys(struct yk_render *r, struct yk_value v, const struct yk_args *a)
+static struct yk_v_value dict_keys(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
 {
 	(void)a;
 	return view(r, v, "dict_keys");
 }
 
-static struct yk_value dict_values(struct yk_render *r, struct yk_value v, const struct yk_args *a)
+static struct yk_v_value dict_values(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
 {
 	(void)a;
 	return view(r, v, "dict_values");
 }
 
-static struct yk_value dict_items(struct yk_render *r, struct yk_value v, const struct yk_args *a)
+static struct yk_v_value dict_items(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
 {
 	(void)a;
 	return view(r, v, "dict_items");

@@ -9,15 +9,15 @@
 
 #include "base/error.h"
 
-static struct yk_value undefined_error(struct yk_render *r, struct yk_value v)
+static struct yk_v_value undefined_error(struct yk_render *r, struct yk_v_value v)
 {
 	return yk_render_fail(r, YOKE_EFORMAT, "'%.80s' is undefined", v.s ? v.s->s : "a value");
 }
 
 // ---- operators ----
 
-static struct yk_value type_error(struct yk_render *r, const char *op, struct yk_value a,
-				  struct yk_value b)
+static struct yk_v_value type_error(struct yk_render *r, const char *op, struct yk_v_value a,
+				    struct yk_v_value b)
 {
 	if (a.kind == YK_V_UNDEFINED)
 		return undefined_error(r, a);
@@ -27,9 +27,9 @@ static struct yk_value type_error(struct yk_render *r, const char *op, struct yk
 			      yk_v_type(b));
 }
 
-static struct yk_value join_strings(struct yk_render *r, struct yk_value a, struct yk_value b)
+static struct yk_v_value join_strings(struct yk_render *r, struct yk_v_value a, struct yk_v_value b)
 {
-	struct yk_text to = { 0 };
+	struct yk_v_buffer to = { 0 };
 	const bool markup = a.markup || b.markup;
 	if (markup) { // Markup escapes what it is added to
 		a = yk_v_escape(r, a);
@@ -39,35 +39,35 @@ static struct yk_value join_strings(struct yk_render *r, struct yk_value a, stru
 		return yk_v_undefined(NULL);
 	yk_text_add(&to, a.s, a.s->s, a.s->n);
 	yk_text_add(&to, b.s, b.s->s, b.s->n);
-	struct yk_value v = yk_v_built(r, &to);
+	struct yk_v_value v = yk_v_built(r, &to);
 	v.markup = markup;
 	return v;
 }
 
-static struct yk_value repeat(struct yk_render *r, struct yk_value v, int64_t times)
+static struct yk_v_value repeat(struct yk_render *r, struct yk_v_value v, int64_t times)
 {
-	struct yk_text to = { 0 };
-	const size_t n = v.kind == YK_V_STRING ? v.s->n : v.list->n * sizeof(struct yk_value);
+	struct yk_v_buffer to = { 0 };
+	const size_t n = v.kind == YK_V_STRING ? v.s->n : v.list->n * sizeof(struct yk_v_value);
 	if (times > 0 && n > 0 && times > YK_RENDER_MEMORY / (int64_t)n)
 		return yk_render_fail(r, YOKE_ERANGE, "a %s is repeated %lld times", yk_v_type(v),
 				      (long long)times);
 	if (v.kind == YK_V_STRING) {
 		for (int64_t i = 0; i < times && n && yk_render_charge(r, 1); i++)
 			yk_text_add(&to, v.s, v.s->s, v.s->n);
-		struct yk_value s = yk_v_built(r, &to);
+		struct yk_v_value s = yk_v_built(r, &to);
 		s.markup = v.markup;
 		return s;
 	}
-	struct yk_value list = yk_v_list(r, v.kind, 0);
+	struct yk_v_value list = yk_v_list(r, v.kind, 0);
 	for (int64_t i = 0; i < times && n && !r->failed; i++)
 		for (size_t k = 0; k < v.list->n && yk_render_charge(r, 1); k++)
 			yk_v_append(r, list, v.list->v[k]);
 	return list;
 }
 
-static struct yk_value join_lists(struct yk_render *r, struct yk_value a, struct yk_value b)
+static struct yk_v_value join_lists(struct yk_render *r, struct yk_v_value a, struct yk_v_value b)
 {
-	struct yk_value list = yk_v_list(r, a.kind, a.list->n + b.list->n);
+	struct yk_v_value list = yk_v_list(r, a.kind, a.list->n + b.list->n);
 	for (size_t i = 0; i < a.list->n && !r->failed; i++)
 		yk_v_append(r, list, a.list->v[i]);
 	for (size_t i = 0; i < b.list->n && !r->failed; i++)
@@ -75,7 +75,7 @@ static struct yk_value join_lists(struct yk_render *r, struct yk_value a, struct
 	return list;
 }
 
-static struct yk_value floats(struct yk_render *r, enum yk_sign s, double a, double b)
+static struct yk_v_value floats(struct yk_render *r, enum yk_sign s, double a, double b)
 {
 	if ((s == YK_DIV || s == YK_FLOORDIV || s == YK_MOD) && b == 0)
 		return yk_render_fail(r, YOKE_EFORMAT, "division by zero");
@@ -107,7 +107,7 @@ static bool power(int64_t a, int64_t b, int64_t *to)
 	return false;
 }
 
-static struct yk_value integers(struct yk_render *r, enum yk_sign s, int64_t a, int64_t b)
+static struct yk_v_value integers(struct yk_render *r, enum yk_sign s, int64_t a, int64_t b)
 {
 	int64_t to = 0;
 	bool over = false;
@@ -132,8 +132,8 @@ static struct yk_value integers(struct yk_render *r, enum yk_sign s, int64_t a, 
 	return over ? yk_render_fail(r, YOKE_ERANGE, "an integer exceeds 64 bits") : yk_v_int(to);
 }
 
-struct yk_value yk_v_binary(struct yk_render *r, enum yk_sign s, struct yk_value a,
-			    struct yk_value b)
+struct yk_v_value yk_v_binary(struct yk_render *r, enum yk_sign s, struct yk_v_value a,
+			      struct yk_v_value b)
 {
 	static const char *const names[] = {
 		[YK_ADD] = "+",       [YK_SUB] = "-", [YK_MUL] = "*", [YK_DIV] = "/",
@@ -160,7 +160,7 @@ struct yk_value yk_v_binary(struct yk_render *r, enum yk_sign s, struct yk_value
 	return type_error(r, names[s], a, b);
 }
 
-static bool ordered(struct yk_render *r, enum yk_sign s, struct yk_value a, struct yk_value b)
+static bool ordered(struct yk_render *r, enum yk_sign s, struct yk_v_value a, struct yk_v_value b)
 {
 	if (a.kind == YK_V_UNDEFINED || b.kind == YK_V_UNDEFINED) {
 		type_error(r, "<", a, b);
@@ -178,11 +178,12 @@ static bool ordered(struct yk_render *r, enum yk_sign s, struct yk_value a, stru
 	}
 }
 
-static struct yk_value compare(struct yk_render *r, struct yk_frame *f, const struct yk_node *n)
+static struct yk_v_value compare(struct yk_render *r, struct yk_v_frame *f,
+				 const struct yk_syntax_node *n)
 {
-	struct yk_value a = yk_eval(r, f, n->a);
-	for (const struct yk_node *x = n->list; x && !r->failed; x = x->next) {
-		const struct yk_value b = yk_eval(r, f, x->a);
+	struct yk_v_value a = yk_eval(r, f, n->a);
+	for (const struct yk_syntax_node *x = n->list; x && !r->failed; x = x->next) {
+		const struct yk_v_value b = yk_eval(r, f, x->a);
 		bool holds;
 		if (r->failed)
 			break;
@@ -201,20 +202,20 @@ static struct yk_value compare(struct yk_render *r, struct yk_frame *f, const st
 
 // ---- attributes and items ----
 
-static struct yk_value chars_value(const struct yk_chars *c)
+static struct yk_v_value chars_value(const struct yk_chars *c)
 {
-	return (struct yk_value){ .kind = YK_V_STRING, .s = c };
+	return (struct yk_v_value){ .kind = YK_V_STRING, .s = c };
 }
 
-static struct yk_value missing(struct yk_render *r, const char *name, size_t n)
+static struct yk_v_value missing(struct yk_render *r, const char *name, size_t n)
 {
-	const struct yk_value v = yk_v_string(r, name, n);
+	const struct yk_v_value v = yk_v_string(r, name, n);
 	return yk_v_undefined(r->failed ? NULL : v.s);
 }
 
 // A method, if the type has one of that name.
-static bool method(struct yk_render *r, struct yk_value of, const char *name, size_t n,
-		   struct yk_value *to)
+static bool method(struct yk_render *r, struct yk_v_value of, const char *name, size_t n,
+		   struct yk_v_value *to)
 {
 	const struct yk_function *f = yk_method_find(of.kind, name, n);
 	struct yk_method *m = f ? yk_render_alloc(r, sizeof *m) : NULL;
@@ -223,11 +224,11 @@ static bool method(struct yk_render *r, struct yk_value of, const char *name, si
 	if (m)
 		*m = (struct yk_method){ of, f };
 	*to = !m || !f->call ? missing(r, name, n) :
-			       (struct yk_value){ .kind = YK_V_METHOD, .method = m };
+			       (struct yk_v_value){ .kind = YK_V_METHOD, .method = m };
 	return true;
 }
 
-static struct yk_value element(struct yk_render *r, struct yk_value of, int64_t i)
+static struct yk_v_value element(struct yk_render *r, struct yk_v_value of, int64_t i)
 {
 	const int64_t n = yk_v_length(r, of);
 	i += i < 0 ? n : 0;
@@ -241,10 +242,10 @@ static struct yk_value element(struct yk_render *r, struct yk_value of, int64_t 
 	return yk_v_part(r, of.s, of.s->s + at, yk_char_size(of.s->s[at]));
 }
 
-struct yk_value yk_v_attr(struct yk_render *r, struct yk_value of, const char *name, size_t n)
+struct yk_v_value yk_v_attr(struct yk_render *r, struct yk_v_value of, const char *name, size_t n)
 {
-	struct yk_value v;
-	struct yk_value *member = NULL;
+	struct yk_v_value v;
+	struct yk_v_value *member = NULL;
 	if (r->failed)
 		return yk_v_undefined(NULL);
 	if (of.kind == YK_V_UNDEFINED)
@@ -261,10 +262,10 @@ struct yk_value yk_v_attr(struct yk_render *r, struct yk_value of, const char *n
 	return member ? *member : missing(r, name, n);
 }
 
-struct yk_value yk_v_item(struct yk_render *r, struct yk_value of, struct yk_value key)
+struct yk_v_value yk_v_item(struct yk_render *r, struct yk_v_value of, struct yk_v_value key)
 {
-	struct yk_value v;
-	struct yk_value *member = NULL;
+	struct yk_v_value v;
+	struct yk_v_value *member = NULL;
 	if (r->failed)
 		return yk_v_undefined(NULL);
 	if (of.kind == YK_V_UNDEFINED)
@@ -293,18 +294,18 @@ struct yk_value yk_v_item(struct yk_render *r, struct yk_value of, struct yk_val
 
 // ---- calls ----
 
-static void put_named(struct yk_render *r, struct yk_args *a, struct yk_value name,
-		      struct yk_value v)
+static void put_named(struct yk_render *r, struct yk_args *a, struct yk_v_value name,
+		      struct yk_v_value v)
 {
 	if (!a->named) {
-		const struct yk_value d = yk_v_dict(r);
+		const struct yk_v_value d = yk_v_dict(r);
 		a->named = r->failed ? NULL : d.dict;
 	}
 	if (a->named)
 		yk_dict_put(r, a->named, name, v);
 }
 
-static void put_all_named(struct yk_render *r, struct yk_args *a, struct yk_value v)
+static void put_all_named(struct yk_render *r, struct yk_args *a, struct yk_v_value v)
 {
 	if (v.kind != YK_V_DICT && !r->failed)
 		yk_render_fail(r, YOKE_EFORMAT, "** needs a dict, not '%s'", yk_v_type(v));
@@ -312,14 +313,15 @@ static void put_all_named(struct yk_render *r, struct yk_args *a, struct yk_valu
 		put_named(r, a, v.dict->pair[i].key, v.dict->pair[i].value);
 }
 
-struct yk_args yk_eval_args(struct yk_render *r, struct yk_frame *f, const struct yk_node *list)
+struct yk_args yk_eval_args(struct yk_render *r, struct yk_v_frame *f,
+			    const struct yk_syntax_node *list)
 {
 	struct yk_args a = { 0 };
-	struct yk_value all = yk_v_list(r, YK_V_LIST, 0);
-	for (const struct yk_node *x = list; x && !r->failed; x = x->next) {
+	struct yk_v_value all = yk_v_list(r, YK_V_LIST, 0);
+	for (const struct yk_syntax_node *x = list; x && !r->failed; x = x->next) {
 		const bool special =
 			x->kind == YK_N_KEYWORD || x->kind == YK_N_STAR || x->kind == YK_N_STARS;
-		const struct yk_value v = yk_eval(r, f, special ? x->a : x);
+		const struct yk_v_value v = yk_eval(r, f, special ? x->a : x);
 		if (r->failed)
 			break;
 		if (x->kind == YK_N_KEYWORD) {
@@ -342,10 +344,10 @@ struct yk_args yk_eval_args(struct yk_render *r, struct yk_frame *f, const struc
 }
 
 // Methods of a string that is marked as safe return strings that are marked as safe.
-static struct yk_value method_call(struct yk_render *r, const struct yk_method *m,
-				   const struct yk_args *a)
+static struct yk_v_value method_call(struct yk_render *r, const struct yk_method *m,
+				     const struct yk_args *a)
 {
-	struct yk_value v = yk_function_call(r, m->function, m->self, a);
+	struct yk_v_value v = yk_function_call(r, m->function, m->self, a);
 	if (!m->self.markup || r->failed)
 		return v;
 	v.markup = v.kind == YK_V_STRING;
@@ -354,9 +356,10 @@ static struct yk_value method_call(struct yk_render *r, const struct yk_method *
 	return v;
 }
 
-struct yk_value yk_call_value(struct yk_render *r, struct yk_value callee, const struct yk_args *a)
+struct yk_v_value yk_call_value(struct yk_render *r, struct yk_v_value callee,
+				const struct yk_args *a)
 {
-	struct yk_value v = yk_v_undefined(NULL);
+	struct yk_v_value v = yk_v_undefined(NULL);
 	if (yk_render_charge(r, 1) && yk_render_enter(r)) {
 		if (callee.kind == YK_V_FUNCTION)
 			v = yk_function_call(r, callee.function, callee, a);
@@ -378,25 +381,28 @@ struct yk_value yk_call_value(struct yk_render *r, struct yk_value callee, const
 
 // ---- expressions ----
 
-static struct yk_value name_value(struct yk_render *r, struct yk_frame *f,
-				  const struct yk_chars *name)
+static struct yk_v_value name_value(struct yk_render *r, struct yk_v_frame *f,
+				    const struct yk_chars *name)
 {
 	for (; f; f = f->up) {
-		const struct yk_value *v = yk_dict_get(&f->vars, name->s, name->n);
+		const struct yk_v_value *v = yk_dict_get(&f->vars, name->s, name->n);
 		if (!yk_render_charge(r, f->vars.n / 32) || v)
 			return v ? *v : yk_v_undefined(NULL);
 	}
 	const struct yk_function *g = yk_global_find(name);
-	return g ? (struct yk_value){ .kind = YK_V_FUNCTION, .function = g } : yk_v_undefined(name);
+	return g ? (struct yk_v_value){ .kind = YK_V_FUNCTION, .function = g } :
+		   yk_v_undefined(name);
 }
 
-static struct yk_value collection(struct yk_render *r, struct yk_frame *f, const struct yk_node *n)
+static struct yk_v_value collection(struct yk_render *r, struct yk_v_frame *f,
+				    const struct yk_syntax_node *n)
 {
-	struct yk_value v = n->kind == YK_N_DICT ?
-				    yk_v_dict(r) :
-				    yk_v_list(r, n->kind == YK_N_LIST ? YK_V_LIST : YK_V_TUPLE, 0);
-	for (const struct yk_node *x = n->list; x && !r->failed; x = x->next) {
-		const struct yk_value a = yk_eval(r, f, n->kind == YK_N_DICT ? x->a : x);
+	struct yk_v_value v =
+		n->kind == YK_N_DICT ?
+			yk_v_dict(r) :
+			yk_v_list(r, n->kind == YK_N_LIST ? YK_V_LIST : YK_V_TUPLE, 0);
+	for (const struct yk_syntax_node *x = n->list; x && !r->failed; x = x->next) {
+		const struct yk_v_value a = yk_eval(r, f, n->kind == YK_N_DICT ? x->a : x);
 		if (n->kind == YK_N_DICT)
 			yk_dict_put(r, v.dict, a, yk_eval(r, f, x->b));
 		else
@@ -405,24 +411,26 @@ static struct yk_value collection(struct yk_render *r, struct yk_frame *f, const
 	return v;
 }
 
-static struct yk_value concat(struct yk_render *r, struct yk_frame *f, const struct yk_node *n)
+static struct yk_v_value concat(struct yk_render *r, struct yk_v_frame *f,
+				const struct yk_syntax_node *n)
 {
-	struct yk_text to = { 0 };
-	for (const struct yk_node *x = n->list; x && !r->failed; x = x->next)
+	struct yk_v_buffer to = { 0 };
+	for (const struct yk_syntax_node *x = n->list; x && !r->failed; x = x->next)
 		yk_v_str(r, yk_eval(r, f, x), &to);
 	return yk_v_built(r, &to);
 }
 
-static struct yk_value slice(struct yk_render *r, struct yk_frame *f, const struct yk_node *n)
+static struct yk_v_value slice(struct yk_render *r, struct yk_v_frame *f,
+			       const struct yk_syntax_node *n)
 {
-	struct yk_value v = yk_v_list(r, YK_V_SLICE, 3);
-	const struct yk_node *parts[] = { n->a, n->b, n->c };
+	struct yk_v_value v = yk_v_list(r, YK_V_SLICE, 3);
+	const struct yk_syntax_node *parts[] = { n->a, n->b, n->c };
 	for (int i = 0; i < 3 && !r->failed; i++)
 		yk_v_append(r, v, parts[i] ? yk_eval(r, f, parts[i]) : yk_v_none());
 	return v;
 }
 
-static struct yk_value negate(struct yk_render *r, struct yk_value v, bool positive)
+static struct yk_v_value negate(struct yk_render *r, struct yk_v_value v, bool positive)
 {
 	if (!yk_v_number(v))
 		return type_error(r, positive ? "+" : "-", v, v);
@@ -431,19 +439,21 @@ static struct yk_value negate(struct yk_render *r, struct yk_value v, bool posit
 	return positive ? yk_v_int(yk_v_int_of(v)) : integers(r, YK_SUB, 0, yk_v_int_of(v));
 }
 
-static struct yk_value filter(struct yk_render *r, struct yk_frame *f, const struct yk_node *n)
+static struct yk_v_value filter(struct yk_render *r, struct yk_v_frame *f,
+				const struct yk_syntax_node *n)
 {
 	if (!n->function)
 		return yk_render_fail(r, YOKE_EFORMAT, "no %s is called '%.60s'",
 				      n->kind == YK_N_TEST ? "test" : "filter", n->name->s);
-	const struct yk_value self = yk_eval(r, f, n->a);
+	const struct yk_v_value self = yk_eval(r, f, n->a);
 	const struct yk_args a = yk_eval_args(r, f, n->list);
 	return r->failed ? self : yk_function_call(r, n->function, self, &a);
 }
 
-static struct yk_value evaluate(struct yk_render *r, struct yk_frame *f, const struct yk_node *n)
+static struct yk_v_value evaluate(struct yk_render *r, struct yk_v_frame *f,
+				  const struct yk_syntax_node *n)
 {
-	struct yk_value a;
+	struct yk_v_value a;
 	switch (n->kind) {
 	case YK_N_CONST: return n->value;
 	case YK_N_NAME: return name_value(r, f, n->name);
@@ -480,9 +490,9 @@ static struct yk_value evaluate(struct yk_render *r, struct yk_frame *f, const s
 	}
 }
 
-struct yk_value yk_eval(struct yk_render *r, struct yk_frame *f, const struct yk_node *n)
+struct yk_v_value yk_eval(struct yk_render *r, struct yk_v_frame *f, const struct yk_syntax_node *n)
 {
-	struct yk_value v = yk_v_undefined(NULL);
+	struct yk_v_value v = yk_v_undefined(NULL);
 	if (!yk_render_charge(r, 1))
 		return v;
 	if (yk_render_enter(r))

@@ -13,7 +13,7 @@
 
 // ---- numbers ----
 
-static struct yk_value absolute(struct yk_render *r, struct yk_value v, const struct yk_args *a)
+static struct yk_v_value absolute(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
 {
 	(void)a;
 	if (!yk_v_number(v))
@@ -25,10 +25,10 @@ static struct yk_value absolute(struct yk_render *r, struct yk_value v, const st
 				    yk_v_int(yk_v_int_of(v));
 }
 
-static struct yk_value round_to(struct yk_render *r, struct yk_value v, const struct yk_args *a)
+static struct yk_v_value round_to(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
 {
 	const int64_t precision = yk_arg_int(r, a, 0, 0);
-	const struct yk_value how = yk_arg(a, 1, yk_v_none());
+	const struct yk_v_value how = yk_arg(a, 1, yk_v_none());
 	char text[400];
 	if (!yk_v_number(v))
 		return yk_render_fail(r, YOKE_EFORMAT, "round needs a number, not '%s'",
@@ -53,8 +53,8 @@ static struct yk_value round_to(struct yk_render *r, struct yk_value v, const st
 }
 
 // A number in the text, as Python's int() and float() read it.
-static bool text_number(struct yk_render *r, struct yk_value v, int64_t base, bool real,
-			struct yk_value *to)
+static bool text_number(struct yk_render *r, struct yk_v_value v, int64_t base, bool real,
+			struct yk_v_value *to)
 {
 	size_t from, end;
 	char text[400], *stop;
@@ -87,11 +87,11 @@ static bool text_number(struct yk_render *r, struct yk_value v, int64_t base, bo
 	return !*stop && stop > text + skip;
 }
 
-static struct yk_value int_of(struct yk_render *r, struct yk_value v, const struct yk_args *a)
+static struct yk_v_value int_of(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
 {
-	const struct yk_value otherwise = yk_arg(a, 0, yk_v_int(0));
+	const struct yk_v_value otherwise = yk_arg(a, 0, yk_v_int(0));
 	const int64_t base = yk_arg_int(r, a, 1, 10);
-	struct yk_value to;
+	struct yk_v_value to;
 	if (yk_v_integral(v))
 		return yk_v_int(yk_v_int_of(v));
 	if (v.kind == YK_V_STRING && text_number(r, v, base, false, &to))
@@ -101,9 +101,9 @@ static struct yk_value int_of(struct yk_render *r, struct yk_value v, const stru
 	return v.kind == YK_V_FLOAT && fabs(v.d) < 9e18 ? yk_v_int((int64_t)v.d) : otherwise;
 }
 
-static struct yk_value float_of(struct yk_render *r, struct yk_value v, const struct yk_args *a)
+static struct yk_v_value float_of(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
 {
-	struct yk_value to;
+	struct yk_v_value to;
 	if (yk_v_number(v))
 		return yk_v_float(yk_v_float_of(v));
 	return v.kind == YK_V_STRING && text_number(r, v, 10, true, &to) ?
@@ -113,17 +113,17 @@ static struct yk_value float_of(struct yk_render *r, struct yk_value v, const st
 
 // ---- strings ----
 
-static struct yk_value string(struct yk_render *r, struct yk_value v, const struct yk_args *a)
+static struct yk_v_value string(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
 {
 	(void)a;
 	return yk_v_to_string(r, v);
 }
 
 // Filters that are methods of strings, for which other values become strings.
-static struct yk_value by_method(struct yk_render *r, struct yk_value v, const struct yk_args *a,
-				 const char *name)
+static struct yk_v_value by_method(struct yk_render *r, struct yk_v_value v,
+				   const struct yk_args *a, const char *name)
 {
-	struct yk_value s = yk_v_to_string(r, v);
+	struct yk_v_value s = yk_v_to_string(r, v);
 	if (r->failed)
 		return s;
 	const bool markup = s.markup;
@@ -132,37 +132,38 @@ static struct yk_value by_method(struct yk_render *r, struct yk_value v, const s
 	return s;
 }
 
-static struct yk_value upper(struct yk_render *r, struct yk_value v, const struct yk_args *a)
+static struct yk_v_value upper(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
 {
 	return by_method(r, v, a, "upper");
 }
 
-static struct yk_value lower(struct yk_render *r, struct yk_value v, const struct yk_args *a)
+static struct yk_v_value lower(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
 {
 	return by_method(r, v, a, "lower");
 }
 
-static struct yk_value capitalize(struct yk_render *r, struct yk_value v, const struct yk_args *a)
+static struct yk_v_value capitalize(struct yk_render *r, struct yk_v_value v,
+				    const struct yk_args *a)
 {
 	return by_method(r, v, a, "capitalize");
 }
 
-static struct yk_value trim(struct yk_render *r, struct yk_value v, const struct yk_args *a)
+static struct yk_v_value trim(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
 {
 	return by_method(r, v, a, "strip");
 }
 
-static struct yk_value center(struct yk_render *r, struct yk_value v, const struct yk_args *a)
+static struct yk_v_value center(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
 {
-	struct yk_value args[2] = { yk_arg(a, 0, yk_v_int(80)), yk_v_absent() };
+	struct yk_v_value args[2] = { yk_arg(a, 0, yk_v_int(80)), yk_v_absent() };
 	const struct yk_args with_fill = { .v = args, .n = 2 };
 	return by_method(r, v, &with_fill, "center");
 }
 
-static struct yk_value title(struct yk_render *r, struct yk_value v, const struct yk_args *a)
+static struct yk_v_value title(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
 {
-	const struct yk_value s = yk_v_to_string(r, v);
-	struct yk_text to = { 0 };
+	const struct yk_v_value s = yk_v_to_string(r, v);
+	struct yk_v_buffer to = { 0 };
 	bool inside = false;
 	(void)a;
 	if (r->failed || !yk_render_charge(r, s.s->n / 64))
@@ -179,21 +180,21 @@ static struct yk_value title(struct yk_render *r, struct yk_value v, const struc
 	return yk_v_built(r, &to);
 }
 
-static struct yk_value replace(struct yk_render *r, struct yk_value v, const struct yk_args *a)
+static struct yk_v_value replace(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
 {
-	const struct yk_value s = yk_v_to_string(r, v), old = yk_v_to_string(r, a->v[0]),
-			      by = yk_v_to_string(r, a->v[1]);
-	const struct yk_value count = yk_arg(a, 2, yk_v_none());
+	const struct yk_v_value s = yk_v_to_string(r, v), old = yk_v_to_string(r, a->v[0]),
+				by = yk_v_to_string(r, a->v[1]);
+	const struct yk_v_value count = yk_arg(a, 2, yk_v_none());
 	return r->failed ? s :
 			   yk_v_replace(r, s.s, old.s, by.s,
 					count.kind == YK_V_NONE ? -1 : yk_arg_int(r, a, 2, -1));
 }
 
-static struct yk_value indent(struct yk_render *r, struct yk_value v, const struct yk_args *a)
+static struct yk_v_value indent(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
 {
-	const struct yk_value width = yk_arg(a, 0, yk_v_int(4));
+	const struct yk_v_value width = yk_arg(a, 0, yk_v_int(4));
 	const bool first_too = yk_arg_truth(a, 1, false), blank = yk_arg_truth(a, 2, false);
-	struct yk_text by = { 0 }, to = { 0 };
+	struct yk_v_buffer by = { 0 }, to = { 0 };
 	if (v.kind != YK_V_STRING)
 		return yk_render_fail(r, YOKE_EFORMAT, "indent needs a string, not '%s'",
 				      yk_v_type(v));
@@ -202,13 +203,13 @@ static struct yk_value indent(struct yk_render *r, struct yk_value v, const stru
 	for (int64_t i = 0;
 	     width.kind != YK_V_STRING && i < yk_arg_int(r, a, 0, 4) && yk_render_charge(r, 1); i++)
 		yk_text_add(&by, NULL, " ", 1);
-	const struct yk_value indentation = yk_v_built(r, &by);
+	const struct yk_v_value indentation = yk_v_built(r, &by);
 	// a final newline makes an empty last line count
-	const struct yk_value text =
+	const struct yk_v_value text =
 		yk_v_binary(r, YK_ADD, yk_v_part(r, v.s, v.s->s, v.s->n), yk_v_text(r, "\n"));
-	struct yk_value keep = yk_v_absent();
+	struct yk_v_value keep = yk_v_absent();
 	const struct yk_args none = { .v = &keep, .n = 1 };
-	const struct yk_value lines =
+	const struct yk_v_value lines =
 		r->failed ? text :
 			    yk_method_find(YK_V_STRING, "splitlines", 10)->call(r, text, &none);
 	for (size_t i = 0; !r->failed && i < lines.list->n; i++) {
@@ -226,17 +227,17 @@ static struct yk_value indent(struct yk_render *r, struct yk_value v, const stru
 	return yk_v_built(r, &to);
 }
 
-static struct yk_value truncate(struct yk_render *r, struct yk_value v, const struct yk_args *a)
+static struct yk_v_value truncate(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
 {
 	const int64_t length_max = yk_arg_int(r, a, 0, 255), leeway = yk_arg_int(r, a, 3, 5);
 	const bool cut = yk_arg_truth(a, 1, false);
-	const struct yk_value end = yk_arg(a, 2, yk_v_text(r, "..."));
+	const struct yk_v_value end = yk_arg(a, 2, yk_v_text(r, "..."));
 	if (v.kind != YK_V_STRING || end.kind != YK_V_STRING ||
 	    length_max < (int64_t)end.s->chars || leeway < 0)
 		return yk_render_fail(r, YOKE_EFORMAT, "truncate: the arguments do not fit");
 	if ((int64_t)v.s->chars <= length_max + leeway)
 		return v;
-	const struct yk_value kept =
+	const struct yk_v_value kept =
 		yk_v_part(r, v.s, v.s->s, yk_chars_offset(v.s, length_max - (int64_t)end.s->chars));
 	const char *blank = cut || r->failed ? NULL : memrchr(kept.s->s, ' ', kept.s->n);
 	return r->failed ? kept :
@@ -247,9 +248,10 @@ static struct yk_value truncate(struct yk_render *r, struct yk_value v, const st
 				       end);
 }
 
-static struct yk_value wordcount(struct yk_render *r, struct yk_value v, const struct yk_args *a)
+static struct yk_v_value wordcount(struct yk_render *r, struct yk_v_value v,
+				   const struct yk_args *a)
 {
-	const struct yk_value s = yk_v_to_string(r, v);
+	const struct yk_v_value s = yk_v_to_string(r, v);
 	int64_t n = 0;
 	bool inside = false;
 	(void)a;
@@ -262,11 +264,12 @@ static struct yk_value wordcount(struct yk_render *r, struct yk_value v, const s
 	return yk_v_int(n);
 }
 
-static struct yk_value urlencode(struct yk_render *r, struct yk_value v, const struct yk_args *a)
+static struct yk_v_value urlencode(struct yk_render *r, struct yk_v_value v,
+				   const struct yk_args *a)
 {
 	static const char hex[] = "0123456789ABCDEF";
-	const struct yk_value s = yk_v_to_string(r, v);
-	struct yk_text to = { 0 };
+	const struct yk_v_value s = yk_v_to_string(r, v);
+	struct yk_v_buffer to = { 0 };
 	(void)a;
 	if (v.kind == YK_V_DICT || yk_v_listed(v))
 		return yk_render_fail(r, YOKE_EFORMAT, "urlencode takes a string here, not '%s'",
@@ -284,57 +287,58 @@ static struct yk_value urlencode(struct yk_render *r, struct yk_value v, const s
 	return yk_v_built(r, &to);
 }
 
-static struct yk_value safe(struct yk_render *r, struct yk_value v, const struct yk_args *a)
+static struct yk_v_value safe(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
 {
-	struct yk_value s = yk_v_to_string(r, v);
+	struct yk_v_value s = yk_v_to_string(r, v);
 	(void)a;
 	s.markup = s.kind == YK_V_STRING;
 	return s;
 }
 
-static struct yk_value escape(struct yk_render *r, struct yk_value v, const struct yk_args *a)
+static struct yk_v_value escape(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
 {
 	(void)a;
 	return yk_v_escape(r, v);
 }
 
-static struct yk_value forceescape(struct yk_render *r, struct yk_value v, const struct yk_args *a)
+static struct yk_v_value forceescape(struct yk_render *r, struct yk_v_value v,
+				     const struct yk_args *a)
 {
 	(void)a;
 	v.markup = false;
 	return yk_v_escape(r, v);
 }
 
-static struct yk_value format(struct yk_render *r, struct yk_value v, const struct yk_args *a)
+static struct yk_v_value format(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
 {
-	const struct yk_value s = yk_v_to_string(r, v);
-	struct yk_value values = yk_v_list(r, YK_V_TUPLE, 0);
+	const struct yk_v_value s = yk_v_to_string(r, v);
+	struct yk_v_value values = yk_v_list(r, YK_V_TUPLE, 0);
 	if (a->n && a->named)
 		return yk_render_fail(r, YOKE_EFORMAT,
 				      "format takes values with names or without, not both");
 	for (size_t i = 0; i < a->n && !r->failed; i++)
 		yk_v_append(r, values, a->v[i]);
 	if (a->named)
-		values = (struct yk_value){ .kind = YK_V_DICT, .dict = a->named };
+		values = (struct yk_v_value){ .kind = YK_V_DICT, .dict = a->named };
 	return r->failed ? s : yk_format_percent(r, s.s, values);
 }
 
-static struct yk_value default_value(struct yk_render *r, struct yk_value v,
-				     const struct yk_args *a)
+static struct yk_v_value default_value(struct yk_render *r, struct yk_v_value v,
+				       const struct yk_args *a)
 {
 	const bool replaced =
 		v.kind == YK_V_UNDEFINED || (yk_arg_truth(a, 1, false) && !yk_v_truth(v));
 	return replaced ? yk_v_given(a->v[0]) ? a->v[0] : yk_v_text(r, "") : v;
 }
 
-static struct yk_value tojson(struct yk_render *r, struct yk_value v, const struct yk_args *a)
+static struct yk_v_value tojson(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
 {
-	const struct yk_value indent_by = yk_arg(a, 1, yk_v_none()),
-			      separators = yk_arg(a, 2, yk_v_none());
+	const struct yk_v_value indent_by = yk_arg(a, 1, yk_v_none()),
+				separators = yk_arg(a, 2, yk_v_none());
 	struct yk_json_style style = { .ascii = yk_arg_truth(a, 0, false),
 				       .sorted = yk_arg_truth(a, 3, false),
 				       .colon = ": " };
-	struct yk_text to = { 0 };
+	struct yk_v_buffer to = { 0 };
 	char blanks[65] = "";
 	if (indent_by.kind == YK_V_STRING) {
 		style.indent = indent_by.s->s;

@@ -84,7 +84,7 @@ static size_t count_chars(const char *s, size_t n)
 
 // Adds sign, zeros and text of `of`, padded to the width.
 static void put(const struct spec *s, const char *sign, const struct yk_chars *of, const char *text,
-		size_t n, char align, struct yk_text *to)
+		size_t n, char align, struct yk_v_buffer *to)
 {
 	const size_t chars = strlen(sign) + count_chars(text, n);
 	const size_t more = s->width > 0 && (size_t)s->width > chars ? (size_t)s->width - chars : 0;
@@ -119,7 +119,7 @@ static void group(const char *text, struct yk_string *to)
 }
 
 static void put_number(struct yk_render *r, const struct spec *s, bool negative, char *text,
-		       struct yk_text *to)
+		       struct yk_v_buffer *to)
 {
 	struct yk_string grouped = { 0 };
 	const char sign[2] = { negative ? '-' : s->sign == '+' || s->sign == ' ' ? s->sign : 0, 0 };
@@ -135,7 +135,7 @@ static void put_number(struct yk_render *r, const struct spec *s, bool negative,
 	yk_string_fini(&grouped);
 }
 
-static void put_int(struct yk_render *r, const struct spec *s, int64_t i, struct yk_text *to)
+static void put_int(struct yk_render *r, const struct spec *s, int64_t i, struct yk_v_buffer *to)
 {
 	const uint64_t u = i < 0 ? -(uint64_t)i : (uint64_t)i;
 	char text[80], bits[70];
@@ -159,7 +159,7 @@ static void put_int(struct yk_render *r, const struct spec *s, int64_t i, struct
 	put_number(r, s, i < 0, text, to);
 }
 
-static void put_float(struct yk_render *r, const struct spec *s, double d, struct yk_text *to)
+static void put_float(struct yk_render *r, const struct spec *s, double d, struct yk_v_buffer *to)
 {
 	const char type = s->type;
 	const char form[] = { '%', '.', '*', type ? type : 'g', 0 };
@@ -185,18 +185,18 @@ static void put_float(struct yk_render *r, const struct spec *s, double d, struc
 	yk_string_fini(&shortest);
 }
 
-static void put_text(struct yk_render *r, const struct spec *s, struct yk_value v,
-		     struct yk_text *to)
+static void put_text(struct yk_render *r, const struct spec *s, struct yk_v_value v,
+		     struct yk_v_buffer *to)
 {
-	const struct yk_value t = yk_v_to_string(r, v);
+	const struct yk_v_value t = yk_v_to_string(r, v);
 	if (r->failed)
 		return;
 	put(s, "", t.s, t.s->s, s->precision >= 0 ? yk_chars_offset(t.s, s->precision) : t.s->n,
 	    '<', to);
 }
 
-static void put_value(struct yk_render *r, const struct spec *s, struct yk_value v,
-		      struct yk_text *to)
+static void put_value(struct yk_render *r, const struct spec *s, struct yk_v_value v,
+		      struct yk_v_buffer *to)
 {
 	const bool real = s->type && strchr("fFeEgG", s->type),
 		   whole = s->type && strchr("dxXob", s->type);
@@ -219,11 +219,11 @@ static void put_value(struct yk_render *r, const struct spec *s, struct yk_value
 // ---- str.format ----
 
 // The value of a field: a name or number, then .name and [key].
-static struct yk_value field(struct yk_render *r, const char *at, const char *end,
-			     const struct yk_args *a, size_t *next)
+static struct yk_v_value field(struct yk_render *r, const char *at, const char *end,
+			       const struct yk_args *a, size_t *next)
 {
 	const char *stop = at, *number = at;
-	struct yk_value v = yk_v_undefined(NULL);
+	struct yk_v_value v = yk_v_undefined(NULL);
 	while (stop < end && *stop != '.' && *stop != '[')
 		stop++;
 	const int index = digits(&number, stop);
@@ -234,7 +234,7 @@ static struct yk_value field(struct yk_render *r, const char *at, const char *en
 					      i);
 		v = a->v[i];
 	} else {
-		const struct yk_value *named =
+		const struct yk_v_value *named =
 			a->named ? yk_dict_get(a->named, at, (size_t)(stop - at)) : NULL;
 		if (!named)
 			return yk_render_fail(r, YOKE_EFORMAT,
@@ -263,17 +263,17 @@ static struct yk_value field(struct yk_render *r, const char *at, const char *en
 
 // One replacement field between braces.
 static void replacement(struct yk_render *r, const char *at, const char *end,
-			const struct yk_args *a, size_t *next, struct yk_text *to)
+			const struct yk_args *a, size_t *next, struct yk_v_buffer *to)
 {
 	const char *stop = at;
 	struct spec s;
 	while (stop < end && *stop != ':' && *stop != '!')
 		stop++;
-	struct yk_value v = field(r, at, stop, a, next);
+	struct yk_v_value v = field(r, at, stop, a, next);
 	if (r->failed)
 		return;
 	if (stop < end && *stop == '!') {
-		struct yk_text text = { 0 };
+		struct yk_v_buffer text = { 0 };
 		const char how = stop + 1 < end ? stop[1] : 0;
 		if (how == 'r')
 			yk_v_repr(r, v, &text);
@@ -295,9 +295,9 @@ static void replacement(struct yk_render *r, const char *at, const char *end,
 
 // A format may contain fields itself, as in "{:{}}".
 static void nested(struct yk_render *r, const char *at, const char *end, const struct yk_args *a,
-		   size_t *next, struct yk_text *to)
+		   size_t *next, struct yk_v_buffer *to)
 {
-	struct yk_text inner = { 0 };
+	struct yk_v_buffer inner = { 0 };
 	const char *colon = memchr(at, ':', (size_t)(end - at)), *open;
 	if (!colon || !memchr(colon, '{', (size_t)(end - colon)))
 		return replacement(r, at, end, a, next, to);
@@ -320,10 +320,10 @@ static void nested(struct yk_render *r, const char *at, const char *end, const s
 	yk_text_fini(&inner);
 }
 
-struct yk_value yk_format_braces(struct yk_render *r, const struct yk_chars *c,
-				 const struct yk_args *a)
+struct yk_v_value yk_format_braces(struct yk_render *r, const struct yk_chars *c,
+				   const struct yk_args *a)
 {
-	struct yk_text to = { 0 };
+	struct yk_v_buffer to = { 0 };
 	const char *end = c->s + c->n;
 	size_t next = 0;
 	for (const char *at = c->s; at < end && yk_render_charge(r, 1);) {
@@ -356,7 +356,7 @@ struct yk_value yk_format_braces(struct yk_render *r, const struct yk_chars *c,
 
 // ---- % ----
 
-static struct yk_value next_value(struct yk_render *r, struct yk_value v, size_t *next)
+static struct yk_v_value next_value(struct yk_render *r, struct yk_v_value v, size_t *next)
 {
 	const size_t i = (*next)++;
 	if (v.kind == YK_V_TUPLE ? i < v.list->n : i == 0)
@@ -364,11 +364,11 @@ static struct yk_value next_value(struct yk_render *r, struct yk_value v, size_t
 	return yk_render_fail(r, YOKE_EFORMAT, "%%: there are too few values for the format");
 }
 
-static void conversion(struct yk_render *r, const struct spec *s, struct yk_value v,
-		       struct yk_text *to)
+static void conversion(struct yk_render *r, const struct spec *s, struct yk_v_value v,
+		       struct yk_v_buffer *to)
 {
 	struct spec t = *s;
-	struct yk_text text = { 0 };
+	struct yk_v_buffer text = { 0 };
 	if (t.align == 0 && t.type == 's')
 		t.align = '>';
 	if (s->type == 'd' && v.kind == YK_V_FLOAT)
@@ -390,15 +390,16 @@ static void conversion(struct yk_render *r, const struct spec *s, struct yk_valu
 	}
 }
 
-struct yk_value yk_format_percent(struct yk_render *r, const struct yk_chars *c, struct yk_value v)
+struct yk_v_value yk_format_percent(struct yk_render *r, const struct yk_chars *c,
+				    struct yk_v_value v)
 {
-	struct yk_text to = { 0 };
+	struct yk_v_buffer to = { 0 };
 	const char *end = c->s + c->n;
 	size_t next = 0;
 	bool named = v.kind == YK_V_DICT;
 	for (const char *at = c->s; at < end && yk_render_charge(r, 1);) {
 		struct spec s = { .width = -1, .precision = -1 };
-		struct yk_value x = yk_v_undefined(NULL);
+		struct yk_v_value x = yk_v_undefined(NULL);
 		if (*at != '%') {
 			yk_text_add(&to, c, at++, 1);
 			continue;
@@ -410,7 +411,7 @@ struct yk_value yk_format_percent(struct yk_render *r, const struct yk_chars *c,
 		const bool key = at < end && *at == '(';
 		if (key) {
 			const char *close = memchr(at, ')', (size_t)(end - at));
-			const struct yk_value *found =
+			const struct yk_v_value *found =
 				close && v.kind == YK_V_DICT ?
 					yk_dict_get(v.dict, at + 1, (size_t)(close - at - 1)) :
 					NULL;

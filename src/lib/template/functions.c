@@ -35,19 +35,19 @@ static const char *next_parameter(const char *p)
 }
 
 static size_t bind(struct yk_render *r, const struct yk_function *f, const struct yk_args *a,
-		   struct yk_value *to)
+		   struct yk_v_value *to)
 {
 	size_t n = 0, used = 0;
 	for (const char *p = f->parameters; *p; p = next_parameter(p), n++) {
 		const size_t length = length_of(p);
-		const struct yk_value *named = a->named ? yk_dict_get(a->named, p, length) : NULL;
+		const struct yk_v_value *named = a->named ? yk_dict_get(a->named, p, length) : NULL;
 		used += named != NULL;
 		if (named && n < a->n)
 			yk_render_fail(r, YOKE_EFORMAT, "%s: argument '%.*s' is given twice",
 				       f->name, (int)length, p);
 		to[n] = n < a->n ? a->v[n] :
 			named    ? *named :
-				   (struct yk_value){ .kind = YK_V_ABSENT };
+				   (struct yk_v_value){ .kind = YK_V_ABSENT };
 		if (!yk_v_given(to[n]) && p[length] == '!')
 			yk_render_fail(r, YOKE_EFORMAT, "%s: argument '%.*s' is missing", f->name,
 				       (int)length, p);
@@ -58,10 +58,10 @@ static size_t bind(struct yk_render *r, const struct yk_function *f, const struc
 	return n;
 }
 
-struct yk_value yk_function_call(struct yk_render *r, const struct yk_function *f,
-				 struct yk_value self, const struct yk_args *a)
+struct yk_v_value yk_function_call(struct yk_render *r, const struct yk_function *f,
+				   struct yk_v_value self, const struct yk_args *a)
 {
-	struct yk_value v[YK_PARAMETERS];
+	struct yk_v_value v[YK_PARAMETERS];
 	struct yk_args bound = { .v = v };
 	if (!yk_render_charge(r, 1))
 		return yk_v_undefined(NULL);
@@ -70,14 +70,14 @@ struct yk_value yk_function_call(struct yk_render *r, const struct yk_function *
 	return r->failed ? yk_v_undefined(NULL) : f->call(r, self, f->parameters ? &bound : a);
 }
 
-struct yk_value yk_arg(const struct yk_args *a, size_t i, struct yk_value otherwise)
+struct yk_v_value yk_arg(const struct yk_args *a, size_t i, struct yk_v_value otherwise)
 {
 	return i < a->n && yk_v_given(a->v[i]) ? a->v[i] : otherwise;
 }
 
 int64_t yk_arg_int(struct yk_render *r, const struct yk_args *a, size_t i, int64_t otherwise)
 {
-	const struct yk_value v = yk_arg(a, i, yk_v_int(otherwise));
+	const struct yk_v_value v = yk_arg(a, i, yk_v_int(otherwise));
 	if (yk_v_integral(v))
 		return yk_v_int_of(v);
 	yk_render_fail(r, YOKE_EFORMAT, "an argument must be an integer, not '%s'", yk_v_type(v));
@@ -91,7 +91,7 @@ bool yk_arg_truth(const struct yk_args *a, size_t i, bool otherwise)
 
 const struct yk_chars *yk_arg_chars(struct yk_render *r, const struct yk_args *a, size_t i)
 {
-	const struct yk_value v = yk_arg(a, i, yk_v_none());
+	const struct yk_v_value v = yk_arg(a, i, yk_v_none());
 	if (v.kind == YK_V_STRING)
 		return v.s;
 	if (v.kind != YK_V_NONE)
@@ -102,13 +102,13 @@ const struct yk_chars *yk_arg_chars(struct yk_render *r, const struct yk_args *a
 
 // ---- global functions ----
 
-static struct yk_value range(struct yk_render *r, struct yk_value self, const struct yk_args *a)
+static struct yk_v_value range(struct yk_render *r, struct yk_v_value self, const struct yk_args *a)
 {
 	const int64_t first = yk_arg_int(r, a, 0, 0), second = yk_arg_int(r, a, 1, 0),
 		      step = yk_arg_int(r, a, 2, 1);
 	const bool one = !yk_v_given(a->v[1]);
 	const int64_t start = one ? 0 : first, stop = one ? first : second;
-	struct yk_value v = yk_v_list(r, YK_V_VIEW, 0);
+	struct yk_v_value v = yk_v_list(r, YK_V_VIEW, 0);
 	struct yk_string text = { 0 };
 	char s[120];
 	(void)self;
@@ -126,15 +126,16 @@ static struct yk_value range(struct yk_render *r, struct yk_value self, const st
 	snprintf(s, sizeof s, step == 1 ? "range(%lld, %lld)" : "range(%lld, %lld, %lld)",
 		 (long long)start, (long long)stop, (long long)step);
 	yk_string_add(&text, s, strlen(s));
-	const struct yk_value repr = yk_v_taken(r, &text);
+	const struct yk_v_value repr = yk_v_taken(r, &text);
 	v.list->type = "range";
 	v.list->text = repr.s;
 	return v;
 }
 
-static struct yk_value make_dict(struct yk_render *r, struct yk_value self, const struct yk_args *a)
+static struct yk_v_value make_dict(struct yk_render *r, struct yk_v_value self,
+				   const struct yk_args *a)
 {
-	struct yk_value d = yk_v_dict(r);
+	struct yk_v_value d = yk_v_dict(r);
 	(void)self;
 	if (a->n > 1)
 		return yk_render_fail(r, YOKE_EFORMAT, "dict takes one argument without a name");
@@ -154,9 +155,10 @@ static struct yk_value make_dict(struct yk_render *r, struct yk_value self, cons
 	return d;
 }
 
-static struct yk_value namespace(struct yk_render *r, struct yk_value self, const struct yk_args *a)
+static struct yk_v_value namespace(struct yk_render *r, struct yk_v_value self,
+				   const struct yk_args *a)
 {
-	struct yk_value d = make_dict(r, self, a);
+	struct yk_v_value d = make_dict(r, self, a);
 	for (size_t i = 0; !r->failed && i < d.dict->n; i++)
 		if (d.dict->pair[i].key.kind == YK_V_STRING && d.dict->pair[i].key.s->s[0] == '_')
 			yk_render_fail(
@@ -167,10 +169,10 @@ static struct yk_value namespace(struct yk_render *r, struct yk_value self, cons
 	return d;
 }
 
-static struct yk_value raise_exception(struct yk_render *r, struct yk_value self,
-				       const struct yk_args *a)
+static struct yk_v_value raise_exception(struct yk_render *r, struct yk_v_value self,
+					 const struct yk_args *a)
 {
-	const struct yk_value why = yk_v_to_string(r, a->v[0]);
+	const struct yk_v_value why = yk_v_to_string(r, a->v[0]);
 	char line[300];
 	size_t n = 0;
 	(void)self;
@@ -183,8 +185,8 @@ static struct yk_value raise_exception(struct yk_render *r, struct yk_value self
 	return yk_render_fail(r, YOKE_EFORMAT, "the template refuses the messages: %s", line);
 }
 
-static struct yk_value strftime_now(struct yk_render *r, struct yk_value self,
-				    const struct yk_args *a)
+static struct yk_v_value strftime_now(struct yk_render *r, struct yk_v_value self,
+				      const struct yk_args *a)
 {
 	const struct yk_chars *format = yk_arg_chars(r, a, 0);
 	const time_t now = r->now ? (time_t)r->now : time(NULL);
@@ -217,8 +219,8 @@ const struct yk_function *yk_global_find(const struct yk_chars *name)
 // ---- tests ----
 
 #define TEST(name, condition) \
-	static struct yk_value name(struct yk_render *r, struct yk_value v, \
-				    const struct yk_args *a) \
+	static struct yk_v_value name(struct yk_render *r, struct yk_v_value v, \
+				      const struct yk_args *a) \
 	{ \
 		(void)r; \
 		(void)a; \
@@ -253,47 +255,48 @@ TEST(is_in, yk_v_contains(r, a->v[0], v))
 TEST(is_filter, v.kind == YK_V_STRING && yk_filter_find(v.s))
 TEST(is_test, v.kind == YK_V_STRING && yk_test_find(v.s))
 
-static struct yk_value is_same(struct yk_render *r, struct yk_value v, const struct yk_args *a)
+static struct yk_v_value is_same(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
 {
-	const struct yk_value w = a->v[0];
+	const struct yk_v_value w = a->v[0];
 	const bool object = v.kind > YK_V_STRING;
 	return yk_v_bool(v.kind == w.kind && (object ? v.list == w.list : yk_v_equal(r, v, w)));
 }
 
-static struct yk_value divides(struct yk_render *r, struct yk_value v, int64_t by, int64_t rest)
+static struct yk_v_value divides(struct yk_render *r, struct yk_v_value v, int64_t by, int64_t rest)
 {
-	const struct yk_value left = yk_v_binary(r, YK_MOD, v, yk_v_int(by));
+	const struct yk_v_value left = yk_v_binary(r, YK_MOD, v, yk_v_int(by));
 	return yk_v_bool(!r->failed && yk_v_equal(r, left, yk_v_int(rest)));
 }
 
-static struct yk_value is_divisible(struct yk_render *r, struct yk_value v, const struct yk_args *a)
+static struct yk_v_value is_divisible(struct yk_render *r, struct yk_v_value v,
+				      const struct yk_args *a)
 {
 	const int64_t by = yk_arg_int(r, a, 0, 1);
 	return r->failed ? yk_v_undefined(NULL) : divides(r, v, by, 0);
 }
 
-static struct yk_value is_even(struct yk_render *r, struct yk_value v, const struct yk_args *a)
+static struct yk_v_value is_even(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
 {
 	(void)a;
 	return divides(r, v, 2, 0);
 }
 
-static struct yk_value is_odd(struct yk_render *r, struct yk_value v, const struct yk_args *a)
+static struct yk_v_value is_odd(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
 {
 	(void)a;
 	return divides(r, v, 2, 1);
 }
 
-static struct yk_value is_lower(struct yk_render *r, struct yk_value v, const struct yk_args *a)
+static struct yk_v_value is_lower(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
 {
-	const struct yk_value s = yk_v_to_string(r, v);
+	const struct yk_v_value s = yk_v_to_string(r, v);
 	(void)a;
 	return yk_v_bool(!r->failed && yk_v_is_case(s.s, false));
 }
 
-static struct yk_value is_upper(struct yk_render *r, struct yk_value v, const struct yk_args *a)
+static struct yk_v_value is_upper(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
 {
-	const struct yk_value s = yk_v_to_string(r, v);
+	const struct yk_v_value s = yk_v_to_string(r, v);
 	(void)a;
 	return yk_v_bool(!r->failed && yk_v_is_case(s.s, true));
 }

@@ -33,7 +33,8 @@ static const struct {
 	{ ",", YK_COMMA },     { ";", YK_SEMICOLON },
 };
 
-static void lexeme(struct lexer *x, enum yk_lexeme_kind kind, enum yk_sign sign, struct yk_value v)
+static void lexeme(struct lexer *x, enum yk_lexeme_kind kind, enum yk_sign sign,
+		   struct yk_v_value v)
 {
 	if (x->r->failed)
 		return;

@@ -24,7 +24,7 @@ static size_t interval_after(const struct yk_spans *s, size_t i)
 }
 
 // Marks those bytes that come after all marked ones.
-static void mark(struct yk_text *t, size_t from, size_t to, int64_t message)
+static void mark(struct yk_v_buffer *t, size_t from, size_t to, int64_t message)
 {
 	struct yk_spans *s = &t->spans;
 	struct yoke_text_span *last = s->n ? &s->at[s->n - 1] : NULL;
@@ -40,7 +40,7 @@ static void mark(struct yk_text *t, size_t from, size_t to, int64_t message)
 		s->at[s->n++] = (struct yoke_text_span){ from, to, message };
 }
 
-void yk_text_add(struct yk_text *t, const struct yk_chars *of, const char *s, size_t n)
+void yk_text_add(struct yk_v_buffer *t, const struct yk_chars *of, const char *s, size_t n)
 {
 	const size_t begin = t->s.n;
 	yk_string_add(&t->s, s, n);
@@ -55,7 +55,7 @@ void yk_text_add(struct yk_text *t, const struct yk_chars *of, const char *s, si
 	}
 }
 
-void yk_text_derive(struct yk_text *t, size_t begin, const struct yk_chars *of, const char *at)
+void yk_text_derive(struct yk_v_buffer *t, size_t begin, const struct yk_chars *of, const char *at)
 {
 	const struct yk_spans *x = of->spans;
 	if (!x)
@@ -67,14 +67,14 @@ void yk_text_derive(struct yk_text *t, size_t begin, const struct yk_chars *of, 
 		mark(t, begin, t->s.n, x->at[i].message);
 }
 
-void yk_text_fini(struct yk_text *t)
+void yk_text_fini(struct yk_v_buffer *t)
 {
 	yk_string_fini(&t->s);
 	free(t->spans.at);
 	t->spans = (struct yk_spans){ 0 };
 }
 
-void yk_chars_mark(struct yk_render *r, struct yk_value v, const struct yoke_text_span *at,
+void yk_chars_mark(struct yk_render *r, struct yk_v_value v, const struct yoke_text_span *at,
 		   size_t n)
 {
 	struct yk_spans *s =
@@ -87,17 +87,17 @@ void yk_chars_mark(struct yk_render *r, struct yk_value v, const struct yoke_tex
 		s; // new, so that nothing else refers to it yet
 }
 
-struct yk_value yk_v_built(struct yk_render *r, struct yk_text *t)
+struct yk_v_value yk_v_built(struct yk_render *r, struct yk_v_buffer *t)
 {
-	const struct yk_value v = yk_v_taken(r, &t->s);
+	const struct yk_v_value v = yk_v_taken(r, &t->s);
 	yk_chars_mark(r, v, t->spans.at, t->spans.n);
 	yk_text_fini(t);
 	return v;
 }
 
-struct yk_value yk_v_part(struct yk_render *r, const struct yk_chars *of, const char *s, size_t n)
+struct yk_v_value yk_v_part(struct yk_render *r, const struct yk_chars *of, const char *s, size_t n)
 {
-	struct yk_text t = { 0 };
+	struct yk_v_buffer t = { 0 };
 	if (!of->spans)
 		return yk_v_string(r, s, n);
 	yk_text_add(&t, of, s, n);

@@ -8,27 +8,27 @@
 #include "base/error.h"
 #include "template/eval.h"
 
-struct yk_frame *yk_frame_new(struct yk_render *r, struct yk_frame *up)
+struct yk_v_frame *yk_frame_new(struct yk_render *r, struct yk_v_frame *up)
 {
-	struct yk_frame *f = yk_render_alloc(r, sizeof *f);
+	struct yk_v_frame *f = yk_render_alloc(r, sizeof *f);
 	if (f)
 		f->up = up;
 	return f;
 }
 
-void yk_frame_set(struct yk_render *r, struct yk_frame *f, const struct yk_chars *name,
-		  struct yk_value v)
+void yk_frame_set(struct yk_render *r, struct yk_v_frame *f, const struct yk_chars *name,
+		  struct yk_v_value v)
 {
 	if (!r->failed)
-		yk_dict_put(r, &f->vars, (struct yk_value){ .kind = YK_V_STRING, .s = name }, v);
+		yk_dict_put(r, &f->vars, (struct yk_v_value){ .kind = YK_V_STRING, .s = name }, v);
 }
 
 // ---- assignment ----
 
-static void assign_member(struct yk_render *r, struct yk_frame *f, const struct yk_node *to,
-			  struct yk_value v)
+static void assign_member(struct yk_render *r, struct yk_v_frame *f,
+			  const struct yk_syntax_node *to, struct yk_v_value v)
 {
-	const struct yk_value object = yk_eval(r, f, to->b);
+	const struct yk_v_value object = yk_eval(r, f, to->b);
 	if (r->failed)
 		return;
 	if (object.kind != YK_V_NAMESPACE)
@@ -40,12 +40,12 @@ static void assign_member(struct yk_render *r, struct yk_frame *f, const struct 
 			       "'%.60s': attributes of namespaces do not begin with an underscore",
 			       to->name->s);
 	else
-		yk_dict_put(r, object.dict, (struct yk_value){ .kind = YK_V_STRING, .s = to->name },
-			    v);
+		yk_dict_put(r, object.dict,
+			    (struct yk_v_value){ .kind = YK_V_STRING, .s = to->name }, v);
 }
 
-static void assign(struct yk_render *r, struct yk_frame *f, const struct yk_node *to,
-		   struct yk_value v)
+static void assign(struct yk_render *r, struct yk_v_frame *f, const struct yk_syntax_node *to,
+		   struct yk_v_value v)
 {
 	if (r->failed)
 		return;
@@ -54,7 +54,7 @@ static void assign(struct yk_render *r, struct yk_frame *f, const struct yk_node
 	if (to->kind == YK_N_MEMBER)
 		return assign_member(r, f, to, v);
 	const struct yk_items *l = yk_v_iterate(r, v);
-	const struct yk_node *x = to->list;
+	const struct yk_syntax_node *x = to->list;
 	size_t n = 0;
 	for (; x; x = x->next)
 		n++;
@@ -66,9 +66,10 @@ static void assign(struct yk_render *r, struct yk_frame *f, const struct yk_node
 }
 
 // Statements whose output becomes a string.
-static struct yk_value captured(struct yk_render *r, struct yk_frame *f, const struct yk_node *list)
+static struct yk_v_value captured(struct yk_render *r, struct yk_v_frame *f,
+				  const struct yk_syntax_node *list)
 {
-	struct yk_text text = { 0 }, *outer = r->out;
+	struct yk_v_buffer text = { 0 }, *outer = r->out;
 	const int line = r->line;
 	r->out = &text;
 	yk_statements(r, f, list);
@@ -79,8 +80,8 @@ static struct yk_value captured(struct yk_render *r, struct yk_frame *f, const s
 }
 
 // Applies a chain of filters, the innermost of which has no operand, to a value.
-static struct yk_value filtered(struct yk_render *r, struct yk_frame *f, const struct yk_node *n,
-				struct yk_value v)
+static struct yk_v_value filtered(struct yk_render *r, struct yk_v_frame *f,
+				  const struct yk_syntax_node *n, struct yk_v_value v)
 {
 	if (!n || !yk_render_charge(r, 1) || !yk_render_enter(r))
 		return v;
@@ -95,17 +96,17 @@ static struct yk_value filtered(struct yk_render *r, struct yk_frame *f, const s
 
 // ---- macros ----
 
-struct yk_value yk_macro_call(struct yk_render *r, const struct yk_macro *m,
-			      const struct yk_args *a)
+struct yk_v_value yk_macro_call(struct yk_render *r, const struct yk_macro *m,
+				const struct yk_args *a)
 {
-	struct yk_frame *f = yk_frame_new(r, m->frame);
-	struct yk_value extra = yk_v_list(r, YK_V_TUPLE, 0), named = yk_v_dict(r);
-	const struct yk_node *p = m->node->args;
+	struct yk_v_frame *f = yk_frame_new(r, m->frame);
+	struct yk_v_value extra = yk_v_list(r, YK_V_TUPLE, 0), named = yk_v_dict(r);
+	const struct yk_syntax_node *p = m->node->args;
 	size_t i = 0;
 	for (size_t k = 0; a->named && k < a->named->n && !r->failed; k++)
 		yk_dict_put(r, named.dict, a->named->pair[k].key, a->named->pair[k].value);
 	for (; p && !r->failed; p = p->next, i++) {
-		const struct yk_value *given =
+		const struct yk_v_value *given =
 			i < a->n ? &a->v[i] :
 			a->named ? yk_dict_get(a->named, p->name->s, p->name->n) :
 				   NULL;
@@ -125,9 +126,9 @@ struct yk_value yk_macro_call(struct yk_render *r, const struct yk_macro *m,
 		yk_v_append(r, extra, a->v[i]);
 	if (r->failed)
 		return yk_v_undefined(NULL);
-	const struct yk_value *caller = yk_dict_get(named.dict, "caller", 6);
+	const struct yk_v_value *caller = yk_dict_get(named.dict, "caller", 6);
 	if (caller) {
-		const struct yk_value name = yk_v_text(r, "caller");
+		const struct yk_v_value name = yk_v_text(r, "caller");
 		yk_dict_put(r, &f->vars, name, *caller);
 	}
 	if (!m->node->flag && (extra.list->n || named.dict->n > (caller != NULL)))
@@ -141,45 +142,46 @@ struct yk_value yk_macro_call(struct yk_render *r, const struct yk_macro *m,
 	}
 	const int signal = r->signal;
 	r->signal = YK_SIGNAL_NONE;
-	const struct yk_value text = captured(r, f, m->node->list);
+	const struct yk_v_value text = captured(r, f, m->node->list);
 	r->signal = signal;
 	return text;
 }
 
-static struct yk_value macro_of(struct yk_render *r, struct yk_frame *f, const struct yk_node *n)
+static struct yk_v_value macro_of(struct yk_render *r, struct yk_v_frame *f,
+				  const struct yk_syntax_node *n)
 {
 	struct yk_macro *m = yk_render_alloc(r, sizeof *m);
 	if (!m)
 		return yk_v_undefined(NULL);
 	*m = (struct yk_macro){ n, f };
-	return (struct yk_value){ .kind = YK_V_MACRO, .macro = m };
+	return (struct yk_v_value){ .kind = YK_V_MACRO, .macro = m };
 }
 
-static void call_block(struct yk_render *r, struct yk_frame *f, const struct yk_node *n)
+static void call_block(struct yk_render *r, struct yk_v_frame *f, const struct yk_syntax_node *n)
 {
-	const struct yk_value callee = yk_eval(r, f, n->a->a);
+	const struct yk_v_value callee = yk_eval(r, f, n->a->a);
 	struct yk_args a = yk_eval_args(r, f, n->a->list);
-	const struct yk_value d = yk_v_dict(r), name = yk_v_text(r, "caller");
+	const struct yk_v_value d = yk_v_dict(r), name = yk_v_text(r, "caller");
 	for (size_t i = 0; a.named && i < a.named->n && !r->failed; i++)
 		yk_dict_put(r, d.dict, a.named->pair[i].key, a.named->pair[i].value);
 	if (r->failed)
 		return;
 	yk_dict_put(r, d.dict, name, macro_of(r, f, n));
 	a.named = d.dict;
-	const struct yk_value v = yk_call_value(r, callee, &a);
+	const struct yk_v_value v = yk_call_value(r, callee, &a);
 	if (!r->failed)
 		yk_v_str(r, v, r->out);
 }
 
 // ---- loops ----
 
-static void for_items(struct yk_render *r, struct yk_frame *f, const struct yk_node *n,
+static void for_items(struct yk_render *r, struct yk_v_frame *f, const struct yk_syntax_node *n,
 		      const struct yk_items *all, int64_t depth)
 {
-	struct yk_value kept = yk_v_list(r, YK_V_LIST, 0), name = yk_v_text(r, "loop");
+	struct yk_v_value kept = yk_v_list(r, YK_V_LIST, 0), name = yk_v_text(r, "loop");
 	struct yk_loop *loop = yk_render_alloc(r, sizeof *loop);
 	for (size_t i = 0; n->c && i < all->n && !r->failed; i++) {
-		struct yk_frame *inner = yk_frame_new(r, f);
+		struct yk_v_frame *inner = yk_frame_new(r, f);
 		assign(r, inner, n->a, all->v[i]);
 		if (!r->failed && yk_v_truth(yk_eval(r, inner, n->c)))
 			yk_v_append(r, kept, all->v[i]);
@@ -189,11 +191,11 @@ static void for_items(struct yk_render *r, struct yk_frame *f, const struct yk_n
 	const struct yk_items *l = n->c ? kept.list : all;
 	*loop = (struct yk_loop){ .items = l, .depth = depth, .node = n, .frame = f };
 	for (; loop->index < (int64_t)l->n && !r->failed; loop->index++) {
-		struct yk_frame *inner = yk_frame_new(r, f);
+		struct yk_v_frame *inner = yk_frame_new(r, f);
 		if (r->failed)
 			return;
 		yk_dict_put(r, &inner->vars, name,
-			    (struct yk_value){ .kind = YK_V_LOOP, .loop = loop });
+			    (struct yk_v_value){ .kind = YK_V_LOOP, .loop = loop });
 		assign(r, inner, n->a, l->v[loop->index]);
 		yk_statements(r, inner, n->list);
 		const int signal = r->signal;
@@ -205,9 +207,10 @@ static void for_items(struct yk_render *r, struct yk_frame *f, const struct yk_n
 		yk_statements(r, yk_frame_new(r, f), n->other);
 }
 
-struct yk_value yk_loop_call(struct yk_render *r, const struct yk_loop *loop, struct yk_value items)
+struct yk_v_value yk_loop_call(struct yk_render *r, const struct yk_loop *loop,
+			       struct yk_v_value items)
 {
-	struct yk_text text = { 0 }, *outer = r->out;
+	struct yk_v_buffer text = { 0 }, *outer = r->out;
 	const struct yk_items *l = yk_v_iterate(r, items);
 	if (!loop->node->flag)
 		return yk_render_fail(r, YOKE_EFORMAT,
@@ -219,18 +222,18 @@ struct yk_value yk_loop_call(struct yk_render *r, const struct yk_loop *loop, st
 	return yk_v_built(r, &text);
 }
 
-static struct yk_value loop_cycle(struct yk_render *r, struct yk_value self,
-				  const struct yk_args *a)
+static struct yk_v_value loop_cycle(struct yk_render *r, struct yk_v_value self,
+				    const struct yk_args *a)
 {
 	if (a->n == 0)
 		return yk_render_fail(r, YOKE_EFORMAT, "loop.cycle needs values");
 	return a->v[self.loop->index % (int64_t)a->n];
 }
 
-static struct yk_value loop_changed(struct yk_render *r, struct yk_value self,
-				    const struct yk_args *a)
+static struct yk_v_value loop_changed(struct yk_render *r, struct yk_v_value self,
+				      const struct yk_args *a)
 {
-	struct yk_value now = yk_v_list(r, YK_V_TUPLE, a->n);
+	struct yk_v_value now = yk_v_list(r, YK_V_TUPLE, a->n);
 	for (size_t i = 0; i < a->n && !r->failed; i++)
 		yk_v_append(r, now, a->v[i]);
 	const bool first = !yk_v_given(self.loop->changed),
@@ -239,7 +242,8 @@ static struct yk_value loop_changed(struct yk_render *r, struct yk_value self,
 	return yk_v_bool(changed);
 }
 
-struct yk_value yk_loop_attr(struct yk_render *r, struct yk_value self, const char *name, size_t n)
+struct yk_v_value yk_loop_attr(struct yk_render *r, struct yk_v_value self, const char *name,
+			       size_t n)
 {
 	static const char *const names[] = { "index",  "index0",   "revindex", "revindex0",
 					     "first",  "last",     "length",   "depth",
@@ -248,7 +252,7 @@ struct yk_value yk_loop_attr(struct yk_render *r, struct yk_value self, const ch
 						      { "changed", NULL, loop_changed } };
 	const struct yk_loop *l = self.loop;
 	const int64_t i = l->index, count = (int64_t)l->items->n;
-	const struct yk_value values[] = {
+	const struct yk_v_value values[] = {
 		yk_v_int(i + 1),
 		yk_v_int(i),
 		yk_v_int(count - i),
@@ -268,14 +272,14 @@ struct yk_value yk_loop_attr(struct yk_render *r, struct yk_value self, const ch
 	struct yk_method *m = f ? yk_render_alloc(r, sizeof *m) : NULL;
 	if (m)
 		*m = (struct yk_method){ self, f };
-	const struct yk_value s = m ? yk_v_none() : yk_v_string(r, name, n);
-	return m ? (struct yk_value){ .kind = YK_V_METHOD, .method = m } :
+	const struct yk_v_value s = m ? yk_v_none() : yk_v_string(r, name, n);
+	return m ? (struct yk_v_value){ .kind = YK_V_METHOD, .method = m } :
 		   yk_v_undefined(r->failed ? NULL : s.s);
 }
 
-static void for_loop(struct yk_render *r, struct yk_frame *f, const struct yk_node *n)
+static void for_loop(struct yk_render *r, struct yk_v_frame *f, const struct yk_syntax_node *n)
 {
-	const struct yk_value v = yk_eval(r, f, n->b);
+	const struct yk_v_value v = yk_eval(r, f, n->b);
 	const struct yk_items *l = r->failed ? NULL : yk_v_iterate(r, v);
 	if (l)
 		for_items(r, f, n, l, 0);
@@ -283,7 +287,7 @@ static void for_loop(struct yk_render *r, struct yk_frame *f, const struct yk_no
 
 // ---- statements ----
 
-static void generation(struct yk_render *r, struct yk_frame *f, const struct yk_node *n)
+static void generation(struct yk_render *r, struct yk_v_frame *f, const struct yk_syntax_node *n)
 {
 	struct yk_spans *s = r->whole == r->out ? r->generation : NULL;
 	const size_t from = r->out->s.n;
@@ -299,27 +303,27 @@ static void generation(struct yk_render *r, struct yk_frame *f, const struct yk_
 	s->at[s->n++] = (struct yoke_text_span){ .from = from, .to = r->out->s.n, .message = -1 };
 }
 
-static void with(struct yk_render *r, struct yk_frame *f, const struct yk_node *n)
+static void with(struct yk_render *r, struct yk_v_frame *f, const struct yk_syntax_node *n)
 {
-	struct yk_frame *inner = yk_frame_new(r, f);
-	for (const struct yk_node *x = n->args; x && !r->failed; x = x->next)
+	struct yk_v_frame *inner = yk_frame_new(r, f);
+	for (const struct yk_syntax_node *x = n->args; x && !r->failed; x = x->next)
 		assign(r, inner, x->a, yk_eval(r, f, x->b));
 	yk_statements(r, inner, n->list);
 }
 
-static void branch(struct yk_render *r, struct yk_frame *f, const struct yk_node *n)
+static void branch(struct yk_render *r, struct yk_v_frame *f, const struct yk_syntax_node *n)
 {
 	while (n && n->kind == YK_N_IF && !r->failed) {
 		if (yk_v_truth(yk_eval(r, f, n->a)))
 			return yk_statements(r, f, n->list);
-		const struct yk_node *next = n->other;
+		const struct yk_syntax_node *next = n->other;
 		if (!next || next->kind != YK_N_IF || !next->flag)
 			return yk_statements(r, f, next);
 		n = next;
 	}
 }
 
-static void statement(struct yk_render *r, struct yk_frame *f, const struct yk_node *n)
+static void statement(struct yk_render *r, struct yk_v_frame *f, const struct yk_syntax_node *n)
 {
 	switch (n->kind) {
 	case YK_N_DATA: return yk_v_str(r, n->value, r->out);
@@ -328,13 +332,13 @@ static void statement(struct yk_render *r, struct yk_frame *f, const struct yk_n
 	case YK_N_FOR: return for_loop(r, f, n);
 	case YK_N_SET: return assign(r, f, n->a, yk_eval(r, f, n->b));
 	case YK_N_SET_BLOCK: {
-		const struct yk_value v = captured(r, yk_frame_new(r, f), n->list);
+		const struct yk_v_value v = captured(r, yk_frame_new(r, f), n->list);
 		return assign(r, f, n->a, filtered(r, f, n->b, v));
 	}
 	case YK_N_MACRO: return yk_frame_set(r, f, n->name, macro_of(r, f, n));
 	case YK_N_CALL_BLOCK: return call_block(r, f, n);
 	case YK_N_FILTER_BLOCK: {
-		const struct yk_value v = captured(r, yk_frame_new(r, f), n->list);
+		const struct yk_v_value v = captured(r, yk_frame_new(r, f), n->list);
 		return yk_v_str(r, filtered(r, f, n->b, v), r->out);
 	}
 	case YK_N_WITH: return with(r, f, n);
@@ -346,10 +350,10 @@ static void statement(struct yk_render *r, struct yk_frame *f, const struct yk_n
 	}
 }
 
-void yk_statements(struct yk_render *r, struct yk_frame *f, const struct yk_node *list)
+void yk_statements(struct yk_render *r, struct yk_v_frame *f, const struct yk_syntax_node *list)
 {
 	if (yk_render_enter(r))
-		for (const struct yk_node *n = list;
+		for (const struct yk_syntax_node *n = list;
 		     n && r->signal == YK_SIGNAL_NONE && yk_render_charge(r, 1); n = n->next) {
 			r->line = n->line;
 			statement(r, f, n);

@@ -31,9 +31,9 @@ static bool is_large(uint32_t c)
 	return c < 0x80 ? c >= 'A' && c <= 'Z' : !maps_to_itself(c, yk_char_lower);
 }
 
-struct yk_value yk_v_case(struct yk_render *r, const struct yk_chars *c, enum yk_letter_case how)
+struct yk_v_value yk_v_case(struct yk_render *r, const struct yk_chars *c, enum yk_letter_case how)
 {
-	struct yk_text to = { 0 };
+	struct yk_v_buffer to = { 0 };
 	bool inside = false; // of a word
 	if (!yk_render_charge(r, c->n / 64))
 		return yk_v_undefined(NULL);
@@ -63,31 +63,31 @@ bool yk_v_is_case(const struct yk_chars *c, bool upper)
 	return some;
 }
 
-static struct yk_value upper(struct yk_render *r, struct yk_value v, const struct yk_args *a)
+static struct yk_v_value upper(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
 {
 	(void)a;
 	return yk_v_case(r, v.s, YK_UPPER);
 }
 
-static struct yk_value lower(struct yk_render *r, struct yk_value v, const struct yk_args *a)
+static struct yk_v_value lower(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
 {
 	(void)a;
 	return yk_v_case(r, v.s, YK_LOWER);
 }
 
-static struct yk_value capitalize(struct yk_render *r, struct yk_value v, const struct yk_args *a)
+static struct yk_v_value capitalize(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
 {
 	(void)a;
 	return yk_v_case(r, v.s, YK_CAPITAL);
 }
 
-static struct yk_value title(struct yk_render *r, struct yk_value v, const struct yk_args *a)
+static struct yk_v_value title(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
 {
 	(void)a;
 	return yk_v_case(r, v.s, YK_TITLE);
 }
 
-static struct yk_value swapcase(struct yk_render *r, struct yk_value v, const struct yk_args *a)
+static struct yk_v_value swapcase(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
 {
 	(void)a;
 	return yk_v_case(r, v.s, YK_SWAP);
@@ -108,7 +108,7 @@ static bool is_alphanumeric(uint32_t c)
 	return is_alphabetic(c) || yk_is_numeric(c);
 }
 
-static struct yk_value all(struct yk_value v, bool (*is)(uint32_t))
+static struct yk_v_value all(struct yk_v_value v, bool (*is)(uint32_t))
 {
 	for (const char *at = v.s->s; at < v.s->s + v.s->n;)
 		if (!is(yk_char_next(&at)))
@@ -117,7 +117,7 @@ static struct yk_value all(struct yk_value v, bool (*is)(uint32_t))
 }
 
 #define ALL(name, is) \
-	static struct yk_value name(struct yk_render *r, struct yk_value v, \
+	static struct yk_v_value name(struct yk_render *r, struct yk_v_value v, \
 				    const struct yk_args *a) \
 	{ \
 		(void)a; \
@@ -128,14 +128,14 @@ ALL(isalpha_all, is_alphabetic)
 ALL(isalnum_all, is_alphanumeric)
 ALL(isspace_all, yk_py_space)
 
-static struct yk_value isupper_all(struct yk_render *r, struct yk_value v, const struct yk_args *a)
+static struct yk_v_value isupper_all(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
 {
 	(void)a;
 	(void)r;
 	return yk_v_bool(yk_v_is_case(v.s, true));
 }
 
-static struct yk_value islower_all(struct yk_render *r, struct yk_value v, const struct yk_args *a)
+static struct yk_v_value islower_all(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
 {
 	(void)a;
 	(void)r;
@@ -144,7 +144,7 @@ static struct yk_value islower_all(struct yk_render *r, struct yk_value v, const
 
 // ---- ends ----
 
-static struct yk_value strip_sides(struct yk_render *r, struct yk_value v, const struct yk_args *a,
+static struct yk_v_value strip_sides(struct yk_render *r, struct yk_v_value v, const struct yk_args *a,
 				   bool left, bool right)
 {
 	const struct yk_chars *set = yk_arg_chars(r, a, 0);
@@ -155,17 +155,17 @@ static struct yk_value strip_sides(struct yk_render *r, struct yk_value v, const
 	return from == 0 && to == v.s->n ? v : yk_v_part(r, v.s, v.s->s + from, to - from);
 }
 
-static struct yk_value strip(struct yk_render *r, struct yk_value v, const struct yk_args *a)
+static struct yk_v_value strip(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
 {
 	return strip_sides(r, v, a, true, true);
 }
 
-static struct yk_value lstrip(struct yk_render *r, struct yk_value v, const struct yk_args *a)
+static struct yk_v_value lstrip(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
 {
 	return strip_sides(r, v, a, true, false);
 }
 
-static struct yk_value rstrip(struct yk_render *r, struct yk_value v, const struct yk_args *a)
+static struct yk_v_value rstrip(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
 {
 	return strip_sides(r, v, a, false, true);
 }
@@ -181,12 +181,12 @@ static bool ends(const struct yk_chars *c, const struct yk_chars *with)
 }
 
 // startswith and endswith take a string or a tuple of them, and an interval.
-static struct yk_value with_end(struct yk_render *r, struct yk_value v, const struct yk_args *a,
+static struct yk_v_value with_end(struct yk_render *r, struct yk_v_value v, const struct yk_args *a,
 				bool (*is)(const struct yk_chars *, const struct yk_chars *))
 {
-	const struct yk_value what = a->v[0];
+	const struct yk_v_value what = a->v[0];
 	if (yk_v_given(a->v[1]) || yk_v_given(a->v[2])) {
-		struct yk_value slice = yk_v_list(r, YK_V_SLICE, 3);
+		struct yk_v_value slice = yk_v_list(r, YK_V_SLICE, 3);
 		yk_v_append(r, slice, yk_arg(a, 1, yk_v_none()));
 		yk_v_append(r, slice, yk_arg(a, 2, yk_v_none()));
 		yk_v_append(r, slice, yk_v_none());
@@ -207,23 +207,23 @@ static struct yk_value with_end(struct yk_render *r, struct yk_value v, const st
 		yk_v_type(what));
 }
 
-static struct yk_value startswith(struct yk_render *r, struct yk_value v, const struct yk_args *a)
+static struct yk_v_value startswith(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
 {
 	return with_end(r, v, a, starts);
 }
 
-static struct yk_value endswith(struct yk_render *r, struct yk_value v, const struct yk_args *a)
+static struct yk_v_value endswith(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
 {
 	return with_end(r, v, a, ends);
 }
 
-static struct yk_value removeprefix(struct yk_render *r, struct yk_value v, const struct yk_args *a)
+static struct yk_v_value removeprefix(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
 {
 	const struct yk_chars *c = yk_arg_chars(r, a, 0);
 	return c && starts(v.s, c) ? yk_v_part(r, v.s, v.s->s + c->n, v.s->n - c->n) : v;
 }
 
-static struct yk_value removesuffix(struct yk_render *r, struct yk_value v, const struct yk_args *a)
+static struct yk_v_value removesuffix(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
 {
 	const struct yk_chars *c = yk_arg_chars(r, a, 0);
 	return c && ends(v.s, c) ? yk_v_part(r, v.s, v.s->s, v.s->n - c->n) : v;
@@ -232,10 +232,10 @@ static struct yk_value removesuffix(struct yk_render *r, struct yk_value v, cons
 // ---- padding ----
 
 // `left` and `right` copies of a character around a string.
-static struct yk_value padded(struct yk_render *r, const struct yk_chars *c, int64_t left,
+static struct yk_v_value padded(struct yk_render *r, const struct yk_chars *c, int64_t left,
 			      int64_t right, const struct yk_chars *fill)
 {
-	struct yk_text to = { 0 };
+	struct yk_v_buffer to = { 0 };
 	if (left > (int64_t)YK_RENDER_OUTPUT || right > (int64_t)YK_RENDER_OUTPUT)
 		return yk_render_fail(r, YOKE_ERANGE,
 				      "a string is padded to more than %zu characters",
@@ -249,7 +249,7 @@ static struct yk_value padded(struct yk_render *r, const struct yk_chars *c, int
 }
 
 // align: < > ^ as in formats, or c as str.center
-static struct yk_value justified(struct yk_render *r, struct yk_value v, const struct yk_args *a,
+static struct yk_v_value justified(struct yk_render *r, struct yk_v_value v, const struct yk_args *a,
 				 char align)
 {
 	const int64_t width = yk_arg_int(r, a, 0, 0), n = (int64_t)v.s->chars, more = width - n;
@@ -265,40 +265,40 @@ static struct yk_value justified(struct yk_render *r, struct yk_value v, const s
 	return padded(r, v.s, left, more - left, fill ? fill : &blank);
 }
 
-static struct yk_value ljust(struct yk_render *r, struct yk_value v, const struct yk_args *a)
+static struct yk_v_value ljust(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
 {
 	return justified(r, v, a, '<');
 }
 
-static struct yk_value rjust(struct yk_render *r, struct yk_value v, const struct yk_args *a)
+static struct yk_v_value rjust(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
 {
 	return justified(r, v, a, '>');
 }
 
-static struct yk_value center(struct yk_render *r, struct yk_value v, const struct yk_args *a)
+static struct yk_v_value center(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
 {
 	return justified(r, v, a, 'c');
 }
 
-static struct yk_value zfill(struct yk_render *r, struct yk_value v, const struct yk_args *a)
+static struct yk_v_value zfill(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
 {
 	static const struct yk_chars zero = { "0", 1, 1, NULL };
 	const int64_t more = yk_arg_int(r, a, 0, 0) - (int64_t)v.s->chars;
 	if (r->failed || more <= 0)
 		return v;
 	const size_t sign = v.s->n && (v.s->s[0] == '-' || v.s->s[0] == '+');
-	const struct yk_value rest = yk_v_part(r, v.s, v.s->s + sign, v.s->n - sign);
-	struct yk_value zeros = r->failed ? rest : padded(r, rest.s, more, 0, &zero);
+	const struct yk_v_value rest = yk_v_part(r, v.s, v.s->s + sign, v.s->n - sign);
+	struct yk_v_value zeros = r->failed ? rest : padded(r, rest.s, more, 0, &zero);
 	return sign && !r->failed ? yk_v_binary(r, YK_ADD, yk_v_part(r, v.s, v.s->s, 1), zeros) :
 				    zeros;
 }
 
 // ---- search ----
 
-struct yk_value yk_v_replace(struct yk_render *r, const struct yk_chars *c,
+struct yk_v_value yk_v_replace(struct yk_render *r, const struct yk_chars *c,
 			     const struct yk_chars *old, const struct yk_chars *by, int64_t max)
 {
-	struct yk_text to = { 0 };
+	struct yk_v_buffer to = { 0 };
 	const char *at = c->s, *end = c->s + c->n;
 	while (max != 0 && yk_render_charge(r, 1)) {
 		const char *hit = old->n ? memmem(at, (size_t)(end - at), old->s, old->n) : at;
@@ -323,7 +323,7 @@ struct yk_value yk_v_replace(struct yk_render *r, const struct yk_chars *c,
 	return yk_v_built(r, &to);
 }
 
-static struct yk_value replace(struct yk_render *r, struct yk_value v, const struct yk_args *a)
+static struct yk_v_value replace(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
 {
 	const struct yk_chars *old = yk_arg_chars(r, a, 0), *by = yk_arg_chars(r, a, 1);
 	const int64_t max = yk_arg_int(r, a, 2, -1);
@@ -345,7 +345,7 @@ static const char *last_hit(const char *from, const char *end, const struct yk_c
 }
 
 // Character index of an occurrence between characters a->v[1] and a->v[2]; -1: none.
-static int64_t position(struct yk_render *r, struct yk_value v, const struct yk_args *a, bool last)
+static int64_t position(struct yk_render *r, struct yk_v_value v, const struct yk_args *a, bool last)
 {
 	const struct yk_chars *what = yk_arg_chars(r, a, 0);
 	int64_t n = (int64_t)v.s->chars, from = yk_arg_int(r, a, 1, 0), to = yk_arg_int(r, a, 2, n),
@@ -364,33 +364,33 @@ static int64_t position(struct yk_render *r, struct yk_value v, const struct yk_
 	return hit ? index : -1;
 }
 
-static struct yk_value find(struct yk_render *r, struct yk_value v, const struct yk_args *a)
+static struct yk_v_value find(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
 {
 	return yk_v_int(position(r, v, a, false));
 }
 
-static struct yk_value rfind(struct yk_render *r, struct yk_value v, const struct yk_args *a)
+static struct yk_v_value rfind(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
 {
 	return yk_v_int(position(r, v, a, true));
 }
 
-static struct yk_value found(struct yk_render *r, int64_t i)
+static struct yk_v_value found(struct yk_render *r, int64_t i)
 {
 	return i < 0 ? yk_render_fail(r, YOKE_EFORMAT, "index: the string does not occur") :
 		       yk_v_int(i);
 }
 
-static struct yk_value index_in(struct yk_render *r, struct yk_value v, const struct yk_args *a)
+static struct yk_v_value index_in(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
 {
 	return found(r, position(r, v, a, false));
 }
 
-static struct yk_value rindex_in(struct yk_render *r, struct yk_value v, const struct yk_args *a)
+static struct yk_v_value rindex_in(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
 {
 	return found(r, position(r, v, a, true));
 }
 
-static struct yk_value count_in(struct yk_render *r, struct yk_value v, const struct yk_args *a)
+static struct yk_v_value count_in(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
 {
 	const struct yk_chars *what = yk_arg_chars(r, a, 0);
 	int64_t n = 0;
@@ -407,14 +407,14 @@ static struct yk_value count_in(struct yk_render *r, struct yk_value v, const st
 
 // ---- division ----
 
-static void add_interval(struct yk_render *r, struct yk_value list, const struct yk_chars *c,
+static void add_interval(struct yk_render *r, struct yk_v_value list, const struct yk_chars *c,
 			 const char *from, const char *to)
 {
 	yk_v_append(r, list, yk_v_part(r, c, from, (size_t)(to - from)));
 }
 
 static void split_space(struct yk_render *r, const struct yk_chars *c, int64_t max,
-			struct yk_value list)
+			struct yk_v_value list)
 {
 	const char *at = c->s, *end = c->s + c->n;
 	while (!r->failed) {
@@ -436,18 +436,18 @@ static void split_space(struct yk_render *r, const struct yk_chars *c, int64_t m
 	}
 }
 
-static void reverse_list(struct yk_value list)
+static void reverse_list(struct yk_v_value list)
 {
 	struct yk_items *l = list.list;
 	for (size_t i = 0; i < l->n / 2; i++) {
-		const struct yk_value v = l->v[i];
+		const struct yk_v_value v = l->v[i];
 		l->v[i] = l->v[l->n - 1 - i];
 		l->v[l->n - 1 - i] = v;
 	}
 }
 
 static void rsplit_space(struct yk_render *r, const struct yk_chars *c, int64_t max,
-			 struct yk_value list)
+			 struct yk_v_value list)
 {
 	struct yk_chars rest = *c;
 	while (!r->failed) {
@@ -477,7 +477,7 @@ static void rsplit_space(struct yk_render *r, const struct yk_chars *c, int64_t 
 }
 
 static void split_by(struct yk_render *r, const struct yk_chars *c, const struct yk_chars *by,
-		     int64_t max, bool last, struct yk_value list)
+		     int64_t max, bool last, struct yk_v_value list)
 {
 	const char *at = c->s, *end = c->s + c->n, *hit;
 	if (!last) {
@@ -497,12 +497,12 @@ static void split_by(struct yk_render *r, const struct yk_chars *c, const struct
 	reverse_list(list);
 }
 
-static struct yk_value divide(struct yk_render *r, struct yk_value v, const struct yk_args *a,
+static struct yk_v_value divide(struct yk_render *r, struct yk_v_value v, const struct yk_args *a,
 			      bool last)
 {
 	const struct yk_chars *by = yk_arg_chars(r, a, 0);
 	const int64_t max = yk_arg_int(r, a, 1, -1);
-	struct yk_value list = yk_v_list(r, YK_V_LIST, 0);
+	struct yk_v_value list = yk_v_list(r, YK_V_LIST, 0);
 	if (!yk_render_charge(r, v.s->n / 64))
 		return v;
 	if (by && !by->n)
@@ -516,12 +516,12 @@ static struct yk_value divide(struct yk_render *r, struct yk_value v, const stru
 	return list;
 }
 
-static struct yk_value split(struct yk_render *r, struct yk_value v, const struct yk_args *a)
+static struct yk_v_value split(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
 {
 	return divide(r, v, a, false);
 }
 
-static struct yk_value rsplit(struct yk_render *r, struct yk_value v, const struct yk_args *a)
+static struct yk_v_value rsplit(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
 {
 	return divide(r, v, a, true);
 }
@@ -532,9 +532,9 @@ static bool ends_line(uint32_t c)
 	       c == 0x2029;
 }
 
-static struct yk_value splitlines(struct yk_render *r, struct yk_value v, const struct yk_args *a)
+static struct yk_v_value splitlines(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
 {
-	struct yk_value list = yk_v_list(r, YK_V_LIST, 0);
+	struct yk_v_value list = yk_v_list(r, YK_V_LIST, 0);
 	const bool keep = yk_arg_truth(a, 0, false);
 	const char *end = v.s->s + v.s->n, *line = v.s->s;
 	for (const char *at = line, *next = line; at < end && !r->failed; at = next) {
@@ -549,12 +549,12 @@ static struct yk_value splitlines(struct yk_render *r, struct yk_value v, const 
 	return list;
 }
 
-static struct yk_value partition_at(struct yk_render *r, struct yk_value v, const struct yk_args *a,
+static struct yk_v_value partition_at(struct yk_render *r, struct yk_v_value v, const struct yk_args *a,
 				    bool last)
 {
 	const struct yk_chars *by = yk_arg_chars(r, a, 0);
 	const char *s = v.s->s, *end = s + v.s->n;
-	struct yk_value list = yk_v_list(r, YK_V_TUPLE, 3);
+	struct yk_v_value list = yk_v_list(r, YK_V_TUPLE, 3);
 	if (r->failed || !by || !by->n)
 		return yk_render_fail(r, YOKE_EFORMAT,
 				      "partition needs a string that is not empty");
@@ -568,20 +568,20 @@ static struct yk_value partition_at(struct yk_render *r, struct yk_value v, cons
 	return list;
 }
 
-static struct yk_value partition(struct yk_render *r, struct yk_value v, const struct yk_args *a)
+static struct yk_v_value partition(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
 {
 	return partition_at(r, v, a, false);
 }
 
-static struct yk_value rpartition(struct yk_render *r, struct yk_value v, const struct yk_args *a)
+static struct yk_v_value rpartition(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
 {
 	return partition_at(r, v, a, true);
 }
 
-static struct yk_value join(struct yk_render *r, struct yk_value v, const struct yk_args *a)
+static struct yk_v_value join(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
 {
 	const struct yk_items *l = yk_v_iterate(r, a->v[0]);
-	struct yk_text to = { 0 };
+	struct yk_v_buffer to = { 0 };
 	for (size_t i = 0; l && i < l->n && !r->failed; i++) {
 		if (l->v[i].kind != YK_V_STRING)
 			yk_render_fail(r, YOKE_EFORMAT, "join needs strings, not '%s'",
@@ -593,12 +593,12 @@ static struct yk_value join(struct yk_render *r, struct yk_value v, const struct
 	return yk_v_built(r, &to);
 }
 
-static struct yk_value format(struct yk_render *r, struct yk_value v, const struct yk_args *a)
+static struct yk_v_value format(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
 {
 	return yk_format_braces(r, v.s, a);
 }
 
-static struct yk_value format_map(struct yk_render *r, struct yk_value v, const struct yk_args *a)
+static struct yk_v_value format_map(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
 {
 	if (a->v[0].kind != YK_V_DICT)
 		return yk_render_fail(r, YOKE_EFORMAT, "format_map needs a dict, not '%s'",

@@ -15,14 +15,14 @@ struct parser {
 	bool extra; // `varargs` or `kwargs` occurred: a macro that takes any arguments
 };
 
-static struct yk_node *expression(struct parser *, bool with_cond);
-static struct yk_node *unary(struct parser *, bool with_filter);
-static struct yk_node *statements(struct parser *, const char *end1, const char *end2,
-				  const char *end3);
+static struct yk_syntax_node *expression(struct parser *, bool with_cond);
+static struct yk_syntax_node *unary(struct parser *, bool with_filter);
+static struct yk_syntax_node *statements(struct parser *, const char *end1, const char *end2,
+					 const char *end3);
 
 // ---- lexemes ----
 
-static struct yk_node *fail(struct parser *p, const char *what)
+static struct yk_syntax_node *fail(struct parser *p, const char *what)
 {
 	const struct yk_lexeme *l = p->at;
 	p->r->line = l->line;
@@ -85,35 +85,35 @@ static const struct yk_chars *take_name(struct parser *p)
 
 // ---- nodes ----
 
-static struct yk_node *node(struct parser *p, enum yk_node_kind kind, struct yk_node *a,
-			    struct yk_node *b)
+static struct yk_syntax_node *node(struct parser *p, enum yk_node_kind kind,
+				   struct yk_syntax_node *a, struct yk_syntax_node *b)
 {
-	struct yk_node *n = yk_render_alloc(p->r, sizeof *n);
+	struct yk_syntax_node *n = yk_render_alloc(p->r, sizeof *n);
 	if (n)
-		*n = (struct yk_node){ .kind = kind, .line = p->at->line, .a = a, .b = b };
+		*n = (struct yk_syntax_node){ .kind = kind, .line = p->at->line, .a = a, .b = b };
 	return n;
 }
 
-static struct yk_node *named(struct parser *p, enum yk_node_kind kind, struct yk_node *a,
-			     const struct yk_chars *name)
+static struct yk_syntax_node *named(struct parser *p, enum yk_node_kind kind,
+				    struct yk_syntax_node *a, const struct yk_chars *name)
 {
-	struct yk_node *n = node(p, kind, a, NULL);
+	struct yk_syntax_node *n = node(p, kind, a, NULL);
 	if (n)
 		n->name = name;
 	return n;
 }
 
-static struct yk_node *signed_node(struct parser *p, enum yk_node_kind kind, enum yk_sign s,
-				   struct yk_node *a, struct yk_node *b)
+static struct yk_syntax_node *signed_node(struct parser *p, enum yk_node_kind kind, enum yk_sign s,
+					  struct yk_syntax_node *a, struct yk_syntax_node *b)
 {
-	struct yk_node *n = node(p, kind, a, b);
+	struct yk_syntax_node *n = node(p, kind, a, b);
 	if (n)
 		n->sign = s;
 	return n;
 }
 
 // Appends to a list whose last link is *end; returns the new last link.
-static struct yk_node **append(struct yk_node **end, struct yk_node *n)
+static struct yk_syntax_node **append(struct yk_syntax_node **end, struct yk_syntax_node *n)
 {
 	*end = n;
 	return n ? &n->next : end;
@@ -122,15 +122,15 @@ static struct yk_node **append(struct yk_node **end, struct yk_node *n)
 // ---- expressions ----
 
 // Comma-separated elements up to a closing bracket, which is consumed.
-static struct yk_node *elements(struct parser *p, enum yk_node_kind kind, enum yk_sign close)
+static struct yk_syntax_node *elements(struct parser *p, enum yk_node_kind kind, enum yk_sign close)
 {
-	struct yk_node *n = node(p, kind, NULL, NULL), **end = n ? &n->list : NULL;
+	struct yk_syntax_node *n = node(p, kind, NULL, NULL), **end = n ? &n->list : NULL;
 	for (bool first = true; !p->r->failed && !sign_is(p->at, close); first = false) {
 		if (!first)
 			expect_sign(p, YK_COMMA, "a comma is missing in a list");
 		if (p->r->failed || sign_is(p->at, close))
 			break;
-		struct yk_node *x = expression(p, true);
+		struct yk_syntax_node *x = expression(p, true);
 		if (kind == YK_N_DICT) {
 			expect_sign(p, YK_COLON, "a colon is missing in a dict");
 			x = node(p, YK_N_PAIR, x, p->r->failed ? NULL : expression(p, true));
@@ -147,13 +147,13 @@ static bool tuple_ends(const struct parser *p, const char *stop)
 	       sign_is(p->at, YK_CLOSE) || (stop && name_is(p->at, stop));
 }
 
-static struct yk_node *primary(struct parser *p, bool member);
+static struct yk_syntax_node *primary(struct parser *p, bool member);
 
 // One expression, or several with commas between them as a tuple.  simple: names and constants only.
-static struct yk_node *tuple(struct parser *p, bool simple, bool member, bool with_cond,
-			     const char *stop, bool parentheses)
+static struct yk_syntax_node *tuple(struct parser *p, bool simple, bool member, bool with_cond,
+				    const char *stop, bool parentheses)
 {
-	struct yk_node *list = NULL, **end = &list;
+	struct yk_syntax_node *list = NULL, **end = &list;
 	bool is_tuple = false;
 	while (!p->r->failed) {
 		if (list)
@@ -169,23 +169,23 @@ static struct yk_node *tuple(struct parser *p, bool simple, bool member, bool wi
 		return list;
 	if (!is_tuple && !parentheses)
 		return p->r->failed ? NULL : fail(p, "an expression is missing");
-	struct yk_node *n = node(p, YK_N_TUPLE, NULL, NULL);
+	struct yk_syntax_node *n = node(p, YK_N_TUPLE, NULL, NULL);
 	if (n)
 		n->list = list;
 	return n;
 }
 
-static struct yk_node *constant(struct parser *p, struct yk_value v)
+static struct yk_syntax_node *constant(struct parser *p, struct yk_v_value v)
 {
-	struct yk_node *n = node(p, YK_N_CONST, NULL, NULL);
+	struct yk_syntax_node *n = node(p, YK_N_CONST, NULL, NULL);
 	if (n)
 		n->value = v;
 	return n;
 }
 
-static struct yk_node *strings(struct parser *p)
+static struct yk_syntax_node *strings(struct parser *p)
 {
-	struct yk_value v = p->at++->value;
+	struct yk_v_value v = p->at++->value;
 	struct yk_string to = { 0 };
 	if (v.kind != YK_V_STRING || p->at->kind != YK_L_CONST || p->at->value.kind != YK_V_STRING)
 		return constant(p, v);
@@ -195,10 +195,10 @@ static struct yk_node *strings(struct parser *p)
 	return constant(p, yk_v_taken(p->r, &to));
 }
 
-static struct yk_node *primary(struct parser *p, bool member)
+static struct yk_syntax_node *primary(struct parser *p, bool member)
 {
 	const struct yk_lexeme *l = p->at;
-	struct yk_node *n;
+	struct yk_syntax_node *n;
 	if (l->kind == YK_L_CONST)
 		return strings(p);
 	if (l->kind == YK_L_NAME) {
@@ -212,7 +212,7 @@ static struct yk_node *primary(struct parser *p, bool member)
 		n = named(p, YK_N_NAME, NULL, l->value.s);
 		if (!member || !sign(p, YK_DOT))
 			return n;
-		struct yk_node *object = n;
+		struct yk_syntax_node *object = n;
 		n = named(p, YK_N_MEMBER, NULL, take_name(p));
 		if (n)
 			n->b = object;
@@ -230,9 +230,9 @@ static struct yk_node *primary(struct parser *p, bool member)
 	return fail(p, "an expression is missing");
 }
 
-static struct yk_node *arguments(struct parser *p)
+static struct yk_syntax_node *arguments(struct parser *p)
 {
-	struct yk_node *list = NULL, **end = &list, *n;
+	struct yk_syntax_node *list = NULL, **end = &list, *n;
 	bool keywords = false;
 	expect_sign(p, YK_OPEN, "a parenthesis is missing");
 	while (!p->r->failed && !sign_is(p->at, YK_CLOSE)) {
@@ -261,9 +261,9 @@ static struct yk_node *arguments(struct parser *p)
 	return list;
 }
 
-static struct yk_node *call(struct parser *p, struct yk_node *what)
+static struct yk_syntax_node *call(struct parser *p, struct yk_syntax_node *what)
 {
-	struct yk_node *n = node(p, YK_N_CALL, what, NULL);
+	struct yk_syntax_node *n = node(p, YK_N_CALL, what, NULL);
 	if (n)
 		n->list = arguments(p);
 	return n;
@@ -275,18 +275,19 @@ static bool slice_ends(const struct parser *p)
 	       sign_is(p->at, YK_COLON);
 }
 
-static struct yk_node *index_of(struct parser *p)
+static struct yk_syntax_node *index_of(struct parser *p)
 {
-	struct yk_node *a = sign_is(p->at, YK_COLON) ? NULL : expression(p, true);
+	struct yk_syntax_node *a = sign_is(p->at, YK_COLON) ? NULL : expression(p, true);
 	if (p->r->failed || !sign(p, YK_COLON))
 		return a;
-	struct yk_node *n = node(p, YK_N_SLICE, a, slice_ends(p) ? NULL : expression(p, true));
+	struct yk_syntax_node *n =
+		node(p, YK_N_SLICE, a, slice_ends(p) ? NULL : expression(p, true));
 	if (n && sign(p, YK_COLON) && !slice_ends(p))
 		n->c = expression(p, true);
 	return n;
 }
 
-static struct yk_node *subscript(struct parser *p, struct yk_node *of)
+static struct yk_syntax_node *subscript(struct parser *p, struct yk_syntax_node *of)
 {
 	if (sign(p, YK_DOT)) {
 		if (p->at->kind == YK_L_CONST && p->at->value.kind == YK_V_INT)
@@ -294,9 +295,9 @@ static struct yk_node *subscript(struct parser *p, struct yk_node *of)
 		return named(p, YK_N_ATTR, of, take_name(p));
 	}
 	p->at++;
-	struct yk_node *n = node(p, YK_N_ITEM, of, index_of(p)), *list = n ? n->b : NULL;
+	struct yk_syntax_node *n = node(p, YK_N_ITEM, of, index_of(p)), *list = n ? n->b : NULL;
 	if (n && sign_is(p->at, YK_COMMA)) {
-		struct yk_node **end = &list->next;
+		struct yk_syntax_node **end = &list->next;
 		while (!p->r->failed && sign(p, YK_COMMA))
 			end = append(end, index_of(p));
 		n->b = node(p, YK_N_TUPLE, NULL, NULL);
@@ -307,7 +308,7 @@ static struct yk_node *subscript(struct parser *p, struct yk_node *of)
 	return n;
 }
 
-static struct yk_node *postfix(struct parser *p, struct yk_node *n)
+static struct yk_syntax_node *postfix(struct parser *p, struct yk_syntax_node *n)
 {
 	while (!p->r->failed) {
 		if (sign_is(p->at, YK_DOT) || sign_is(p->at, YK_OPEN_LIST))
@@ -321,9 +322,9 @@ static struct yk_node *postfix(struct parser *p, struct yk_node *n)
 }
 
 // NAME or NAME.NAME with arguments, of filters.
-static struct yk_node *filter(struct parser *p, struct yk_node *of)
+static struct yk_syntax_node *filter(struct parser *p, struct yk_syntax_node *of)
 {
-	struct yk_node *n = named(p, YK_N_FILTER, of, take_name(p));
+	struct yk_syntax_node *n = named(p, YK_N_FILTER, of, take_name(p));
 	if (!n)
 		return NULL;
 	n->function = yk_filter_find(n->name); // an unknown one fails where it is used
@@ -340,10 +341,10 @@ static bool test_argument(const struct parser *p)
 	       sign_is(p->at, YK_OPEN_LIST) || sign_is(p->at, YK_OPEN_DICT);
 }
 
-static struct yk_node *test(struct parser *p, struct yk_node *of)
+static struct yk_syntax_node *test(struct parser *p, struct yk_syntax_node *of)
 {
 	const bool negated = word(p, "not");
-	struct yk_node *n = named(p, YK_N_TEST, of, take_name(p));
+	struct yk_syntax_node *n = named(p, YK_N_TEST, of, take_name(p));
 	if (!n)
 		return NULL;
 	n->function = yk_test_find(n->name);
@@ -356,7 +357,7 @@ static struct yk_node *test(struct parser *p, struct yk_node *of)
 	return negated ? node(p, YK_N_NOT, n, NULL) : n;
 }
 
-static struct yk_node *filters(struct parser *p, struct yk_node *n)
+static struct yk_syntax_node *filters(struct parser *p, struct yk_syntax_node *n)
 {
 	while (!p->r->failed) {
 		if (sign(p, YK_PIPE))
@@ -371,9 +372,9 @@ static struct yk_node *filters(struct parser *p, struct yk_node *n)
 	return n;
 }
 
-static struct yk_node *unary(struct parser *p, bool with_filter)
+static struct yk_syntax_node *unary(struct parser *p, bool with_filter)
 {
-	struct yk_node *n = NULL;
+	struct yk_syntax_node *n = NULL;
 	if (yk_render_enter(p->r)) {
 		if (sign(p, YK_SUB))
 			n = node(p, YK_N_NEG, unary(p, false), NULL);
@@ -389,7 +390,7 @@ static struct yk_node *unary(struct parser *p, bool with_filter)
 }
 
 // Operators from the tightest level on, each left-associative.
-static struct yk_node *binary(struct parser *p, int level)
+static struct yk_syntax_node *binary(struct parser *p, int level)
 {
 	static const struct {
 		enum yk_sign s[5]; // ends with ASSIGN
@@ -397,7 +398,7 @@ static struct yk_node *binary(struct parser *p, int level)
 		       { { YK_MUL, YK_DIV, YK_FLOORDIV, YK_MOD, YK_ASSIGN } },
 		       { { YK_ASSIGN } },
 		       { { YK_ADD, YK_SUB, YK_ASSIGN } } };
-	struct yk_node *n = level == 0 ? unary(p, true) : binary(p, level - 1);
+	struct yk_syntax_node *n = level == 0 ? unary(p, true) : binary(p, level - 1);
 	for (int i = 0; !p->r->failed && levels[level].s[i] != YK_ASSIGN; i++) {
 		if (!sign(p, levels[level].s[i]))
 			continue;
@@ -407,8 +408,8 @@ static struct yk_node *binary(struct parser *p, int level)
 	}
 	if (level != 2 || p->r->failed || !sign_is(p->at, YK_CONCAT))
 		return n;
-	struct yk_node *list = node(p, YK_N_CONCAT, NULL, NULL),
-		       **end = list ? append(&list->list, n) : NULL;
+	struct yk_syntax_node *list = node(p, YK_N_CONCAT, NULL, NULL),
+			      **end = list ? append(&list->list, n) : NULL;
 	while (!p->r->failed && sign(p, YK_CONCAT))
 		end = append(end, binary(p, 1));
 	return list;
@@ -432,9 +433,9 @@ static bool comparison(struct parser *p, enum yk_sign *s)
 	return true;
 }
 
-static struct yk_node *compare(struct parser *p)
+static struct yk_syntax_node *compare(struct parser *p)
 {
-	struct yk_node *n = binary(p, 3), *list = NULL, **end = &list;
+	struct yk_syntax_node *n = binary(p, 3), *list = NULL, **end = &list;
 	enum yk_sign s;
 	while (!p->r->failed && comparison(p, &s))
 		end = append(end, signed_node(p, YK_N_OPERAND, s, binary(p, 3), NULL));
@@ -446,9 +447,9 @@ static struct yk_node *compare(struct parser *p)
 	return n;
 }
 
-static struct yk_node * not(struct parser * p)
+static struct yk_syntax_node * not(struct parser * p)
 {
-	struct yk_node *n = NULL;
+	struct yk_syntax_node *n = NULL;
 	if (!word(p, "not"))
 		return compare(p);
 	if (yk_render_enter(p->r))
@@ -457,25 +458,25 @@ static struct yk_node * not(struct parser * p)
 	return n;
 }
 
-static struct yk_node * and (struct parser * p)
+static struct yk_syntax_node * and (struct parser * p)
 {
-	struct yk_node *n = not(p);
+	struct yk_syntax_node *n = not(p);
 	while (!p->r->failed && word(p, "and"))
 		n = node(p, YK_N_AND, n, not(p));
 	return n;
 }
 
-static struct yk_node * or (struct parser * p)
+static struct yk_syntax_node * or (struct parser * p)
 {
-	struct yk_node *n = and(p);
+	struct yk_syntax_node *n = and(p);
 	while (!p->r->failed && word(p, "or"))
 		n = node(p, YK_N_OR, n, and(p));
 	return n;
 }
 
-static struct yk_node *expression(struct parser *p, bool with_cond)
+static struct yk_syntax_node *expression(struct parser *p, bool with_cond)
 {
-	struct yk_node *n = NULL;
+	struct yk_syntax_node *n = NULL;
 	if (yk_render_enter(p->r))
 		n = or (p);
 	while (with_cond && !p->r->failed && word(p, "if")) {
@@ -489,19 +490,19 @@ static struct yk_node *expression(struct parser *p, bool with_cond)
 
 // ---- statements ----
 
-static struct yk_node *target(struct parser *p, bool member, const char *stop)
+static struct yk_syntax_node *target(struct parser *p, bool member, const char *stop)
 {
-	struct yk_node *n = tuple(p, true, member, false, stop, false);
-	const struct yk_node *x = n && n->kind == YK_N_TUPLE ? n->list : n;
+	struct yk_syntax_node *n = tuple(p, true, member, false, stop, false);
+	const struct yk_syntax_node *x = n && n->kind == YK_N_TUPLE ? n->list : n;
 	for (; x; x = x == n ? NULL : x->next)
 		if (x->kind != YK_N_NAME && x->kind != YK_N_MEMBER)
 			return fail(p, "only names can be assigned to");
 	return n;
 }
 
-static struct yk_node *set(struct parser *p)
+static struct yk_syntax_node *set(struct parser *p)
 {
-	struct yk_node *to = target(p, true, NULL), *n;
+	struct yk_syntax_node *to = target(p, true, NULL), *n;
 	if (p->r->failed)
 		return NULL;
 	if (sign(p, YK_ASSIGN))
@@ -515,9 +516,9 @@ static struct yk_node *set(struct parser *p)
 	return n;
 }
 
-static struct yk_node *for_loop(struct parser *p)
+static struct yk_syntax_node *for_loop(struct parser *p)
 {
-	struct yk_node *n = node(p, YK_N_FOR, target(p, false, "in"), NULL);
+	struct yk_syntax_node *n = node(p, YK_N_FOR, target(p, false, "in"), NULL);
 	if (!n || p->r->failed || !word(p, "in"))
 		return p->r->failed ? NULL : fail(p, "'in' is missing");
 	n->b = tuple(p, false, false, false, "recursive", false);
@@ -531,16 +532,16 @@ static struct yk_node *for_loop(struct parser *p)
 	return n;
 }
 
-static struct yk_node *if_block(struct parser *p)
+static struct yk_syntax_node *if_block(struct parser *p)
 {
-	struct yk_node *n = node(p, YK_N_IF, NULL, NULL);
+	struct yk_syntax_node *n = node(p, YK_N_IF, NULL, NULL);
 	if (!n)
 		return NULL;
 	n->a = tuple(p, false, false, false, NULL, false);
 	n->list = statements(p, "elif", "else", "endif");
-	struct yk_node *inner = n;
+	struct yk_syntax_node *inner = n;
 	while (!p->r->failed && word(p, "elif")) {
-		struct yk_node *next = node(p, YK_N_IF, NULL, NULL);
+		struct yk_syntax_node *next = node(p, YK_N_IF, NULL, NULL);
 		if (!next)
 			return NULL;
 		next->flag = true;
@@ -554,9 +555,9 @@ static struct yk_node *if_block(struct parser *p)
 	return n;
 }
 
-static struct yk_node *signature(struct parser *p)
+static struct yk_syntax_node *signature(struct parser *p)
 {
-	struct yk_node *list = NULL, **end = &list;
+	struct yk_syntax_node *list = NULL, **end = &list;
 	bool defaults = false;
 	expect_sign(p, YK_OPEN, "a parenthesis is missing");
 	while (!p->r->failed && !sign_is(p->at, YK_CLOSE)) {
@@ -564,7 +565,7 @@ static struct yk_node *signature(struct parser *p)
 			expect_sign(p, YK_COMMA, "a comma is missing between parameters");
 		if (p->r->failed)
 			break;
-		struct yk_node *n = named(p, YK_N_KEYWORD, NULL, take_name(p));
+		struct yk_syntax_node *n = named(p, YK_N_KEYWORD, NULL, take_name(p));
 		if (n && sign(p, YK_ASSIGN)) {
 			n->a = expression(p, true);
 			defaults = true;
@@ -578,7 +579,7 @@ static struct yk_node *signature(struct parser *p)
 }
 
 // The body of a block up to its end tag.
-static struct yk_node *body(struct parser *p, struct yk_node *n, const char *end)
+static struct yk_syntax_node *body(struct parser *p, struct yk_syntax_node *n, const char *end)
 {
 	if (!n || p->r->failed)
 		return NULL;
@@ -587,9 +588,9 @@ static struct yk_node *body(struct parser *p, struct yk_node *n, const char *end
 	return n;
 }
 
-static struct yk_node *macro(struct parser *p)
+static struct yk_syntax_node *macro(struct parser *p)
 {
-	struct yk_node *n = named(p, YK_N_MACRO, NULL, take_name(p));
+	struct yk_syntax_node *n = named(p, YK_N_MACRO, NULL, take_name(p));
 	const bool outer = p->extra;
 	if (n && !p->r->failed)
 		n->args = signature(p);
@@ -601,9 +602,9 @@ static struct yk_node *macro(struct parser *p)
 	return n;
 }
 
-static struct yk_node *call_block(struct parser *p)
+static struct yk_syntax_node *call_block(struct parser *p)
 {
-	struct yk_node *n = node(p, YK_N_CALL_BLOCK, NULL, NULL);
+	struct yk_syntax_node *n = node(p, YK_N_CALL_BLOCK, NULL, NULL);
 	if (n && sign_is(p->at, YK_OPEN))
 		n->args = signature(p);
 	if (n && !p->r->failed)
@@ -613,9 +614,9 @@ static struct yk_node *call_block(struct parser *p)
 	return body(p, n, "endcall");
 }
 
-static struct yk_node *filter_block(struct parser *p)
+static struct yk_syntax_node *filter_block(struct parser *p)
 {
-	struct yk_node *n = node(p, YK_N_FILTER_BLOCK, NULL, NULL);
+	struct yk_syntax_node *n = node(p, YK_N_FILTER_BLOCK, NULL, NULL);
 	if (n)
 		n->b = filter(p, NULL);
 	while (n && !p->r->failed && sign(p, YK_PIPE))
@@ -623,37 +624,37 @@ static struct yk_node *filter_block(struct parser *p)
 	return body(p, n, "endfilter");
 }
 
-static struct yk_node *with(struct parser *p)
+static struct yk_syntax_node *with(struct parser *p)
 {
-	struct yk_node *n = node(p, YK_N_WITH, NULL, NULL), **end = n ? &n->args : NULL;
+	struct yk_syntax_node *n = node(p, YK_N_WITH, NULL, NULL), **end = n ? &n->args : NULL;
 	while (n && !p->r->failed && p->at->kind != YK_L_BLOCK_END) {
 		if (n->args)
 			expect_sign(p, YK_COMMA, "a comma is missing");
-		struct yk_node *to = p->r->failed ? NULL : target(p, false, NULL);
+		struct yk_syntax_node *to = p->r->failed ? NULL : target(p, false, NULL);
 		expect_sign(p, YK_ASSIGN, "'=' is missing");
 		end = append(end, node(p, YK_N_SET, to, p->r->failed ? NULL : expression(p, true)));
 	}
 	return body(p, n, "endwith");
 }
 
-static struct yk_node *print(struct parser *p)
+static struct yk_syntax_node *print(struct parser *p)
 {
-	struct yk_node *list = NULL, **end = &list;
+	struct yk_syntax_node *list = NULL, **end = &list;
 	while (!p->r->failed && p->at->kind != YK_L_BLOCK_END) {
 		if (list)
 			expect_sign(p, YK_COMMA, "a comma is missing");
 		end = append(end,
 			     node(p, YK_N_OUTPUT, p->r->failed ? NULL : expression(p, true), NULL));
 	}
-	struct yk_node *n = node(p, YK_N_SCOPE, NULL, NULL);
+	struct yk_syntax_node *n = node(p, YK_N_SCOPE, NULL, NULL);
 	if (n)
 		n->list = list;
 	return n;
 }
 
-static struct yk_node *block(struct parser *p)
+static struct yk_syntax_node *block(struct parser *p)
 {
-	struct yk_node *n = node(p, YK_N_SCOPE, NULL, NULL);
+	struct yk_syntax_node *n = node(p, YK_N_SCOPE, NULL, NULL);
 	const struct yk_chars *name = take_name(p);
 	while (word(p, "scoped") || word(p, "required"))
 		;
@@ -664,11 +665,11 @@ static struct yk_node *block(struct parser *p)
 	return n;
 }
 
-static struct yk_node *statement(struct parser *p)
+static struct yk_syntax_node *statement(struct parser *p)
 {
 	static const struct {
 		const char *name;
-		struct yk_node *(*parse)(struct parser *);
+		struct yk_syntax_node *(*parse)(struct parser *);
 	} kinds[] = { { "set", set },     { "if", if_block },     { "for", for_loop },
 		      { "macro", macro }, { "call", call_block }, { "filter", filter_block },
 		      { "with", with },   { "print", print },     { "block", block } };
@@ -685,10 +686,10 @@ static struct yk_node *statement(struct parser *p)
 }
 
 // Statements up to the tag of one of these names, which is left, or, without names, to the end.
-static struct yk_node *statements(struct parser *p, const char *end1, const char *end2,
-				  const char *end3)
+static struct yk_syntax_node *statements(struct parser *p, const char *end1, const char *end2,
+					 const char *end3)
 {
-	struct yk_node *list = NULL, **end = &list, *n;
+	struct yk_syntax_node *list = NULL, **end = &list, *n;
 	if (end1 && !p->r->failed) {
 		sign(p, YK_COLON);
 		expect(p, YK_L_BLOCK_END, "a tag is longer than expected");
@@ -728,10 +729,10 @@ static struct yk_node *statements(struct parser *p, const char *end1, const char
 	return list;
 }
 
-struct yk_node *yk_template_syntax(struct yk_render *r, const struct yk_lexemes *l)
+struct yk_syntax_node *yk_template_syntax(struct yk_render *r, const struct yk_lexemes *l)
 {
 	struct parser p = { r, l->at, false };
-	struct yk_node *n = r->failed ? NULL : node(&p, YK_N_SCOPE, NULL, NULL);
+	struct yk_syntax_node *n = r->failed ? NULL : node(&p, YK_N_SCOPE, NULL, NULL);
 	if (n)
 		n->list = statements(&p, NULL, NULL, NULL);
 	return r->failed ? NULL : n;

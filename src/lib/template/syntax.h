@@ -21,7 +21,7 @@ struct yk_lexeme {
 	enum yk_lexeme_kind kind;
 	int line;
 	enum yk_sign sign;
-	struct yk_value value; // CONST; DATA and NAME: a string
+	struct yk_v_value value; // CONST; DATA and NAME: a string
 };
 
 struct yk_lexemes {
@@ -78,20 +78,20 @@ enum yk_node_kind {
 	YK_N_CONTINUE,
 };
 
-struct yk_node {
+struct yk_syntax_node {
 	enum yk_node_kind kind;
 	enum yk_sign sign;
 	int line;
 	bool flag;
 	const struct yk_chars *name;
-	struct yk_value value;              // CONST, DATA
+	struct yk_v_value value;            // CONST, DATA
 	const struct yk_function *function; // FILTER, TEST; NULL: unknown
-	struct yk_node *a, *b, *c;
-	struct yk_node *args, *list, *other;
-	struct yk_node *next; // in a list
+	struct yk_syntax_node *a, *b, *c;
+	struct yk_syntax_node *args, *list, *other;
+	struct yk_syntax_node *next; // in a list
 };
 
 // Parses the lexemes; NULL: failed.
-struct yk_node *yk_template_syntax(struct yk_render *, const struct yk_lexemes *);
+struct yk_syntax_node *yk_template_syntax(struct yk_render *, const struct yk_lexemes *);
 
 #endif

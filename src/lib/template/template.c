@@ -15,7 +15,7 @@ enum { SOURCE_MAX = 1 << 20, TOKENS = 4 };
 
 struct yoke_chat_template {
 	struct yk_arena arena; // of the syntax tree
-	struct yk_node *root;
+	struct yk_syntax_node *root;
 	char *name;
 	char *token[TOKENS]; // values of the variables of a tokenizer, NULL: not defined
 };
@@ -37,7 +37,7 @@ yoke_chat_template *yoke_chat_template_parse(const char *source, size_t bytes, c
 	}
 	r.name = name;
 	yk_template_lex(&r, source, bytes, &lexemes);
-	struct yk_node *root = r.failed ? NULL : yk_template_syntax(&r, &lexemes);
+	struct yk_syntax_node *root = r.failed ? NULL : yk_template_syntax(&r, &lexemes);
 	free(lexemes.at);
 	if (root && (!(t = calloc(1, sizeof *t)) || !(t->name = strdup(name)))) {
 		yk_fail(YOKE_ENOMEM, "%s: no memory for a template", name);
@@ -100,9 +100,9 @@ void yoke_chat_template_free(yoke_chat_template *t)
 
 // ---- rendering ----
 
-static void set(struct yk_render *r, struct yk_frame *f, const char *name, struct yk_value v)
+static void set(struct yk_render *r, struct yk_v_frame *f, const char *name, struct yk_v_value v)
 {
-	const struct yk_value key = yk_v_text(r, name);
+	const struct yk_v_value key = yk_v_text(r, name);
 	if (!r->failed)
 		yk_frame_set(r, f, key.s, v);
 }
@@ -120,7 +120,7 @@ static int parse_option(const char *text, bool array, const char *what, json_t *
 	return yk_fail(YOKE_EINVAL, "%s: must be a JSON %s", what, array ? "array" : "object");
 }
 
-static void set_variables(struct yk_render *r, struct yk_frame *f, const yoke_chat_template *t,
+static void set_variables(struct yk_render *r, struct yk_v_frame *f, const yoke_chat_template *t,
 			  const json_t *messages, const json_t *tools, const json_t *variables,
 			  bool prompt)
 {
@@ -141,7 +141,7 @@ int yk_chat_render(const yoke_chat_template *t, const json_t *messages,
 		   const struct yoke_chat_options *options, struct yk_chat_text *to)
 {
 	struct yoke_chat_options o = { .size = sizeof o };
-	struct yk_text out = { 0 };
+	struct yk_v_buffer out = { 0 };
 	struct yk_spans generation = { 0 };
 	struct yk_render r = { .name = t->name,
 			       .steps = YK_RENDER_STEPS,
@@ -161,7 +161,7 @@ int yk_chat_render(const yoke_chat_template *t, const json_t *messages,
 		r.now = o.now;
 		r.steps +=
 			64 * (int64_t)json_array_size(messages); // conversion is not the template's
-		struct yk_frame *f = yk_frame_new(&r, NULL);
+		struct yk_v_frame *f = yk_frame_new(&r, NULL);
 		if (f)
 			set_variables(&r, f, t, messages, tools, variables,
 				      o.add_generation_prompt);

@@ -54,7 +54,7 @@ void yk_float_repr(double d, struct yk_string *to)
 	}
 }
 
-static void add(struct yk_text *to, const char *s)
+static void add(struct yk_v_buffer *to, const char *s)
 {
 	yk_text_add(to, NULL, s, strlen(s));
 }
@@ -64,7 +64,7 @@ static bool printable(uint32_t c)
 	return c < 0x7f ? c >= 0x20 : !yk_is_other(c) && (c == ' ' || !yk_py_space(c));
 }
 
-static void quote(const struct yk_chars *c, struct yk_text *to)
+static void quote(const struct yk_chars *c, struct yk_v_buffer *to)
 {
 	const char mark = memchr(c->s, '\'', c->n) && !memchr(c->s, '"', c->n) ? '"' : '\'';
 	char s[16];
@@ -93,7 +93,7 @@ static void quote(const struct yk_chars *c, struct yk_text *to)
 	yk_text_add(to, NULL, &mark, 1);
 }
 
-static void list_repr(struct yk_render *r, struct yk_value v, struct yk_text *to)
+static void list_repr(struct yk_render *r, struct yk_v_value v, struct yk_v_buffer *to)
 {
 	const bool tuple = v.kind == YK_V_TUPLE;
 	add(to, tuple ? "(" : "[");
@@ -105,7 +105,7 @@ static void list_repr(struct yk_render *r, struct yk_value v, struct yk_text *to
 	add(to, tuple ? (v.list->n == 1 ? ",)" : ")") : "]");
 }
 
-static void dict_repr(struct yk_render *r, const struct yk_dict *d, struct yk_text *to)
+static void dict_repr(struct yk_render *r, const struct yk_dict *d, struct yk_v_buffer *to)
 {
 	add(to, "{");
 	for (size_t i = 0; i < d->n && !r->failed; i++) {
@@ -119,14 +119,14 @@ static void dict_repr(struct yk_render *r, const struct yk_dict *d, struct yk_te
 }
 
 // Fails if a text becomes longer than a template may need.
-static void check_room(struct yk_render *r, const struct yk_text *to)
+static void check_room(struct yk_render *r, const struct yk_v_buffer *to)
 {
 	if ((int64_t)to->s.n > YK_RENDER_MEMORY)
 		yk_render_fail(r, YOKE_ERANGE, "the text of a value has more than %lld MiB",
 			       (long long)(YK_RENDER_MEMORY >> 20));
 }
 
-void yk_v_repr(struct yk_render *r, struct yk_value v, struct yk_text *to)
+void yk_v_repr(struct yk_render *r, struct yk_v_value v, struct yk_v_buffer *to)
 {
 	if (!yk_render_charge(r, 1) || !yk_render_enter(r))
 		return;
@@ -145,10 +145,10 @@ void yk_v_repr(struct yk_render *r, struct yk_value v, struct yk_text *to)
 	r->depth--;
 }
 
-void yk_v_str(struct yk_render *r, struct yk_value v, struct yk_text *to)
+void yk_v_str(struct yk_render *r, struct yk_v_value v, struct yk_v_buffer *to)
 {
 	char s[64];
-	struct yk_value list = v;
+	struct yk_v_value list = v;
 	switch (v.kind) {
 	case YK_V_ABSENT:
 	case YK_V_UNDEFINED: return;
@@ -181,9 +181,9 @@ void yk_v_str(struct yk_render *r, struct yk_value v, struct yk_text *to)
 	}
 }
 
-struct yk_value yk_v_to_string(struct yk_render *r, struct yk_value v)
+struct yk_v_value yk_v_to_string(struct yk_render *r, struct yk_v_value v)
 {
-	struct yk_text to = { 0 };
+	struct yk_v_buffer to = { 0 };
 	if (v.kind == YK_V_STRING || r->failed)
 		return v;
 	yk_v_str(r, v, &to);
@@ -192,7 +192,7 @@ struct yk_value yk_v_to_string(struct yk_render *r, struct yk_value v)
 
 // ---- JSON ----
 
-static void dump_string(const struct yk_chars *c, bool ascii, struct yk_text *to)
+static void dump_string(const struct yk_chars *c, bool ascii, struct yk_v_buffer *to)
 {
 	static const char *const names[] = {
 		['\b'] = "\\b", ['\t'] = "\\t", ['\n'] = "\\n", ['\f'] = "\\f",
@@ -221,7 +221,7 @@ static void dump_string(const struct yk_chars *c, bool ascii, struct yk_text *to
 	add(to, "\"");
 }
 
-static void new_line(const struct yk_json_style *y, int level, struct yk_text *to)
+static void new_line(const struct yk_json_style *y, int level, struct yk_v_buffer *to)
 {
 	if (!y->indent)
 		return;
@@ -232,14 +232,14 @@ static void new_line(const struct yk_json_style *y, int level, struct yk_text *t
 
 static int by_key(const void *a, const void *b)
 {
-	const struct yk_pair *x = a, *y = b;
+	const struct yk_v_pair *x = a, *y = b;
 	const struct yk_chars *s = x->key.s, *t = y->key.s;
 	const int order = memcmp(s->s, t->s, s->n < t->n ? s->n : t->n);
 	return order ? order : (s->n > t->n) - (s->n < t->n);
 }
 
 // Numbers, none and booleans as json.dumps writes them.
-static bool dump_atom(struct yk_value v, struct yk_text *to)
+static bool dump_atom(struct yk_v_value v, struct yk_v_buffer *to)
 {
 	char s[32];
 	if (v.kind == YK_V_NONE) {
@@ -260,9 +260,9 @@ static bool dump_atom(struct yk_value v, struct yk_text *to)
 }
 
 static void dump_dict(struct yk_render *r, const struct yk_dict *d, const struct yk_json_style *y,
-		      int level, struct yk_text *to)
+		      int level, struct yk_v_buffer *to)
 {
-	struct yk_pair *pair = d->pair;
+	struct yk_v_pair *pair = d->pair;
 	if (y->sorted && d->n > 1) {
 		pair = yk_render_alloc(r, d->n * sizeof *pair);
 		for (size_t i = 0; i < d->n && !r->failed; i++) {
@@ -276,7 +276,7 @@ static void dump_dict(struct yk_render *r, const struct yk_dict *d, const struct
 			qsort(pair, d->n, sizeof *pair, by_key);
 	}
 	for (size_t i = 0; i < d->n && !r->failed; i++) {
-		const struct yk_value key = pair[i].key;
+		const struct yk_v_value key = pair[i].key;
 		add(to, i ? y->comma : "");
 		new_line(y, level + 1, to);
 		if (key.kind == YK_V_STRING) {
@@ -293,8 +293,8 @@ static void dump_dict(struct yk_render *r, const struct yk_dict *d, const struct
 	}
 }
 
-void yk_v_dump(struct yk_render *r, struct yk_value v, const struct yk_json_style *y, int level,
-	       struct yk_text *to)
+void yk_v_dump(struct yk_render *r, struct yk_v_value v, const struct yk_json_style *y, int level,
+	       struct yk_v_buffer *to)
 {
 	if (!yk_render_charge(r, 1) || dump_atom(v, to))
 		return;

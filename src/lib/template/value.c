@@ -14,7 +14,7 @@
 
 // ---- limits ----
 
-struct yk_value yk_render_fail(struct yk_render *r, int code, const char *fmt, ...)
+struct yk_v_value yk_render_fail(struct yk_render *r, int code, const char *fmt, ...)
 {
 	char why[400];
 	va_list ap;
@@ -67,7 +67,7 @@ bool yk_render_enter(struct yk_render *r)
 
 // ---- construction ----
 
-static struct yk_value of_chars(struct yk_render *r, char *s, size_t n)
+static struct yk_v_value of_chars(struct yk_render *r, char *s, size_t n)
 {
 	struct yk_chars *c = yk_render_alloc(r, sizeof *c);
 	if (!c)
@@ -76,10 +76,10 @@ static struct yk_value of_chars(struct yk_render *r, char *s, size_t n)
 	for (size_t i = 0; i < n; i++)
 		chars += ((unsigned char)s[i] & 0xc0) != 0x80;
 	*c = (struct yk_chars){ s, n, chars, NULL };
-	return (struct yk_value){ .kind = YK_V_STRING, .s = c };
+	return (struct yk_v_value){ .kind = YK_V_STRING, .s = c };
 }
 
-struct yk_value yk_v_string(struct yk_render *r, const char *s, size_t n)
+struct yk_v_value yk_v_string(struct yk_render *r, const char *s, size_t n)
 {
 	char *copy = yk_render_alloc(r, n + 1);
 	if (!copy)
@@ -88,14 +88,14 @@ struct yk_value yk_v_string(struct yk_render *r, const char *s, size_t n)
 	return of_chars(r, copy, n);
 }
 
-struct yk_value yk_v_text(struct yk_render *r, const char *s)
+struct yk_v_value yk_v_text(struct yk_render *r, const char *s)
 {
 	return yk_v_string(r, s, strlen(s));
 }
 
-struct yk_value yk_v_taken(struct yk_render *r, struct yk_string *s)
+struct yk_v_value yk_v_taken(struct yk_render *r, struct yk_string *s)
 {
-	struct yk_value v = yk_v_undefined(NULL);
+	struct yk_v_value v = yk_v_undefined(NULL);
 	if (s->failed)
 		yk_render_fail(r, YOKE_ENOMEM, "no memory for a string");
 	else
@@ -119,7 +119,7 @@ static bool grow(struct yk_render *r, void *array, size_t *cap, size_t n, size_t
 	return true;
 }
 
-struct yk_value yk_v_list(struct yk_render *r, enum yk_value_kind kind, size_t room)
+struct yk_v_value yk_v_list(struct yk_render *r, enum yk_value_kind kind, size_t room)
 {
 	struct yk_items *l = yk_render_alloc(r, sizeof *l);
 	if (l && room)
@@ -127,20 +127,20 @@ struct yk_value yk_v_list(struct yk_render *r, enum yk_value_kind kind, size_t r
 	if (!l || (room && !l->v))
 		return yk_v_undefined(NULL);
 	l->cap = room;
-	return (struct yk_value){ .kind = kind, .list = l };
+	return (struct yk_v_value){ .kind = kind, .list = l };
 }
 
-void yk_v_append(struct yk_render *r, struct yk_value list, struct yk_value v)
+void yk_v_append(struct yk_render *r, struct yk_v_value list, struct yk_v_value v)
 {
 	if (r->failed || !grow(r, &list.list->v, &list.list->cap, list.list->n, sizeof v))
 		return;
 	list.list->v[list.list->n++] = v;
 }
 
-struct yk_value yk_v_dict(struct yk_render *r)
+struct yk_v_value yk_v_dict(struct yk_render *r)
 {
 	struct yk_dict *d = yk_render_alloc(r, sizeof *d);
-	return d ? (struct yk_value){ .kind = YK_V_DICT, .dict = d } : yk_v_undefined(NULL);
+	return d ? (struct yk_v_value){ .kind = YK_V_DICT, .dict = d } : yk_v_undefined(NULL);
 }
 
 static bool plain_word(const char *s, size_t n)
@@ -149,18 +149,19 @@ static bool plain_word(const char *s, size_t n)
 }
 
 // A string of a message; all of it comes from there.
-static struct yk_value json_string_of(struct yk_render *r, const char *s, size_t n, int64_t origin)
+static struct yk_v_value json_string_of(struct yk_render *r, const char *s, size_t n,
+					int64_t origin)
 {
 	const struct yoke_text_span all = { .from = 0, .to = n, .message = origin };
-	const struct yk_value v = yk_v_string(r, s, n);
+	const struct yk_v_value v = yk_v_string(r, s, n);
 	if (origin != YK_NO_ORIGIN && n)
 		yk_chars_mark(r, v, &all, 1);
 	return v;
 }
 
-struct yk_value yk_v_json(struct yk_render *r, const json_t *j, int64_t origin)
+struct yk_v_value yk_v_json(struct yk_render *r, const json_t *j, int64_t origin)
 {
-	struct yk_value v = yk_v_none();
+	struct yk_v_value v = yk_v_none();
 	if (!yk_render_enter(r)) {
 		v = yk_v_undefined(NULL);
 	} else if (json_is_object(j)) {
@@ -168,15 +169,15 @@ struct yk_value yk_v_json(struct yk_render *r, const json_t *j, int64_t origin)
 		json_t *member;
 		v = yk_v_dict(r);
 		json_object_foreach ((json_t *)(uintptr_t)j, key, member) {
-			struct yk_value k = json_string_of(r, key, strlen(key),
-							   plain_word(key, strlen(key)) ?
-								   YK_NO_ORIGIN :
-								   origin),
-					x = yk_v_json(r, member, origin);
+			struct yk_v_value k = json_string_of(r, key, strlen(key),
+							     plain_word(key, strlen(key)) ?
+								     YK_NO_ORIGIN :
+								     origin),
+					  x = yk_v_json(r, member, origin);
 			if (!r->failed &&
 			    grow(r, &v.dict->pair, &v.dict->cap, v.dict->n, sizeof *v.dict->pair))
 				v.dict->pair[v.dict->n++] =
-					(struct yk_pair){ k, x }; // keys of JSON are distinct
+					(struct yk_v_pair){ k, x }; // keys of JSON are distinct
 		}
 	} else if (json_is_array(j)) {
 		v = yk_v_list(r, YK_V_LIST, json_array_size(j));
@@ -197,12 +198,12 @@ struct yk_value yk_v_json(struct yk_render *r, const json_t *j, int64_t origin)
 
 // Roles become parts of tags in many templates, as in "<|" + role + "|>", so that a role that is a plain
 // word counts as the template's.
-struct yk_value yk_v_messages(struct yk_render *r, const json_t *j)
+struct yk_v_value yk_v_messages(struct yk_render *r, const json_t *j)
 {
-	struct yk_value list = yk_v_list(r, YK_V_LIST, json_array_size(j));
+	struct yk_v_value list = yk_v_list(r, YK_V_LIST, json_array_size(j));
 	for (size_t i = 0; i < json_array_size(j) && !r->failed; i++) {
-		const struct yk_value v = yk_v_json(r, json_array_get(j, i), (int64_t)i);
-		const struct yk_value *role =
+		const struct yk_v_value v = yk_v_json(r, json_array_get(j, i), (int64_t)i);
+		const struct yk_v_value *role =
 			v.kind == YK_V_DICT ? yk_dict_get(v.dict, "role", 4) : NULL;
 		if (role && role->kind == YK_V_STRING && plain_word(role->s->s, role->s->n))
 			((struct yk_chars *)(uintptr_t)role->s)->spans = NULL;
@@ -213,12 +214,12 @@ struct yk_value yk_v_messages(struct yk_render *r, const json_t *j)
 
 // ---- questions ----
 
-bool yk_v_is_string(struct yk_value v, const char *s)
+bool yk_v_is_string(struct yk_v_value v, const char *s)
 {
 	return v.kind == YK_V_STRING && v.s->n == strlen(s) && !memcmp(v.s->s, s, v.s->n);
 }
 
-const char *yk_v_type(struct yk_value v)
+const char *yk_v_type(struct yk_v_value v)
 {
 	static const char *const names[] = {
 		[YK_V_ABSENT] = "missing",
@@ -243,7 +244,7 @@ const char *yk_v_type(struct yk_value v)
 	return v.kind == YK_V_VIEW ? v.list->type : names[v.kind];
 }
 
-bool yk_v_truth(struct yk_value v)
+bool yk_v_truth(struct yk_v_value v)
 {
 	switch (v.kind) {
 	case YK_V_ABSENT:
@@ -273,13 +274,13 @@ static bool equal_dicts(struct yk_render *r, const struct yk_dict *a, const stru
 {
 	bool same = a->n == b->n;
 	for (size_t i = 0; i < a->n && same; i++) {
-		const struct yk_value *v = yk_dict_find(r, b, a->pair[i].key);
+		const struct yk_v_value *v = yk_dict_find(r, b, a->pair[i].key);
 		same = v && yk_v_equal(r, a->pair[i].value, *v);
 	}
 	return same;
 }
 
-bool yk_v_equal(struct yk_render *r, struct yk_value a, struct yk_value b)
+bool yk_v_equal(struct yk_render *r, struct yk_v_value a, struct yk_v_value b)
 {
 	if (!yk_render_charge(r, 1))
 		return false;
@@ -310,7 +311,7 @@ bool yk_v_equal(struct yk_render *r, struct yk_value a, struct yk_value b)
 	}
 }
 
-int yk_v_compare(struct yk_render *r, struct yk_value a, struct yk_value b)
+int yk_v_compare(struct yk_render *r, struct yk_v_value a, struct yk_v_value b)
 {
 	int order = 0;
 	if (!yk_render_charge(r, 1))
@@ -344,7 +345,7 @@ int yk_v_compare(struct yk_render *r, struct yk_value a, struct yk_value b)
 	return order;
 }
 
-bool yk_v_contains(struct yk_render *r, struct yk_value in, struct yk_value what)
+bool yk_v_contains(struct yk_render *r, struct yk_v_value in, struct yk_v_value what)
 {
 	if (r->failed)
 		return false;
@@ -368,16 +369,16 @@ bool yk_v_contains(struct yk_render *r, struct yk_value in, struct yk_value what
 
 static struct yk_items *characters(struct yk_render *r, const struct yk_chars *c)
 {
-	struct yk_value list = yk_v_list(r, YK_V_LIST, c->chars);
+	struct yk_v_value list = yk_v_list(r, YK_V_LIST, c->chars);
 	for (size_t i = 0; i < c->n && !r->failed; i += yk_char_size(c->s[i]))
 		yk_v_append(r, list, yk_v_part(r, c, c->s + i, yk_char_size(c->s[i])));
 	return r->failed ? NULL : list.list;
 }
 
-struct yk_items *yk_v_iterate(struct yk_render *r, struct yk_value v)
+struct yk_items *yk_v_iterate(struct yk_render *r, struct yk_v_value v)
 {
 	static struct yk_items none;
-	struct yk_value list;
+	struct yk_v_value list;
 	switch (v.kind) {
 	case YK_V_UNDEFINED: return &none;
 	case YK_V_LIST:
@@ -402,7 +403,7 @@ struct yk_items *yk_v_iterate(struct yk_render *r, struct yk_value v)
 	return NULL;
 }
 
-int64_t yk_v_length(struct yk_render *r, struct yk_value v)
+int64_t yk_v_length(struct yk_render *r, struct yk_v_value v)
 {
 	switch (v.kind) {
 	case YK_V_UNDEFINED: return 0;
@@ -417,7 +418,7 @@ int64_t yk_v_length(struct yk_render *r, struct yk_value v)
 
 // ---- dicts ----
 
-static bool hashable(struct yk_render *r, struct yk_value v)
+static bool hashable(struct yk_render *r, struct yk_v_value v)
 {
 	if (v.kind == YK_V_LIST || v.kind == YK_V_DICT || v.kind == YK_V_SLICE) {
 		yk_render_fail(r, YOKE_EFORMAT, "'%s' cannot be a key", yk_v_type(v));
@@ -426,12 +427,12 @@ static bool hashable(struct yk_render *r, struct yk_value v)
 	return true;
 }
 
-struct yk_value *yk_dict_find(struct yk_render *r, const struct yk_dict *d, struct yk_value key)
+struct yk_v_value *yk_dict_find(struct yk_render *r, const struct yk_dict *d, struct yk_v_value key)
 {
 	if (!hashable(r, key) || !yk_render_charge(r, d->n / 32))
 		return NULL;
 	for (size_t i = 0; i < d->n; i++) {
-		const struct yk_value k = d->pair[i].key;
+		const struct yk_v_value k = d->pair[i].key;
 		const bool texts = k.kind == YK_V_STRING && key.kind == YK_V_STRING;
 		if (texts ? k.s->n == key.s->n && !memcmp(k.s->s, key.s->s, k.s->n) :
 			    k.kind != YK_V_STRING && yk_v_equal(r, k, key))
@@ -440,23 +441,23 @@ struct yk_value *yk_dict_find(struct yk_render *r, const struct yk_dict *d, stru
 	return NULL;
 }
 
-struct yk_value *yk_dict_get(const struct yk_dict *d, const char *key, size_t n)
+struct yk_v_value *yk_dict_get(const struct yk_dict *d, const char *key, size_t n)
 {
 	for (size_t i = 0; i < d->n; i++) {
-		const struct yk_value k = d->pair[i].key;
+		const struct yk_v_value k = d->pair[i].key;
 		if (k.kind == YK_V_STRING && k.s->n == n && !memcmp(k.s->s, key, n))
 			return &d->pair[i].value;
 	}
 	return NULL;
 }
 
-void yk_dict_put(struct yk_render *r, struct yk_dict *d, struct yk_value key, struct yk_value v)
+void yk_dict_put(struct yk_render *r, struct yk_dict *d, struct yk_v_value key, struct yk_v_value v)
 {
-	struct yk_value *old = r->failed ? NULL : yk_dict_find(r, d, key);
+	struct yk_v_value *old = r->failed ? NULL : yk_dict_find(r, d, key);
 	if (old)
 		*old = v;
 	else if (!r->failed && grow(r, &d->pair, &d->cap, d->n, sizeof *d->pair))
-		d->pair[d->n++] = (struct yk_pair){ key, v };
+		d->pair[d->n++] = (struct yk_v_pair){ key, v };
 }
 
 // ---- characters and slices ----
@@ -507,13 +508,13 @@ void yk_chars_strip(const struct yk_chars *c, const struct yk_chars *set, bool l
 	}
 }
 
-struct yk_value yk_v_escape(struct yk_render *r, struct yk_value v)
+struct yk_v_value yk_v_escape(struct yk_render *r, struct yk_v_value v)
 {
 	static const char *const names[] = {
 		['&'] = "&amp;", ['<'] = "&lt;", ['>'] = "&gt;", ['"'] = "&#34;", ['\''] = "&#39;"
 	};
-	struct yk_text to = { 0 };
-	struct yk_value s = yk_v_to_string(r, v);
+	struct yk_v_buffer to = { 0 };
+	struct yk_v_value s = yk_v_to_string(r, v);
 	if (r->failed || s.markup)
 		return s;
 	for (size_t i = 0; i < s.s->n; i++) {
@@ -528,7 +529,7 @@ struct yk_value yk_v_escape(struct yk_render *r, struct yk_value v)
 	return s;
 }
 
-static int64_t bound(struct yk_render *r, struct yk_value v, int64_t n, int64_t lo, int64_t hi,
+static int64_t bound(struct yk_render *r, struct yk_v_value v, int64_t n, int64_t lo, int64_t hi,
 		     int64_t otherwise)
 {
 	if (v.kind == YK_V_NONE || r->failed)
@@ -544,10 +545,10 @@ static int64_t bound(struct yk_render *r, struct yk_value v, int64_t n, int64_t 
 	return i > hi ? hi : i;
 }
 
-void yk_slice_indices(struct yk_render *r, struct yk_value slice, int64_t n, int64_t *start,
+void yk_slice_indices(struct yk_render *r, struct yk_v_value slice, int64_t n, int64_t *start,
 		      int64_t *stop, int64_t *step)
 {
-	const struct yk_value *v = slice.list->v;
+	const struct yk_v_value *v = slice.list->v;
 	*step = 1;
 	if (v[2].kind != YK_V_NONE) {
 		*step = yk_v_integral(v[2]) ? yk_v_int_of(v[2]) : 0;
@@ -560,23 +561,23 @@ void yk_slice_indices(struct yk_render *r, struct yk_value slice, int64_t n, int
 	*stop = bound(r, v[1], n, up ? 0 : -1, up ? n : n - 1, up ? n : -1);
 }
 
-struct yk_value yk_v_slice(struct yk_render *r, struct yk_value v, struct yk_value slice)
+struct yk_v_value yk_v_slice(struct yk_render *r, struct yk_v_value v, struct yk_v_value slice)
 {
 	const bool text = v.kind == YK_V_STRING;
 	int64_t start, stop, step, n = text ? (int64_t)v.s->chars : (int64_t)v.list->n;
-	struct yk_text to = { 0 };
+	struct yk_v_buffer to = { 0 };
 	yk_slice_indices(r, slice, n, &start, &stop, &step);
 	if (r->failed)
 		return yk_v_undefined(NULL);
 	if (text && step == 1) {
 		const size_t from = yk_chars_offset(v.s, start),
 			     end = yk_chars_offset(v.s, stop > start ? stop : start);
-		struct yk_value s = yk_v_part(r, v.s, v.s->s + from, end - from);
+		struct yk_v_value s = yk_v_part(r, v.s, v.s->s + from, end - from);
 		s.markup = v.markup;
 		return s;
 	}
 	const struct yk_items *l = yk_v_iterate(r, v);
-	struct yk_value list = yk_v_list(r, v.kind == YK_V_TUPLE ? YK_V_TUPLE : YK_V_LIST, 0);
+	struct yk_v_value list = yk_v_list(r, v.kind == YK_V_TUPLE ? YK_V_TUPLE : YK_V_LIST, 0);
 	for (int64_t i = start; !r->failed && (step > 0 ? i < stop : i > stop);) {
 		if (text)
 			yk_text_add(&to, l->v[i].s, l->v[i].s->s, l->v[i].s->n);

@@ -67,7 +67,7 @@ enum yk_sign {
 	YK_CLOSE_DICT,
 };
 
-struct yk_value;
+struct yk_v_value;
 
 // Intervals of a text, in order and apart from each other.
 struct yk_spans {
@@ -82,19 +82,19 @@ struct yk_chars {
 };
 
 // A text being built.  Bytes that are copied from a string keep their origin.
-struct yk_text {
+struct yk_v_buffer {
 	struct yk_string s;
 	struct yk_spans spans;
 };
 
 // Appends n bytes at s, which lie in `of`; of NULL: they are the template's.
-void yk_text_add(struct yk_text *, const struct yk_chars *of, const char *s, size_t n);
+void yk_text_add(struct yk_v_buffer *, const struct yk_chars *of, const char *s, size_t n);
 // The bytes from `begin` on were made from the character at `at` of `of`, or from all of it if `at` is
 // NULL: then they come from a message if anything in `of` does.
-void yk_text_derive(struct yk_text *, size_t begin, const struct yk_chars *of, const char *at);
-void yk_text_fini(struct yk_text *);
+void yk_text_derive(struct yk_v_buffer *, size_t begin, const struct yk_chars *of, const char *at);
+void yk_text_fini(struct yk_v_buffer *);
 
-struct yk_value {
+struct yk_v_value {
 	enum yk_value_kind kind;
 	bool markup; // a string that was marked as safe HTML
 	union {
@@ -113,22 +113,22 @@ struct yk_value {
 
 struct yk_items {
 	size_t n, cap;
-	struct yk_value *v;
+	struct yk_v_value *v;
 	const char *type;            // VIEW: "dict_keys", .. "range"
 	const struct yk_chars *text; // VIEW range: its representation
 };
 
-struct yk_pair {
-	struct yk_value key, value;
+struct yk_v_pair {
+	struct yk_v_value key, value;
 };
 
 struct yk_dict {
 	size_t n, cap;
-	struct yk_pair *pair; // in the order of insertion
+	struct yk_v_pair *pair; // in the order of insertion
 };
 
 struct yk_method {
-	struct yk_value self;
+	struct yk_v_value self;
 	const struct yk_function *function;
 };
 
@@ -143,9 +143,9 @@ struct yk_render {
 	int64_t memory; // bytes left
 	int depth;      // of nested calls
 	int64_t now;    // seconds since 1970; 0: the clock's
-	struct yk_frame *globals;
-	struct yk_text *out;         // of the statement
-	struct yk_text *whole;       // the text of the template
+	struct yk_v_frame *globals;
+	struct yk_v_buffer *out;     // of the statement
+	struct yk_v_buffer *whole;   // the text of the template
 	struct yk_spans *generation; // intervals of `whole` in generation blocks
 	int signal;                  // break or continue
 };
@@ -156,7 +156,7 @@ enum { YK_RENDER_DEPTH = 400 };
 #define YK_RENDER_MEMORY ((int64_t)1 << 26)
 
 // Reports an error with the template's name and line.
-struct yk_value yk_render_fail(struct yk_render *, int code, const char *fmt, ...)
+struct yk_v_value yk_render_fail(struct yk_render *, int code, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 // Counts steps; fails when too many were made.  false: failed.
 bool yk_render_charge(struct yk_render *, size_t steps);
@@ -164,88 +164,89 @@ void *yk_render_alloc(struct yk_render *, size_t bytes); // zeroed; NULL: failed
 // Enters and leaves a level of recursion.
 bool yk_render_enter(struct yk_render *);
 
-static inline struct yk_value yk_v_absent(void)
+static inline struct yk_v_value yk_v_absent(void)
 {
-	return (struct yk_value){ .kind = YK_V_ABSENT };
+	return (struct yk_v_value){ .kind = YK_V_ABSENT };
 }
 
-static inline struct yk_value yk_v_none(void)
+static inline struct yk_v_value yk_v_none(void)
 {
-	return (struct yk_value){ .kind = YK_V_NONE };
+	return (struct yk_v_value){ .kind = YK_V_NONE };
 }
-static inline struct yk_value yk_v_bool(bool b)
+static inline struct yk_v_value yk_v_bool(bool b)
 {
-	return (struct yk_value){ .kind = YK_V_BOOL, .b = b };
+	return (struct yk_v_value){ .kind = YK_V_BOOL, .b = b };
 }
-static inline struct yk_value yk_v_int(int64_t i)
+static inline struct yk_v_value yk_v_int(int64_t i)
 {
-	return (struct yk_value){ .kind = YK_V_INT, .i = i };
+	return (struct yk_v_value){ .kind = YK_V_INT, .i = i };
 }
-static inline struct yk_value yk_v_float(double d)
+static inline struct yk_v_value yk_v_float(double d)
 {
-	return (struct yk_value){ .kind = YK_V_FLOAT, .d = d };
+	return (struct yk_v_value){ .kind = YK_V_FLOAT, .d = d };
 }
-static inline struct yk_value yk_v_undefined(const struct yk_chars *name)
+static inline struct yk_v_value yk_v_undefined(const struct yk_chars *name)
 {
-	return (struct yk_value){ .kind = YK_V_UNDEFINED, .s = name };
+	return (struct yk_v_value){ .kind = YK_V_UNDEFINED, .s = name };
 }
-struct yk_value yk_v_string(struct yk_render *, const char *s, size_t n); // copies
-struct yk_value yk_v_text(struct yk_render *, const char *s);             // of a C string
-struct yk_value yk_v_taken(struct yk_render *,
-			   struct yk_string *); // of a growing string, which it releases
-struct yk_value yk_v_built(struct yk_render *, struct yk_text *); // of a text, which it releases
-struct yk_value yk_v_part(struct yk_render *, const struct yk_chars *, const char *s,
-			  size_t n); // an interval of a string
-void yk_chars_mark(struct yk_render *, struct yk_value, const struct yoke_text_span *,
+struct yk_v_value yk_v_string(struct yk_render *, const char *s, size_t n); // copies
+struct yk_v_value yk_v_text(struct yk_render *, const char *s);             // of a C string
+struct yk_v_value yk_v_taken(struct yk_render *,
+			     struct yk_string *); // of a growing string, which it releases
+struct yk_v_value yk_v_built(struct yk_render *,
+			     struct yk_v_buffer *); // of a text, which it releases
+struct yk_v_value yk_v_part(struct yk_render *, const struct yk_chars *, const char *s,
+			    size_t n); // an interval of a string
+void yk_chars_mark(struct yk_render *, struct yk_v_value, const struct yoke_text_span *,
 		   size_t n); // of a new string
-struct yk_value yk_v_list(struct yk_render *, enum yk_value_kind, size_t room);
-void yk_v_append(struct yk_render *, struct yk_value list, struct yk_value);
-struct yk_value yk_v_dict(struct yk_render *);
+struct yk_v_value yk_v_list(struct yk_render *, enum yk_value_kind, size_t room);
+void yk_v_append(struct yk_render *, struct yk_v_value list, struct yk_v_value);
+struct yk_v_value yk_v_dict(struct yk_render *);
 // origin: the index of the message, -1: another text that is not the template's, YK_NO_ORIGIN: the template's.
 enum { YK_NO_ORIGIN = -2 };
-struct yk_value yk_v_json(struct yk_render *, const json_t *, int64_t origin);
-struct yk_value yk_v_messages(struct yk_render *, const json_t *);
+struct yk_v_value yk_v_json(struct yk_render *, const json_t *, int64_t origin);
+struct yk_v_value yk_v_messages(struct yk_render *, const json_t *);
 
-bool yk_v_is_string(struct yk_value, const char *s);
-static inline bool yk_v_given(struct yk_value v)
+bool yk_v_is_string(struct yk_v_value, const char *s);
+static inline bool yk_v_given(struct yk_v_value v)
 {
 	return v.kind != YK_V_ABSENT;
 }
-static inline bool yk_v_number(struct yk_value v)
+static inline bool yk_v_number(struct yk_v_value v)
 {
 	return v.kind == YK_V_BOOL || v.kind == YK_V_INT || v.kind == YK_V_FLOAT;
 }
-static inline bool yk_v_integral(struct yk_value v)
+static inline bool yk_v_integral(struct yk_v_value v)
 {
 	return v.kind == YK_V_BOOL || v.kind == YK_V_INT;
 }
-static inline int64_t yk_v_int_of(struct yk_value v)
+static inline int64_t yk_v_int_of(struct yk_v_value v)
 {
 	return v.kind == YK_V_BOOL ? v.b : v.i;
 }
-static inline double yk_v_float_of(struct yk_value v)
+static inline double yk_v_float_of(struct yk_v_value v)
 {
 	return v.kind == YK_V_FLOAT ? v.d : (double)yk_v_int_of(v);
 }
-static inline bool yk_v_listed(struct yk_value v)
+static inline bool yk_v_listed(struct yk_v_value v)
 {
 	return v.kind == YK_V_LIST || v.kind == YK_V_TUPLE || v.kind == YK_V_VIEW;
 }
 
-bool yk_v_truth(struct yk_value);
-bool yk_v_equal(struct yk_render *, struct yk_value, struct yk_value);
+bool yk_v_truth(struct yk_v_value);
+bool yk_v_equal(struct yk_render *, struct yk_v_value, struct yk_v_value);
 // < 0, 0, > 0; fails for values without an order.
-int yk_v_compare(struct yk_render *, struct yk_value, struct yk_value);
-bool yk_v_contains(struct yk_render *, struct yk_value in, struct yk_value what);
+int yk_v_compare(struct yk_render *, struct yk_v_value, struct yk_v_value);
+bool yk_v_contains(struct yk_render *, struct yk_v_value in, struct yk_v_value what);
 // Elements of anything that can be iterated, as a list; consumes an iterator.
-struct yk_items *yk_v_iterate(struct yk_render *, struct yk_value);
-int64_t yk_v_length(struct yk_render *, struct yk_value);
-const char *yk_v_type(struct yk_value); // Python's name of the type
+struct yk_items *yk_v_iterate(struct yk_render *, struct yk_v_value);
+int64_t yk_v_length(struct yk_render *, struct yk_v_value);
+const char *yk_v_type(struct yk_v_value); // Python's name of the type
 // str() and repr(), appended.
-void yk_v_str(struct yk_render *, struct yk_value, struct yk_text *);
-void yk_v_repr(struct yk_render *, struct yk_value, struct yk_text *);
-struct yk_value yk_v_to_string(struct yk_render *,
-			       struct yk_value); // str(); a string stays as it is
+void yk_v_str(struct yk_render *, struct yk_v_value, struct yk_v_buffer *);
+void yk_v_repr(struct yk_render *, struct yk_v_value, struct yk_v_buffer *);
+struct yk_v_value yk_v_to_string(struct yk_render *,
+				 struct yk_v_value); // str(); a string stays as it is
 void yk_float_repr(double, struct yk_string *);
 // json.dumps
 struct yk_json_style {
@@ -253,13 +254,13 @@ struct yk_json_style {
 	const char *indent; // of one level; NULL: all on one line
 	const char *comma, *colon;
 };
-void yk_v_dump(struct yk_render *, struct yk_value, const struct yk_json_style *, int level,
-	       struct yk_text *);
+void yk_v_dump(struct yk_render *, struct yk_v_value, const struct yk_json_style *, int level,
+	       struct yk_v_buffer *);
 
 // A member of a dict or namespace, or NULL.
-struct yk_value *yk_dict_find(struct yk_render *, const struct yk_dict *, struct yk_value key);
-struct yk_value *yk_dict_get(const struct yk_dict *, const char *key, size_t n);
-void yk_dict_put(struct yk_render *, struct yk_dict *, struct yk_value key, struct yk_value);
+struct yk_v_value *yk_dict_find(struct yk_render *, const struct yk_dict *, struct yk_v_value key);
+struct yk_v_value *yk_dict_get(const struct yk_dict *, const char *key, size_t n);
+void yk_dict_put(struct yk_render *, struct yk_dict *, struct yk_v_value key, struct yk_v_value);
 
 // Strings as sequences of characters.
 size_t yk_chars_offset(const struct yk_chars *, int64_t i); // byte offset of character i
@@ -267,11 +268,11 @@ bool yk_py_space(uint32_t);
 // Intervals without white space, or without the characters of `set`, at the ends.
 void yk_chars_strip(const struct yk_chars *, const struct yk_chars *set, bool left, bool right,
 		    size_t *from, size_t *to);
-struct yk_value yk_v_escape(struct yk_render *, struct yk_value); // of HTML
+struct yk_v_value yk_v_escape(struct yk_render *, struct yk_v_value); // of HTML
 
 // Positions of a slice, as Python's slice.indices.
-void yk_slice_indices(struct yk_render *, struct yk_value slice, int64_t n, int64_t *start,
+void yk_slice_indices(struct yk_render *, struct yk_v_value slice, int64_t n, int64_t *start,
 		      int64_t *stop, int64_t *step);
-struct yk_value yk_v_slice(struct yk_render *, struct yk_value, struct yk_value slice);
+struct yk_v_value yk_v_slice(struct yk_render *, struct yk_v_value, struct yk_v_value slice);
 
 #endif

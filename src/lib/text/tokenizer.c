@@ -16,7 +16,7 @@
 
 enum { MAX_IDS = 1 << 20, ID_TEXT = 8 };
 
-struct yk_kind {
+struct yk_tokenizer_kind {
 	const char *name, *separator;
 	int32_t unknown; // -1: none
 	bool text;       // tokens represent text
@@ -32,7 +32,7 @@ struct yk_kind {
 };
 
 struct yk_tokenizer {
-	const struct yk_kind *kind;
+	const struct yk_tokenizer_kind *kind;
 	char bytes[256]; // byte of each id, for decoding
 	struct yk_words words;
 	int32_t ids;
@@ -261,7 +261,7 @@ static const char *published_decode(const struct yk_tokenizer *t, int32_t id, si
 	return d->text + d->at;
 }
 
-static const struct yk_kind published_kind = {
+static const struct yk_tokenizer_kind published_kind = {
 	YK_TOKENIZER_PUBLISHED, "", -1, true, NULL, ids_size, published_encode, published_decode, NULL, NULL, NULL,
 };
 
@@ -314,7 +314,7 @@ static void nothing(struct yk_tokenizer *t)
 	(void)t;
 }
 
-static const struct yk_kind kinds[] = {
+static const struct yk_tokenizer_kind kinds[] = {
 	{ "byte", "", -1, true, byte_init, byte_size, byte_encode, byte_decode, NULL, NULL, NULL },
 	{ "word", " ", YK_WORD_UNKNOWN, true, word_init, word_size, word_encode, word_decode, word_settle, word_save,
 	  word_load },

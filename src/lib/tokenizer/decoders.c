@@ -40,7 +40,7 @@ static void cleanup(struct yk_string *t, size_t from)
 }
 
 struct replace {
-	const struct yk_step *step;
+	const struct yk_token_step *step;
 	struct yk_string *to;
 };
 
@@ -126,7 +126,7 @@ static void fallback(const struct yk_pieces *p, struct yk_pieces *to, bool raw)
 	yk_string_fini(&run);
 }
 
-static void wordpiece(const struct yk_step *p, const char *s, size_t n, size_t i,
+static void wordpiece(const struct yk_token_step *p, const char *s, size_t n, size_t i,
 		      struct yk_pieces *to)
 {
 	yk_pieces_begin(to, false);
@@ -143,7 +143,7 @@ static void wordpiece(const struct yk_step *p, const char *s, size_t n, size_t i
 	yk_pieces_end(to);
 }
 
-static void metaspace(const struct yk_step *p, const char *s, size_t n, size_t i,
+static void metaspace(const struct yk_token_step *p, const char *s, size_t n, size_t i,
 		      struct yk_pieces *to)
 {
 	const char *end = s + n;
@@ -162,9 +162,9 @@ static void metaspace(const struct yk_step *p, const char *s, size_t n, size_t i
 	yk_pieces_end(to);
 }
 
-static void ctc(const struct yk_step *p, const char *s, size_t n, struct yk_pieces *to)
+static void ctc(const struct yk_token_step *p, const char *s, size_t n, struct yk_pieces *to)
 {
-	struct yk_step pad = { .a = p->a, .na = p->na, .b = "" };
+	struct yk_token_step pad = { .a = p->a, .na = p->na, .b = "" };
 
 	yk_pieces_begin(to, false);
 	const size_t from = to->text.n;
@@ -172,7 +172,7 @@ static void ctc(const struct yk_step *p, const char *s, size_t n, struct yk_piec
 	if (p->clean) {
 		cleanup(&to->text, from);
 		struct yk_string t = { 0 };
-		struct yk_step word = { .a = p->b, .na = p->nb, .b = " ", .nb = 1 };
+		struct yk_token_step word = { .a = p->b, .na = p->nb, .b = " ", .nb = 1 };
 		yk_matches(&word, to->text.s + from, to->text.n - from, replace,
 			   &(struct replace){ &word, &t });
 		to->text.n = from;
@@ -185,7 +185,7 @@ static void ctc(const struct yk_step *p, const char *s, size_t n, struct yk_piec
 		to->count--;
 }
 
-static void strip(const struct yk_step *p, const char *s, size_t n, struct yk_pieces *to)
+static void strip(const struct yk_token_step *p, const char *s, size_t n, struct yk_pieces *to)
 {
 	for (size_t i = 0; i < p->start && n >= p->na && !memcmp(s, p->a, p->na); i++) {
 		s += p->na;
@@ -196,7 +196,7 @@ static void strip(const struct yk_step *p, const char *s, size_t n, struct yk_pi
 	yk_pieces_add(to, s, n, false);
 }
 
-static int token(const struct yk_step *p, const struct yk_pieces *from, size_t i,
+static int token(const struct yk_token_step *p, const struct yk_pieces *from, size_t i,
 		 struct yk_pieces *to)
 {
 	const char *s = from->text.s + from->piece[i].at;
@@ -213,7 +213,7 @@ static int token(const struct yk_step *p, const struct yk_pieces *from, size_t i
 			ctc(p, s, n, to);
 		break;
 	case YK_DECODE_BPE: { // the suffix ends a word, which a blank follows
-		const struct yk_step r = {
+		const struct yk_token_step r = {
 			.a = p->a, .na = p->na, .b = " ", .nb = i + 1 < from->count
 		};
 		yk_pieces_begin(to, false);
@@ -233,7 +233,7 @@ static int token(const struct yk_step *p, const struct yk_pieces *from, size_t i
 int yk_decode(const struct yk_steps *steps, struct yk_pieces *p, struct yk_pieces *swap, bool raw)
 {
 	for (size_t i = 0; i < steps->count; i++) {
-		const struct yk_step *x = &steps->step[i];
+		const struct yk_token_step *x = &steps->step[i];
 		int e = 0;
 		yk_pieces_clear(swap);
 		if (x->kind == YK_DECODE_BYTES) {

@@ -64,7 +64,7 @@ static int add_segment(struct encoding *x, const char *s, size_t n, bool token)
 		return 0;
 	if (yk_grow(&to->at, &to->cap, to->n + 1, sizeof *to->at) < 0)
 		return yk_fail(YOKE_ENOMEM, "no memory for the segments of a text");
-	to->at[to->n++] = (struct yk_segment){ from, from + n, x->to->n, token };
+	to->at[to->n++] = (struct yk_text_segment){ from, from + n, x->to->n, token };
 	return 0;
 }
 

@@ -194,7 +194,7 @@ static int byte_level(yoke_tokenizer *t, const struct yk_gguf_tokenizer *g)
 static int word_pieces(yoke_tokenizer *t, const struct yk_gguf_tokenizer *g)
 {
 	struct yk_token_model *m = &t->model;
-	struct yk_step *s;
+	struct yk_token_step *s;
 
 	m->kind = YK_WORDPIECE;
 	m->prefix = "##";

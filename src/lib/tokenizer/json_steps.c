@@ -15,24 +15,24 @@ enum { MAX_STEPS = 256 };
 
 struct component {
 	const char *name;
-	enum yk_step_kind kind;
-	int (*read)(yoke_tokenizer *, struct yk_step *, const json_t *); // NULL: no members
+	enum yk_token_step_kind kind;
+	int (*read)(yoke_tokenizer *, struct yk_token_step *, const json_t *); // NULL: no members
 	int form;
 };
 
-struct yk_step *yk_tokenizer_step(struct yk_steps *to, enum yk_step_kind kind)
+struct yk_token_step *yk_tokenizer_step(struct yk_steps *to, enum yk_token_step_kind kind)
 {
 	if (yk_grow(&to->step, &to->cap, to->count + 1, sizeof *to->step) < 0) {
 		yk_fail(YOKE_ENOMEM, "no memory for the steps of a tokenizer");
 		return NULL;
 	}
-	to->step[to->count] = (struct yk_step){ .kind = kind };
+	to->step[to->count] = (struct yk_token_step){ .kind = kind };
 	return &to->step[to->count++];
 }
 
-int yk_tokenizer_split_by(yoke_tokenizer *t, enum yk_step_kind kind, const char *pattern)
+int yk_tokenizer_split_by(yoke_tokenizer *t, enum yk_token_step_kind kind, const char *pattern)
 {
-	struct yk_step *x = yk_tokenizer_step(&t->splitter, kind);
+	struct yk_token_step *x = yk_tokenizer_step(&t->splitter, kind);
 
 	if (!x)
 		return YOKE_ENOMEM;
@@ -85,7 +85,7 @@ static int count(const yoke_tokenizer *t, const json_t *j, const char *key, size
 }
 
 // One character as a string; also kept as text in `a`.
-static int character(yoke_tokenizer *t, struct yk_step *x, const json_t *j, const char *key,
+static int character(yoke_tokenizer *t, struct yk_token_step *x, const json_t *j, const char *key,
 		     const char *absent)
 {
 	const int e = string(t, j, key, absent, &x->a, &x->na);
@@ -100,7 +100,7 @@ static int character(yoke_tokenizer *t, struct yk_step *x, const json_t *j, cons
 }
 
 // {"String": ".."} or {"Regex": ".."}
-static int pattern(yoke_tokenizer *t, struct yk_step *x, const json_t *j)
+static int pattern(yoke_tokenizer *t, struct yk_token_step *x, const json_t *j)
 {
 	const json_t *p = json_object_get(j, "pattern");
 	const json_t *r = json_object_get(p, "Regex");
@@ -115,7 +115,7 @@ static int pattern(yoke_tokenizer *t, struct yk_step *x, const json_t *j)
 	return x->regex ? 0 : yk_error_last();
 }
 
-static int behavior(const yoke_tokenizer *t, struct yk_step *x, const json_t *j, const char *absent)
+static int behavior(const yoke_tokenizer *t, struct yk_token_step *x, const json_t *j, const char *absent)
 {
 	static const char *const names[] = { "Removed", "Isolated", "MergedWithPrevious",
 					     "MergedWithNext", "Contiguous" };
@@ -134,7 +134,7 @@ static int behavior(const yoke_tokenizer *t, struct yk_step *x, const json_t *j,
 
 // ---- normalizers ----
 
-static int read_bert(yoke_tokenizer *t, struct yk_step *x, const json_t *j)
+static int read_bert(yoke_tokenizer *t, struct yk_token_step *x, const json_t *j)
 {
 	int e = yk_unicode_need(t->name);
 
@@ -147,21 +147,21 @@ static int read_bert(yoke_tokenizer *t, struct yk_step *x, const json_t *j)
 	return e < 0 ? e : flag(t, j, "strip_accents", x->lower, &x->strip);
 }
 
-static int read_strip(yoke_tokenizer *t, struct yk_step *x, const json_t *j)
+static int read_strip(yoke_tokenizer *t, struct yk_token_step *x, const json_t *j)
 {
 	const int e = flag(t, j, "strip_left", true, &x->left);
 
 	return e < 0 ? e : flag(t, j, "strip_right", true, &x->right);
 }
 
-static int read_unicode(yoke_tokenizer *t, struct yk_step *x, const json_t *j)
+static int read_unicode(yoke_tokenizer *t, struct yk_token_step *x, const json_t *j)
 {
 	(void)x;
 	(void)j;
 	return yk_unicode_need(t->name);
 }
 
-static int read_charsmap(yoke_tokenizer *t, struct yk_step *x, const json_t *j)
+static int read_charsmap(yoke_tokenizer *t, struct yk_token_step *x, const json_t *j)
 {
 	const char *s;
 
@@ -173,14 +173,14 @@ static int read_charsmap(yoke_tokenizer *t, struct yk_step *x, const json_t *j)
 	return x->map ? 0 : yk_error_last();
 }
 
-static int read_replace(yoke_tokenizer *t, struct yk_step *x, const json_t *j)
+static int read_replace(yoke_tokenizer *t, struct yk_token_step *x, const json_t *j)
 {
 	const int e = pattern(t, x, j);
 
 	return e < 0 ? e : string(t, j, "content", NULL, &x->b, &x->nb);
 }
 
-static int read_prepend(yoke_tokenizer *t, struct yk_step *x, const json_t *j)
+static int read_prepend(yoke_tokenizer *t, struct yk_token_step *x, const json_t *j)
 {
 	return string(t, j, "prepend", NULL, &x->a, &x->na);
 }
@@ -204,7 +204,7 @@ static const struct component normalizers[] = {
 
 // ---- pre-tokenizers ----
 
-static int read_byte_level(yoke_tokenizer *t, struct yk_step *x, const json_t *j)
+static int read_byte_level(yoke_tokenizer *t, struct yk_token_step *x, const json_t *j)
 {
 	bool split = true;
 	int e = flag(t, j, "add_prefix_space", true, &x->space);
@@ -220,7 +220,7 @@ static int read_byte_level(yoke_tokenizer *t, struct yk_step *x, const json_t *j
 	return e;
 }
 
-static int read_words(yoke_tokenizer *t, struct yk_step *x, const json_t *j)
+static int read_words(yoke_tokenizer *t, struct yk_token_step *x, const json_t *j)
 {
 	static const char words[] = "[\\w\\x{200c}\\x{200d}]+|[^\\w\\s\\x{200c}\\x{200d}]+";
 
@@ -231,7 +231,7 @@ static int read_words(yoke_tokenizer *t, struct yk_step *x, const json_t *j)
 	return x->regex ? 0 : yk_error_last();
 }
 
-static int read_removed(yoke_tokenizer *t, struct yk_step *x, const json_t *j)
+static int read_removed(yoke_tokenizer *t, struct yk_token_step *x, const json_t *j)
 {
 	(void)t;
 	(void)j;
@@ -239,20 +239,20 @@ static int read_removed(yoke_tokenizer *t, struct yk_step *x, const json_t *j)
 	return 0;
 }
 
-static int read_delimiter(yoke_tokenizer *t, struct yk_step *x, const json_t *j)
+static int read_delimiter(yoke_tokenizer *t, struct yk_token_step *x, const json_t *j)
 {
 	x->behavior = YK_REMOVED;
 	return character(t, x, j, "delimiter", NULL);
 }
 
-static int read_bert_split(yoke_tokenizer *t, struct yk_step *x, const json_t *j)
+static int read_bert_split(yoke_tokenizer *t, struct yk_token_step *x, const json_t *j)
 {
 	(void)j;
 	x->behavior = YK_ISOLATED;
 	return yk_unicode_need(t->name);
 }
 
-static int read_metaspace(yoke_tokenizer *t, struct yk_step *x, const json_t *j)
+static int read_metaspace(yoke_tokenizer *t, struct yk_token_step *x, const json_t *j)
 {
 	static const char *const names[] = { "never", "first", "always" };
 	bool add, is = false;
@@ -280,7 +280,7 @@ static int read_metaspace(yoke_tokenizer *t, struct yk_step *x, const json_t *j)
 	return 0;
 }
 
-static int read_split(yoke_tokenizer *t, struct yk_step *x, const json_t *j)
+static int read_split(yoke_tokenizer *t, struct yk_token_step *x, const json_t *j)
 {
 	int e = pattern(t, x, j);
 
@@ -289,14 +289,14 @@ static int read_split(yoke_tokenizer *t, struct yk_step *x, const json_t *j)
 	return e < 0 ? e : flag(t, j, "invert", false, &x->invert);
 }
 
-static int read_punctuation(yoke_tokenizer *t, struct yk_step *x, const json_t *j)
+static int read_punctuation(yoke_tokenizer *t, struct yk_token_step *x, const json_t *j)
 {
 	const int e = yk_unicode_need(t->name);
 
 	return e < 0 ? e : behavior(t, x, j, "Isolated");
 }
 
-static int read_digits(yoke_tokenizer *t, struct yk_step *x, const json_t *j)
+static int read_digits(yoke_tokenizer *t, struct yk_token_step *x, const json_t *j)
 {
 	int e = yk_unicode_need(t->name);
 
@@ -306,7 +306,7 @@ static int read_digits(yoke_tokenizer *t, struct yk_step *x, const json_t *j)
 	return e;
 }
 
-static int read_length(yoke_tokenizer *t, struct yk_step *x, const json_t *j)
+static int read_length(yoke_tokenizer *t, struct yk_token_step *x, const json_t *j)
 {
 	x->behavior = YK_ISOLATED;
 	return count(t, j, "length", 1, &x->length);
@@ -328,19 +328,19 @@ static const struct component splitters[] = {
 
 // ---- decoders ----
 
-static int read_wordpiece(yoke_tokenizer *t, struct yk_step *x, const json_t *j)
+static int read_wordpiece(yoke_tokenizer *t, struct yk_token_step *x, const json_t *j)
 {
 	const int e = string(t, j, "prefix", "##", &x->a, &x->na);
 
 	return e < 0 ? e : flag(t, j, "cleanup", true, &x->clean);
 }
 
-static int read_suffix(yoke_tokenizer *t, struct yk_step *x, const json_t *j)
+static int read_suffix(yoke_tokenizer *t, struct yk_token_step *x, const json_t *j)
 {
 	return string(t, j, "suffix", "</w>", &x->a, &x->na);
 }
 
-static int read_ctc(yoke_tokenizer *t, struct yk_step *x, const json_t *j)
+static int read_ctc(yoke_tokenizer *t, struct yk_token_step *x, const json_t *j)
 {
 	int e = string(t, j, "pad_token", "<pad>", &x->a, &x->na);
 
@@ -349,7 +349,7 @@ static int read_ctc(yoke_tokenizer *t, struct yk_step *x, const json_t *j)
 	return e < 0 ? e : flag(t, j, "cleanup", true, &x->clean);
 }
 
-static int read_strip_decoder(yoke_tokenizer *t, struct yk_step *x, const json_t *j)
+static int read_strip_decoder(yoke_tokenizer *t, struct yk_token_step *x, const json_t *j)
 {
 	int e = character(t, x, j, "content", NULL);
 
@@ -407,7 +407,7 @@ static int read_steps(yoke_tokenizer *t, struct yk_steps *to, const json_t *j,
 			       MAX_STEPS);
 	for (; table->name; table++)
 		if (!strcmp(table->name, type)) {
-			struct yk_step *x = yk_tokenizer_step(to, table->kind);
+			struct yk_token_step *x = yk_tokenizer_step(to, table->kind);
 			if (!x)
 				return YOKE_ENOMEM;
 			x->form = table->form;

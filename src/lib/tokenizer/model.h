@@ -65,7 +65,7 @@ struct yk_scratch {
 	size_t symbols, symbol_cap;
 	struct yk_heap_entry *heap;
 	size_t heaped, heap_cap;
-	struct yk_node *node;
+	struct yk_unigram_node *node;
 	size_t node_cap;
 	char *text;
 	size_t text_cap;

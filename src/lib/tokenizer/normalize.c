@@ -49,7 +49,7 @@ void yk_bytes_add(struct yk_string *to, const char *s, size_t n)
 
 // ---- patterns ----
 
-static int regex_matches(const struct yk_step *p, const char *s, size_t n,
+static int regex_matches(const struct yk_token_step *p, const char *s, size_t n,
 			 void (*fn)(void *, const char *, size_t, bool), void *arg)
 {
 	struct yk_regex_scan scan;
@@ -70,7 +70,7 @@ static int regex_matches(const struct yk_step *p, const char *s, size_t n,
 	return e;
 }
 
-int yk_matches(const struct yk_step *p, const char *s, size_t n,
+int yk_matches(const struct yk_token_step *p, const char *s, size_t n,
 	       void (*fn)(void *, const char *, size_t, bool), void *arg)
 {
 	const char *end = s + n, *at = s;
@@ -109,7 +109,7 @@ static uint32_t clean(uint32_t c)
 	return c == 0 || c == 0xfffd || yk_is_other(c) ? 0 : c;
 }
 
-static int bert(const struct yk_step *p, const char *s, size_t n, struct yk_string *to)
+static int bert(const struct yk_token_step *p, const char *s, size_t n, struct yk_string *to)
 {
 	struct yk_string a = { 0 }, b = { 0 };
 	int e = 0;
@@ -148,7 +148,7 @@ static int bert(const struct yk_step *p, const char *s, size_t n, struct yk_stri
 	return e;
 }
 
-static void strip(const struct yk_step *p, const char *s, size_t n, struct yk_string *to)
+static void strip(const struct yk_token_step *p, const char *s, size_t n, struct yk_string *to)
 {
 	const char *end = s + n, *from = s, *until = s;
 
@@ -204,7 +204,7 @@ static void charsmap(const struct yk_charsmap *m, const char *s, size_t n, struc
 }
 
 struct replace {
-	const struct yk_step *step;
+	const struct yk_token_step *step;
 	struct yk_string *to;
 };
 
@@ -215,7 +215,7 @@ static void replace(void *arg, const char *s, size_t n, bool match)
 	yk_string_add(r->to, match ? r->step->b : s, match ? r->step->nb : n);
 }
 
-static int step_run(const struct yk_step *p, const char *s, size_t n, struct yk_string *to)
+static int step_run(const struct yk_token_step *p, const char *s, size_t n, struct yk_string *to)
 {
 	const char *end = s + n;
 

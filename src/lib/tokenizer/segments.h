@@ -9,13 +9,13 @@
 #include "yoke-tokenizer.h"
 
 // An interval of a text that is encoded by itself: an added token, or what lies between two of them.
-struct yk_segment {
+struct yk_text_segment {
 	size_t from, to; // bytes; it begins where the one before ends
 	size_t first;    // index of its first id
 	bool token;
 };
 struct yk_segments {
-	struct yk_segment *at; // freed with free()
+	struct yk_text_segment *at; // freed with free()
 	size_t n, cap;
 };
 // yoke_tokenizer_encode_spans, which also appends the text's segments; NULL: not wanted.  Added tokens that

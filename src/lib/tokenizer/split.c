@@ -12,7 +12,7 @@
 // which neighbours are joined.
 struct sink {
 	struct yk_pieces *to;
-	const struct yk_step *step;
+	const struct yk_token_step *step;
 	enum yk_behavior behavior;
 	const char *base; // start of the piece
 	bool first;       // of the piece
@@ -67,7 +67,7 @@ static bool is_bert_punctuation(uint32_t c)
 	       (c >= '{' && c <= '~') || yk_is_punctuation(c);
 }
 
-static bool matches(const struct yk_step *p, uint32_t c)
+static bool matches(const struct yk_token_step *p, uint32_t c)
 {
 	switch (p->kind) {
 	case YK_SPLIT_SPACE: return yk_is_space(c);
@@ -116,7 +116,7 @@ static void lengths(struct sink *k, const char *s, size_t n)
 }
 
 // Spaces become the replacement, which begins each part.
-static void metaspace(const struct yk_step *p, const char *s, size_t n, bool first,
+static void metaspace(const struct yk_token_step *p, const char *s, size_t n, bool first,
 		      struct yk_pieces *to)
 {
 	const char *end = s + n;
@@ -171,7 +171,7 @@ static int byte_level(struct sink *k, const char *s, size_t n)
 	return e;
 }
 
-static int step_run(const struct yk_step *p, const char *s, size_t n, bool first,
+static int step_run(const struct yk_token_step *p, const char *s, size_t n, bool first,
 		    struct yk_pieces *to)
 {
 	struct sink k = { .to = to, .step = p, .behavior = p->behavior, .base = s, .first = first };

@@ -12,7 +12,7 @@
 // What becomes of the matches of a pattern that splits a text.
 enum yk_behavior { YK_REMOVED, YK_ISOLATED, YK_WITH_PREVIOUS, YK_WITH_NEXT, YK_CONTIGUOUS };
 
-enum yk_step_kind {
+enum yk_token_step_kind {
 	// normalizers
 	YK_BERT,
 	YK_STRIP,
@@ -49,8 +49,8 @@ enum yk_step_kind {
 enum yk_prepend { YK_NEVER, YK_FIRST, YK_ALWAYS };
 
 // Members have the meaning that the kind gives them; strings belong to the tokenizer's arena.
-struct yk_step {
-	enum yk_step_kind kind;
+struct yk_token_step {
+	enum yk_token_step_kind kind;
 	struct yk_regex *regex; // of a pattern; NULL: the pattern is the string a
 	const char *a, *b;      // pattern and replacement, prefix, ..
 	size_t na, nb;
@@ -68,7 +68,7 @@ struct yk_step {
 };
 
 struct yk_steps {
-	struct yk_step *step;
+	struct yk_token_step *step;
 	size_t count, cap;
 };
 
@@ -89,7 +89,7 @@ int yk_char_byte(uint32_t);
 void yk_bytes_add(struct yk_string *, const char *s, size_t n);
 // Calls fn for each interval between and of the matches of the step's pattern (a regular expression or a
 // string), in order.
-int yk_matches(const struct yk_step *, const char *s, size_t n,
+int yk_matches(const struct yk_token_step *, const char *s, size_t n,
 	       void (*fn)(void *arg, const char *s, size_t n, bool match), void *arg);
 
 #endif

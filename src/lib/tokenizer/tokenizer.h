@@ -72,9 +72,9 @@ int yk_tokenizer_splitter(yoke_tokenizer *, const json_t *);
 int yk_tokenizer_decoder(yoke_tokenizer *, const json_t *);
 // Adds a step that splits by a regular expression (SPLIT, matches kept apart) or, with SPLIT_BYTES, converts
 // to byte-level characters.
-int yk_tokenizer_split_by(yoke_tokenizer *, enum yk_step_kind, const char *pattern);
+int yk_tokenizer_split_by(yoke_tokenizer *, enum yk_token_step_kind, const char *pattern);
 // Adds a step; NULL: ENOMEM.
-struct yk_step *yk_tokenizer_step(struct yk_steps *, enum yk_step_kind);
+struct yk_token_step *yk_tokenizer_step(struct yk_steps *, enum yk_token_step_kind);
 #define YK_GPT2_PATTERN \
 	"'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
 

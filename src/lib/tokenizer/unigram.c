@@ -11,7 +11,7 @@
 #include "tokenizer/pieces.h"
 
 // The best segmentation that ends at a byte: its score and where its last token begins.
-struct yk_node {
+struct yk_unigram_node {
 	double score;
 	uint32_t from; // NONE: no segmentation ends here
 	int32_t id;
@@ -20,19 +20,19 @@ struct yk_node {
 #define NONE UINT32_MAX
 
 // SentencePiece keeps scores in f32, `tokenizers` in f64.
-static void offer(const struct yk_token_model *m, struct yk_node *x, double score, size_t from,
+static void offer(const struct yk_token_model *m, struct yk_unigram_node *x, double score, size_t from,
 		  int32_t id)
 {
 	if (m->scored)
 		score = (float)score;
 	if (x->from == NONE || score > x->score)
-		*x = (struct yk_node){ .score = score, .from = (uint32_t)from, .id = id };
+		*x = (struct yk_unigram_node){ .score = score, .from = (uint32_t)from, .id = id };
 }
 
-static void viterbi(const struct yk_token_model *m, const char *s, size_t n, struct yk_node *node)
+static void viterbi(const struct yk_token_model *m, const char *s, size_t n, struct yk_unigram_node *node)
 {
 	for (size_t i = 0; i <= n; i++)
-		node[i] = (struct yk_node){ .from = NONE };
+		node[i] = (struct yk_unigram_node){ .from = NONE };
 	for (size_t i = 0, size; i < n; i += size) {
 		const double here = node[i].score;
 		bool single = false;
