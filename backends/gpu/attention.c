@@ -397,7 +397,7 @@ static struct attention_args args_of(const struct yoke_op *op)
 		.dropout = (float)op->attr[2].f,
 		.masked = yk_gpu_present(m),
 	};
-	a.parts = a.S > PART ? yk_gpu_pieces(a.S, PART) : 1;
+	a.parts = a.S > PART ? yk_gpu_ceil_div(a.S, PART) : 1;
 	if (a.masked) {
 		a.mask_b = m->dims[0] == 1 ? 0 : m->strides[0];
 		a.mask_h = m->dims[1] == 1 ? 0 : m->strides[1];
@@ -512,7 +512,7 @@ static int record_wgmma(struct yk_gpu_record *r, const struct yoke_op *op,
 	const int err = yk_gpu_kernel_file(r->device, &build, &kernel);
 	return err ? err :
 		     enqueue(r, op, a, kernel, build.name,
-			     a->B * a->H * yk_gpu_pieces(a->T, b.tile), items,
+			     a->B * a->H * yk_gpu_ceil_div(a->T, b.tile), items,
 			     (const struct yoke_view *[]){ &op->out[0], &op->out[1], &in[0], &in[1],
 							   &in[2], seen_of(op), NULL });
 }
@@ -537,12 +537,12 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 	if (impl == MATRIX_IMPL)
 		return !blocks_of(r->device, op, FORWARD, &b) ? YOKE_EUNSUPPORTED :
 			launch_blocks(r, op, &a, &b, "attention_matrix.cl", "attention_matrix",
-				      a.B * a.H * yk_gpu_pieces(a.T, b.tile),
+				      a.B * a.H * yk_gpu_ceil_div(a.T, b.tile),
 				      (const struct yoke_view *[]){ o, lse, &in[0], &in[1], &in[2], &in[3], &in[4],
 								    &in[5], seen_of(op), NULL });
 	if (impl == TILES_IMPL)
 		return launch(r, op, &a, "attention_tiles.cl", 0, "attention_tiles",
-			      a.B * a.H * yk_gpu_pieces(a.T, cut_of(r->device, op).tile),
+			      a.B * a.H * yk_gpu_ceil_div(a.T, cut_of(r->device, op).tile),
 			      (const struct yoke_view *[]){ o, lse, &in[0], &in[1], &in[2], &in[3],
 							    &in[4], &in[5], seen_of(op), NULL });
 	if (a.parts > 1)
@@ -571,32 +571,32 @@ static int record_backward(struct yk_gpu_record *r, const struct yoke_op *op, ui
 		r->bind = check_seen;
 	yk_gpu_workspace(r, sizeof(float) * (uint64_t)rows * (sums ? 1 + (uint64_t)a.D : 1));
 	int err = launch(r, op, &a, "attention_backward.cl", heads, "attention_sums",
-			 yk_gpu_pieces(rows, SUM_ROWS),
+			 yk_gpu_ceil_div(rows, SUM_ROWS),
 			 (const struct yoke_view *[]){ space, o, g, NULL });
 	if (!err && impl == BACK_MATRIX_IMPL) {
 		if (!blocks_of(r->device, op, KEYS, &b))
 			return YOKE_EUNSUPPORTED;
 		err = launch_blocks(r, op, &a, &b, "attention_matrix_backward.cl", "attention_matrix_keys",
-				    b.slices * a.B * a.G * yk_gpu_pieces(a.S, b.tile),
+				    b.slices * a.B * a.G * yk_gpu_ceil_div(a.S, b.tile),
 				    (const struct yoke_view *[]){ &out[1], &out[2], &in[0], &in[1], &in[2], space, g, lse,
 								  &in[3], &in[4], &in[5], seen, NULL });
 		if (!err && !blocks_of(r->device, op, QUERIES, &b))
 			return YOKE_EUNSUPPORTED;
 		return err ? err :
 			launch_blocks(r, op, &a, &b, "attention_matrix_backward.cl", "attention_matrix_queries",
-				      b.slices * a.B * a.H * yk_gpu_pieces(a.T, b.tile),
+				      b.slices * a.B * a.H * yk_gpu_ceil_div(a.T, b.tile),
 				      (const struct yoke_view *[]){ &out[0], &in[0], &in[1], &in[2], space, g, lse,
 								    &in[3], &in[4], &in[5], seen, NULL });
 	}
 	if (!err)
 		err = launch(r, op, &a, "attention_backward.cl", heads, "attention_back_keys",
-			     a.B * a.G * (heads ? 1 : yk_gpu_pieces(a.S, tile)),
+			     a.B * a.G * (heads ? 1 : yk_gpu_ceil_div(a.S, tile)),
 			     (const struct yoke_view *[]){ &out[1], &out[2], &out[0], space, &in[0],
 							   &in[1], &in[2], g, lse, &in[3], &in[4],
 							   &in[5], seen, NULL });
 	if (!err && !heads)
 		err = launch(r, op, &a, "attention_backward.cl", heads, "attention_back_queries",
-			     a.B * a.H * yk_gpu_pieces(a.T, tile),
+			     a.B * a.H * yk_gpu_ceil_div(a.T, tile),
 			     (const struct yoke_view *[]){ &out[0], space, &in[0], &in[1], &in[2], g,
 							   lse, &in[3], &in[4], &in[5], seen,
 							   NULL });

@@ -40,7 +40,7 @@ static struct cut cut_of(const struct yk_gpu_device *d, const struct yoke_op *op
 {
 	const struct yoke_view *const rows[] = { &op->in[0], &op->in[1], &op->in[2], &op->out[0], NULL };
 	const int64_t D = op->in[0].dims[2];
-	struct cut c = { .items = d->cpu_like ? 1 : ITEMS, .head = yk_gpu_pieces(D, 16) * 16, .keys = 16, .lanes = 1,
+	struct cut c = { .items = d->cpu_like ? 1 : ITEMS, .head = yk_gpu_ceil_div(D, 16) * 16, .keys = 16, .lanes = 1,
 			 .width = yk_gpu_row_width(d, rows, D) };
 	if (d->cpu_like)
 		return c;
@@ -120,13 +120,13 @@ static struct paged_args args_of(const struct yoke_op *op, const struct cut *c)
 		.T = q->dims[0], .H = q->dims[1], .G = k->dims[2], .pages = k->dims[0], .M = table->dims[1], .rows = table->dims[0],
 		.window = op->attr[1].i, .cap = (float)op->attr[2].f, .D = (int32_t)q->dims[2],
 	};
-	const int64_t shared = a.H / a.G, parts = yk_gpu_pieces(a.M * PAGE, PART);
+	const int64_t shared = a.H / a.G, parts = yk_gpu_ceil_div(a.M * PAGE, PART);
 	a.scale = (float)(a.cap > 0 ? op->attr[0].f / op->attr[2].f : op->attr[0].f);
-	a.tiles = yk_gpu_pieces(shared, MAX_ROWS);
-	a.heads = yk_gpu_pieces(shared, a.tiles);
+	a.tiles = yk_gpu_ceil_div(shared, MAX_ROWS);
+	a.heads = yk_gpu_ceil_div(shared, a.tiles);
 	a.queries = a.T >= TILED ? MAX_ROWS / a.heads : 1;
 	a.split = a.T <= TILED && parts > 1 && a.T * a.H * parts <= MAX_SPLIT / slot_bytes(c);
-	a.units = a.split ? parts : max_of(yk_gpu_pieces(parts, SPAN), 1);
+	a.units = a.split ? parts : max_of(yk_gpu_ceil_div(parts, SPAN), 1);
 	return a;
 }
 
@@ -154,7 +154,7 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 	yk_gpu_arg_view_or(r, &op->workspace, o);
 	yk_gpu_arg_struct(r, &a, sizeof a);
 	yk_gpu_arg_slot(r);
-	err = yk_gpu_launch_groups(r, yk_gpu_pieces(a.T, a.queries) * a.G * a.tiles * a.units, (size_t)c.items, "attention_paged");
+	err = yk_gpu_launch_groups(r, yk_gpu_ceil_div(a.T, a.queries) * a.G * a.tiles * a.units, (size_t)c.items, "attention_paged");
 	if (err || a.units == 1)
 		return err;
 	if ((err = kernel_of(r->device, op, &c, "attention_paged_join", &kernel)))

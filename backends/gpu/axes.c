@@ -57,7 +57,7 @@ static size_t min(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-static void cut_blocks(struct yk_gpu_cut *c, const size_t want[2], size_t block)
+static void cut_blocks(struct yk_gpu_division *c, const size_t want[2], size_t block)
 {
 	c->block[0] = min(want[0], block);
 	c->block[1] = min(want[1], (block + c->block[0] - 1) / c->block[0]);
@@ -65,7 +65,7 @@ static void cut_blocks(struct yk_gpu_cut *c, const size_t want[2], size_t block)
 
 // A group covers as much of a row as possible, then further rows. If a launch cannot have enough
 // groups, items process several elements of a row.
-static void cut_groups(struct yk_gpu_cut *c, const struct yk_gpu_device *d,
+static void cut_groups(struct yk_gpu_division *c, const struct yk_gpu_device *d,
 		       const struct yk_gpu_entry *kernel, const size_t want[2])
 {
 	size_t left = min(kernel->group, GROUP);
@@ -80,11 +80,12 @@ static void cut_groups(struct yk_gpu_cut *c, const struct yk_gpu_device *d,
 		c->block[0] *= 2;
 }
 
-struct yk_gpu_cut yk_gpu_cut_of(const struct yk_gpu_device *d, const struct yk_gpu_entry *kernel,
-				uint64_t cols, uint64_t rows, uint64_t cost)
+struct yk_gpu_division yk_gpu_division_of(const struct yk_gpu_device *d,
+					  const struct yk_gpu_entry *kernel, uint64_t cols,
+					  uint64_t rows, uint64_t cost)
 {
 	const size_t want[2] = { cols, rows };
-	struct yk_gpu_cut c = { { 1, 1 }, { 1, 1 }, { 1, 1 } };
+	struct yk_gpu_division c = { { 1, 1 }, { 1, 1 }, { 1, 1 } };
 
 	if (d->cpu_like)
 		cut_blocks(&c, want, cost < BLOCK ? BLOCK / cost : 1);
@@ -97,7 +98,7 @@ struct yk_gpu_cut yk_gpu_cut_of(const struct yk_gpu_device *d, const struct yk_g
 	return c;
 }
 
-void yk_gpu_arg_cut(struct yk_gpu_record *r, const struct yk_gpu_cut *c)
+void yk_gpu_arg_division(struct yk_gpu_record *r, const struct yk_gpu_division *c)
 {
 	yk_gpu_arg_word(r, c->block[0]);
 	yk_gpu_arg_word(r, c->block[1]);

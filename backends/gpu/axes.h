@@ -23,13 +23,13 @@ void yk_gpu_axes_of(struct yk_gpu_axes *, int rank, const int64_t *dims, int n,
 void yk_gpu_positions(int64_t *to, int rank, const int64_t *dims);
 
 // Work division along columns and rows: elements per item, items per group, items in all.
-struct yk_gpu_cut {
+struct yk_gpu_division {
 	size_t block[2], group[2], items[2];
 };
 // Chooses one element per item; several along columns if a launch cannot have that many items;
 // large blocks on CPU-like devices. cost: work per element, relative to a copy.
-struct yk_gpu_cut yk_gpu_cut_of(const struct yk_gpu_device *, const struct yk_gpu_entry *,
-				uint64_t cols, uint64_t rows, uint64_t cost);
-void yk_gpu_arg_cut(struct yk_gpu_record *, const struct yk_gpu_cut *);
+struct yk_gpu_division yk_gpu_division_of(const struct yk_gpu_device *, const struct yk_gpu_entry *,
+					  uint64_t cols, uint64_t rows, uint64_t cost);
+void yk_gpu_arg_division(struct yk_gpu_record *, const struct yk_gpu_division *);
 
 #endif

@@ -161,7 +161,7 @@ static struct tile wgmma_of(const struct yk_gpu_device *d, const struct yk_gpu_c
 
 static int64_t groups_of(const struct yk_gpu_contract *c, const struct tile *t)
 {
-	return yk_gpu_pieces(c->s.m, t->rows) * yk_gpu_pieces(c->s.n, t->columns) * c->batch;
+	return yk_gpu_ceil_div(c->s.m, t->rows) * yk_gpu_ceil_div(c->s.n, t->columns) * c->batch;
 }
 
 static struct tile choose(const struct yk_gpu_device *d, const struct yk_gpu_contract *c,
@@ -204,8 +204,8 @@ static void split(const struct yk_gpu_device *d, struct yk_gpu_contract *c, cons
 	parts = yk_gpu_min(yk_gpu_min(parts, MAX_PARTS), s->k / MIN_K);
 	parts = yk_gpu_min(parts, MAX_Z / (c->batch > 0 ? c->batch : 1));
 	s->cut[2] =
-		parts > 1 ? yk_gpu_pieces(yk_gpu_pieces(s->k, parts), t->depth) * t->depth : s->k;
-	s->cut[3] = parts > 1 ? yk_gpu_pieces(s->k, s->cut[2]) : 1;
+		parts > 1 ? yk_gpu_ceil_div(yk_gpu_ceil_div(s->k, parts), t->depth) * t->depth : s->k;
+	s->cut[3] = parts > 1 ? yk_gpu_ceil_div(s->k, s->cut[2]) : 1;
 }
 
 static bool fits(const struct yk_gpu_device *d, const struct yk_gpu_contract *c,
@@ -270,7 +270,7 @@ static int kernel_of(struct yk_gpu_device *d, const struct yk_gpu_contract *c, c
 static int record_join(struct yk_gpu_record *r, const struct yk_gpu_contract *c)
 {
 	const size_t items[2] = { ACROSS, 1 };
-	const int64_t groups[3] = { yk_gpu_pieces(c->s.n, ACROSS), c->s.m, c->batch };
+	const int64_t groups[3] = { yk_gpu_ceil_div(c->s.n, ACROSS), c->s.m, c->batch };
 	struct yk_gpu_build b = { .file = "contract_join.cl", .name = "contract_join" };
 	struct yk_gpu_entry *kernel;
 
@@ -289,7 +289,7 @@ static int record(struct yk_gpu_record *r, const struct yk_gpu_contract *c, cons
 	const struct tile t = choose(r->device, c, k);
 	const size_t items[2] = { k->matrix ? (size_t)items_of(r->device, &t) : (size_t)t.items_n,
 				  k->matrix ? 1 : (size_t)t.items_m };
-	const int64_t groups[3] = { yk_gpu_pieces(s->n, t.columns), yk_gpu_pieces(s->m, t.rows),
+	const int64_t groups[3] = { yk_gpu_ceil_div(s->n, t.columns), yk_gpu_ceil_div(s->m, t.rows),
 				    c->batch * s->cut[3] };
 	struct yk_gpu_entry *kernel;
 	uint64_t bytes;

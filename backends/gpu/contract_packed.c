@@ -47,8 +47,8 @@ static bool bytes_of(const struct yk_gpu_device *d, const struct yk_gpu_contract
 {
 	const struct yk_gpu_contraction *s = &c->s;
 	struct tile t = tile_of(d, c->preset);
-	int64_t lines = yk_gpu_pieces(s->m, t.rows) * t.rows +
-			yk_gpu_pieces(s->n, t.columns) * t.columns;
+	int64_t lines = yk_gpu_ceil_div(s->m, t.rows) * t.rows +
+			yk_gpu_ceil_div(s->n, t.columns) * t.columns;
 
 	return !__builtin_mul_overflow(lines, c->batch, &lines) &&
 	       !__builtin_mul_overflow(lines, s->k, &lines) &&
@@ -58,7 +58,7 @@ static bool bytes_of(const struct yk_gpu_device *d, const struct yk_gpu_contract
 // Divides panels as evenly as possible.
 static int64_t cut(int64_t panels, int64_t parts)
 {
-	return yk_gpu_pieces(panels, parts < 1 ? 1 : parts);
+	return yk_gpu_ceil_div(panels, parts < 1 ? 1 : parts);
 }
 
 static bool packed_takes(const struct yk_gpu_device *d, struct yk_gpu_contract *c)
@@ -70,8 +70,8 @@ static bool packed_takes(const struct yk_gpu_device *d, struct yk_gpu_contract *
 	// Swap tall and narrow problems: the wide and flat form wastes fewer columns of tiles.
 	if (s->n < t.columns && s->m > s->n)
 		yk_gpu_contract_swap(c);
-	int64_t a = yk_gpu_pieces(s->m, t.rows), b = yk_gpu_pieces(s->n, t.columns);
-	int64_t in_a = yk_gpu_pieces(a, BLOCK_A), in_b = yk_gpu_pieces(b, BLOCK_B);
+	int64_t a = yk_gpu_ceil_div(s->m, t.rows), b = yk_gpu_ceil_div(s->n, t.columns);
+	int64_t in_a = yk_gpu_ceil_div(a, BLOCK_A), in_b = yk_gpu_ceil_div(b, BLOCK_B);
 
 	while (in_a * in_b * c->batch < GROUPS * (int64_t)d->info.units &&
 	       (cut(a, in_a) > 1 || cut(b, in_b) > 1)) {
@@ -101,9 +101,9 @@ static int packed_record(struct yk_gpu_record *r, const struct yk_gpu_contract *
 {
 	const struct yk_gpu_contraction *s = &c->s;
 	struct tile t = tile_of(r->device, c->preset);
-	int64_t a = yk_gpu_pieces(s->m, t.rows), b = yk_gpu_pieces(s->n, t.columns);
-	const int64_t pieces[3] = { a + b, yk_gpu_pieces(s->k, s->cut[2]), c->batch };
-	const int64_t blocks[3] = { yk_gpu_pieces(b, s->cut[1]), yk_gpu_pieces(a, s->cut[0]),
+	int64_t a = yk_gpu_ceil_div(s->m, t.rows), b = yk_gpu_ceil_div(s->n, t.columns);
+	const int64_t pieces[3] = { a + b, yk_gpu_ceil_div(s->k, s->cut[2]), c->batch };
+	const int64_t blocks[3] = { yk_gpu_ceil_div(b, s->cut[1]), yk_gpu_ceil_div(a, s->cut[0]),
 				    c->batch };
 	struct yk_gpu_entry *kernels[2];
 	uint64_t bytes;
@@ -142,7 +142,7 @@ static bool direct_takes(const struct yk_gpu_device *d, struct yk_gpu_contract *
 
 	if (s->n < t.columns && s->m > s->n)
 		yk_gpu_contract_swap(c);
-	int64_t b = yk_gpu_pieces(s->n, t.columns), rows = yk_gpu_pieces(s->m, t.rows),
+	int64_t b = yk_gpu_ceil_div(s->n, t.columns), rows = yk_gpu_ceil_div(s->m, t.rows),
 		in = 1;
 	while (b * in * c->batch < 4 * (int64_t)d->info.units && in * 4 <= rows)
 		in *= 2;
@@ -164,9 +164,9 @@ static int direct_kernel(struct yk_gpu_device *d, const struct yk_gpu_contract *
 static int direct_record(struct yk_gpu_record *r, const struct yk_gpu_contract *c)
 {
 	const struct yk_gpu_contraction *s = &c->s;
-	const int64_t groups[3] = { yk_gpu_pieces(s->n,
+	const int64_t groups[3] = { yk_gpu_ceil_div(s->n,
 						  tile_of(r->device, c->preset).columns),
-				    yk_gpu_pieces(s->m, s->cut[0]), c->batch };
+				    yk_gpu_ceil_div(s->m, s->cut[0]), c->batch };
 	struct yk_gpu_entry *kernel;
 	int err = direct_kernel(r->device, c, &kernel);
 

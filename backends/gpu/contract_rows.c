@@ -66,7 +66,7 @@ static bool takes(const struct yk_gpu_device *d, struct yk_gpu_contract *c)
 		return s->b_k == 1;
 	// a library that divides k among groups is faster then, as for the gradients of adapters
 	const bool few_groups = !d->cpu_like && s->m > 1 && s->k > LONG &&
-				yk_gpu_pieces(s->n, t.span) * c->batch < (int64_t)d->info.units;
+				yk_gpu_ceil_div(s->n, t.span) * c->batch < (int64_t)d->info.units;
 	return s->n >= t.span && !(few_groups && is_for_library(d, &given));
 }
 
@@ -106,7 +106,7 @@ static int copy(struct yk_gpu_record *r, struct yk_gpu_contract *c)
 {
 	struct cut t = cut_of(r->device, c);
 	struct yk_gpu_contraction *s = &c->s;
-	const int64_t groups[3] = { yk_gpu_pieces(s->k, PIECE), s->m, c->batch };
+	const int64_t groups[3] = { yk_gpu_ceil_div(s->k, PIECE), s->m, c->batch };
 	const size_t items[2] = { (size_t)t.wide * (size_t)t.slices, 1 };
 	const uint64_t size = c->dtype == yoke_f32 ? 4 : 2;
 	struct yk_gpu_entry *kernel;
@@ -140,7 +140,7 @@ static int record(struct yk_gpu_record *r, const struct yk_gpu_contract *given)
 	struct yk_gpu_contract c = *given;
 	struct cut t = cut_of(r->device, &c);
 	bool columns = by_columns(&c);
-	const int64_t groups[3] = { yk_gpu_pieces(c.s.n, columns ? t.columns : t.span), 1,
+	const int64_t groups[3] = { yk_gpu_ceil_div(c.s.n, columns ? t.columns : t.span), 1,
 				    c.batch };
 	const size_t items[2] = { (size_t)(columns ? t.wide * t.slices : t.wide),
 				  columns ? 1 : (size_t)t.slices };

@@ -24,8 +24,8 @@ static int record(struct yk_gpu_record *r, const struct yk_gpu_contract *c)
 {
 	const struct yk_gpu_tiling *t = yk_gpu_tiling_of(r->device, c->dtype, c->preset);
 	const size_t items[2] = { (size_t)t->items_n, (size_t)t->items_m };
-	const int64_t groups[3] = { yk_gpu_pieces(c->s.n, t->items_n * t->n),
-				    yk_gpu_pieces(c->s.m, t->items_m * t->m), c->batch };
+	const int64_t groups[3] = { yk_gpu_ceil_div(c->s.n, t->items_n * t->n),
+				    yk_gpu_ceil_div(c->s.m, t->items_m * t->m), c->batch };
 	struct yk_gpu_entry *kernel;
 	int err = kernel_of(r->device, c, &kernel);
 

@@ -198,8 +198,8 @@ static int record_conv(struct yk_gpu_record *r, const struct yoke_op *op, uint32
 							 axis[i].dilation, 0, 1 };
 		const struct conv_args s = args_of(op, line);
 		const size_t group[3] = { (size_t)t->items_n, (size_t)t->items_m, 1 };
-		const size_t items[3] = { (size_t)yk_gpu_pieces(s.columns, t->items_n * t->n) * group[0],
-					  (size_t)yk_gpu_pieces(s.rows, t->items_m * t->m) * group[1], (size_t)groups };
+		const size_t items[3] = { (size_t)yk_gpu_ceil_div(s.columns, t->items_n * t->n) * group[0],
+					  (size_t)yk_gpu_ceil_div(s.rows, t->items_m * t->m) * group[1], (size_t)groups };
 		if (!items[0] || !items[1])
 			continue;
 		yk_gpu_begin(r, kernel);
@@ -257,11 +257,11 @@ static int record_window(struct yk_gpu_record *r, const struct yoke_op *op, uint
 	if (err)
 		return err;
 	yk_gpu_begin(r, kernel);
-	struct yk_gpu_cut cut = yk_gpu_cut_of(r->device, kernel, (uint64_t)w.axes.cols, (uint64_t)w.axes.rows, 4);
+	struct yk_gpu_division cut = yk_gpu_division_of(r->device, kernel, (uint64_t)w.axes.cols, (uint64_t)w.axes.rows, 4);
 	yk_gpu_arg_view(r, y);
 	yk_gpu_arg_view(r, x);
 	yk_gpu_arg_struct(r, &w, sizeof w);
-	yk_gpu_arg_cut(r, &cut);
+	yk_gpu_arg_division(r, &cut);
 	return yk_gpu_launch(r, 2, cut.items, cut.group, "window_add");
 }
 

@@ -85,12 +85,12 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 	if (gathers)
 		yk_gpu_reports(r, YK_GPU_INDEX, name, s.n - 1);
 	yk_gpu_begin(r, kernel);
-	const struct yk_gpu_cut cut = yk_gpu_cut_of(r->device, kernel, (uint64_t)s.axes.cols,
-						    (uint64_t)s.axes.rows, COST);
+	const struct yk_gpu_division cut = yk_gpu_division_of(
+		r->device, kernel, (uint64_t)s.axes.cols, (uint64_t)s.axes.rows, COST);
 	yk_gpu_arg_view(r, y);
 	yk_gpu_arg_view(r, w);
 	yk_gpu_arg_struct(r, &s, sizeof s);
-	yk_gpu_arg_cut(r, &cut);
+	yk_gpu_arg_division(r, &cut);
 	if (gathers) {
 		yk_gpu_arg_view(r, &op->in[1]);
 		yk_gpu_arg_slot(r);

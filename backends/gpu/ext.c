@@ -21,7 +21,7 @@ int yk_gpu_ext_device(uint32_t device, struct yk_gpu_device **to)
 	return *to ? 0 : YOKE_ENODEV;
 }
 
-void yk_gpu_ext_give(void *to, const void *answer)
+void yk_gpu_ext_write(void *to, const void *answer)
 {
 	uint32_t capacity, size;
 
@@ -167,7 +167,7 @@ static int measure(uint32_t device, struct yoke_limits *to)
 	err = measure_locked(d, f64, &full);
 	pthread_mutex_unlock(&d->lock);
 	if (!err)
-		yk_gpu_ext_give(to, &full);
+		yk_gpu_ext_write(to, &full);
 	return err;
 }
 
@@ -205,7 +205,7 @@ static int query_occupancy(void *queue, const struct yoke_op *op, uint32_t impl,
 	err = occupancy_locked(d, kind, op, impl, &full);
 	pthread_mutex_unlock(&d->lock);
 	if (!err)
-		yk_gpu_ext_give(to, &full);
+		yk_gpu_ext_write(to, &full);
 	return err;
 }
 

@@ -11,7 +11,7 @@ const void *yk_gpu_ext(const char *name); // NULL: unknown
 int yk_gpu_ext_device(uint32_t device, struct yk_gpu_device **to);
 // Copies an answer, a struct that begins with its size, as far as the caller's struct has room, and
 // sets the size copied.
-void yk_gpu_ext_give(void *to, const void *answer);
+void yk_gpu_ext_write(void *to, const void *answer);
 // The op's definition in the layer; NULL: not supported.
 const struct yk_gpu_op *yk_gpu_op_of(const struct yoke_op *);
 // The kernel of the launch with the most items, and the size of its groups (0: driver's choice).

@@ -137,7 +137,7 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 	yk_gpu_arg_view(r, &op->in[0]);
 	yk_gpu_arg_mem(r, turn);
 	yk_gpu_arg_struct(r, &f, sizeof f);
-	return yk_gpu_launch_groups(r, yk_gpu_max_groups(r->device, yk_gpu_pieces(f.axes.rows, f.lines)), (size_t)items, "fft");
+	return yk_gpu_launch_groups(r, yk_gpu_max_groups(r->device, yk_gpu_ceil_div(f.axes.rows, f.lines)), (size_t)items, "fft");
 }
 
 static const char *const names[] = { "local" };

@@ -165,13 +165,13 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 	yk_gpu_reports(r, rows ? YK_GPU_CHAIN : check ? YK_GPU_FINITE : YK_GPU_INDEX, name,
 		       check ? g.axes.rows * g.axes.cols : g.size - 1);
 	yk_gpu_begin(r, kernel);
-	struct yk_gpu_cut cut = yk_gpu_cut_of(r->device, kernel, (uint64_t)g.axes.cols,
+	struct yk_gpu_division cut = yk_gpu_division_of(r->device, kernel, (uint64_t)g.axes.cols,
 					      (uint64_t)g.axes.rows, 1);
 	yk_gpu_arg_view(r, &op->out[0]);
 	yk_gpu_arg_view(r, &op->in[0]);
 	yk_gpu_arg_view(r, &op->in[mode != NONE]);
 	yk_gpu_arg_struct(r, &g, sizeof g);
-	yk_gpu_arg_cut(r, &cut);
+	yk_gpu_arg_division(r, &cut);
 	yk_gpu_arg_slot(r);
 	return yk_gpu_launch(r, 2, cut.items, cut.group, name);
 }

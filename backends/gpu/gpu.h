@@ -219,7 +219,7 @@ int yk_gpu_graph_end(void *queue, void **graph);
 int yk_gpu_graph_run(void *queue, void *graph);
 void yk_gpu_graph_free(void *graph);
 // Passes ownership of buffers to the graph that the queue is recording. False: out of memory.
-bool yk_gpu_graph_keep(struct yk_gpu_queue *, void *const *tables, size_t n);
+bool yk_gpu_graph_adopt(struct yk_gpu_queue *, void *const *tables, size_t n);
 
 // ---- program.c ----
 

@@ -93,7 +93,7 @@ void yk_gpu_graph_free(void *graph)
 	free_graph(g);
 }
 
-bool yk_gpu_graph_keep(struct yk_gpu_queue *q, void *const *tables, size_t n)
+bool yk_gpu_graph_adopt(struct yk_gpu_queue *q, void *const *tables, size_t n)
 {
 	struct yk_gpu_graph *g = q->graph;
 

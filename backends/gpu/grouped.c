@@ -72,9 +72,9 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 	const int64_t block = t->items_m * t->m;
 	// GROUPED: full blocks, plus one partial block per group and one for rows outside all
 	// groups
-	const int64_t blocks = back ? yk_gpu_pieces(s.depth, block) : s.rows / block + s.groups + 2;
+	const int64_t blocks = back ? yk_gpu_ceil_div(s.depth, block) : s.rows / block + s.groups + 2;
 	const size_t group[2] = { (size_t)t->items_n, (size_t)t->items_m };
-	const size_t items[2] = { (size_t)yk_gpu_pieces(s.columns, t->items_n * t->n) * group[0],
+	const size_t items[2] = { (size_t)yk_gpu_ceil_div(s.columns, t->items_n * t->n) * group[0],
 				  (size_t)(blocks * (back ? s.groups : 1)) * group[1] };
 	struct yk_gpu_build b = { .file = "grouped.cl", .name = "grouped" };
 	struct yk_gpu_entry *kernel;

@@ -85,14 +85,14 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 {
 	const size_t items = r->device->cpu_like ? 1 : ITEMS;
 	const int64_t n = yk_gpu_elements(&op->in[0]), max = r->device->cpu_like ? CPU_LIKE : PIECES;
-	struct largest s = { .n = n, .pieces = yk_gpu_min(max, yk_gpu_pieces(n, MIN_SIZE)), .k = op->attr[0].i,
+	struct largest s = { .n = n, .pieces = yk_gpu_min(max, yk_gpu_ceil_div(n, MIN_SIZE)), .k = op->attr[0].i,
 			     .has_e = yk_gpu_present(&op->in[1]) };
 	int err = 0;
 
 	(void)impl;
 	if (!n)
 		return 0;
-	s.each = yk_gpu_pieces(n, s.pieces);
+	s.each = yk_gpu_ceil_div(n, s.pieces);
 	for (int i = 0; i < 3; i++)
 		s.has[i] = yk_gpu_present(&op->out[i]);
 	yk_gpu_workspace(r, (uint64_t)(4 + BINS + s.pieces * (4 + BINS)) * sizeof(uint32_t));

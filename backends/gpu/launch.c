@@ -65,7 +65,7 @@ static uint32_t operand_of(const void *segment)
 	return (uint32_t)(uintptr_t)segment - 1;
 }
 
-void yk_gpu_drop_begun(struct yk_gpu_record *r)
+void yk_gpu_abort_launch(struct yk_gpu_record *r)
 {
 	if (r->kernel)
 		yk_gpu_driver.kernel_free(r->kernel);
@@ -87,7 +87,7 @@ static void *spare(struct yk_gpu_record *r, const struct yk_gpu_entry *entry)
 
 void yk_gpu_begin(struct yk_gpu_record *r, const struct yk_gpu_entry *entry)
 {
-	yk_gpu_drop_begun(r);
+	yk_gpu_abort_launch(r);
 	r->entry = entry;
 	r->args = 0;
 	r->args_at = r->launches->arg.n;

@@ -65,7 +65,7 @@ static inline void *yk_gpu_mark_of(uint32_t operand)
 }
 
 // Frees the kernel of a launch that was begun but not completed.
-void yk_gpu_drop_begun(struct yk_gpu_record *);
+void yk_gpu_abort_launch(struct yk_gpu_record *);
 // The error of setting an argument of the kernel `name`.
 int yk_gpu_arg_failed(const struct yk_gpu_device *, uint32_t index, const char *name, int code);
 

@@ -80,7 +80,7 @@ static uint64_t can(struct yk_gpu_device *d, const struct yoke_op *op)
 
 static int64_t chunks_of(const struct job *j, uint32_t tensor)
 {
-	return yk_gpu_pieces(yk_gpu_elements(&j->op->in[tensor]), j->chunk);
+	return yk_gpu_ceil_div(yk_gpu_elements(&j->op->in[tensor]), j->chunk);
 }
 
 static int kernel_of(struct yk_gpu_device *d, const struct job *j, const char *name, struct yk_gpu_entry **to)

@@ -110,20 +110,20 @@ int yk_gpu_map_record(struct yk_gpu_record *r, const struct yoke_op *op)
 	if (!call.count[0])
 		return 0;
 	const int64_t four = fours(d, op, &call);
-	struct yk_gpu_cut c = { .block = { 1, 1 } };
+	struct yk_gpu_division c = { .block = { 1, 1 } };
 	// The max group size depends on the kernel, and the kernel on the block size, which only
 	// grows: iterate until it is stable.
 	for (size_t block = 0; block < c.block[0];) {
 		block = c.block[0];
 		if ((err = kernel_of(d, op, &call, four, four * (int64_t)block, &kernel)))
 			return err;
-		c = yk_gpu_cut_of(d, kernel, call.count[1] / (uint64_t)four, call.count[0], 1);
+		c = yk_gpu_division_of(d, kernel, call.count[1] / (uint64_t)four, call.count[0], 1);
 		block = d->cpu_like ? c.block[0] : block;
 	}
 	yk_gpu_begin(r, kernel);
 	yk_gpu_arg_word(r, call.count[1]);
 	yk_gpu_arg_word(r, call.count[0]);
-	yk_gpu_arg_cut(r, &c);
+	yk_gpu_arg_division(r, &c);
 	yk_gpu_arg_map(r, op, &call);
 	return yk_gpu_launch(r, 2, c.items, c.group, "a map");
 }

@@ -56,11 +56,11 @@ static struct moments moments_of(const struct yoke_op *op)
 			     .square_row = diagonal ? 0 : y[2].strides[0], .square_column = y[2].strides[!diagonal] };
 	const int64_t max = diagonal ? PIECES : SPACE / (s.channels * s.channels);
 
-	s.chunks = yk_gpu_min(CHUNKS, yk_gpu_pieces(s.rows, ROWS));
-	s.pieces = yk_gpu_min(PIECES, yk_gpu_pieces(s.rows, ROWS));
+	s.chunks = yk_gpu_min(CHUNKS, yk_gpu_ceil_div(s.rows, ROWS));
+	s.pieces = yk_gpu_min(PIECES, yk_gpu_ceil_div(s.rows, ROWS));
 	s.pieces = max < 1 && s.pieces ? 1 : yk_gpu_min(s.pieces, max);
-	s.chunk = s.chunks ? yk_gpu_pieces(s.rows, s.chunks) : 0;
-	s.piece = s.pieces ? yk_gpu_pieces(s.rows, s.pieces) : 0;
+	s.chunk = s.chunks ? yk_gpu_ceil_div(s.rows, s.chunks) : 0;
+	s.piece = s.pieces ? yk_gpu_ceil_div(s.rows, s.pieces) : 0;
 	for (int k = 0; k < 5; k++)
 		s.wanted |= (int64_t)there(&y[k]) << k;
 	return s;
@@ -81,7 +81,7 @@ static uint64_t can(struct yk_gpu_device *d, const struct yoke_op *op)
 static int launch_items(struct yk_gpu_record *r, const struct yk_gpu_entry *kernel, int64_t x, int64_t y, const char *name)
 {
 	const size_t group[2] = { r->device->cpu_like ? 1 : (size_t)yk_gpu_min(64, (int64_t)kernel->group), 1 };
-	const size_t items[2] = { (size_t)yk_gpu_pieces(x, (int64_t)group[0]) * group[0], (size_t)y };
+	const size_t items[2] = { (size_t)yk_gpu_ceil_div(x, (int64_t)group[0]) * group[0], (size_t)y };
 
 	return yk_gpu_launch(r, 2, items, group, name);
 }
@@ -144,8 +144,8 @@ static int squares(struct yk_gpu_record *r, const struct yoke_op *op, const stru
 
 	if (!err && s->pieces) {
 		const size_t group[3] = { (size_t)t->items_n, (size_t)t->items_m, 1 };
-		const size_t items[3] = { (size_t)yk_gpu_pieces(s->channels, t->items_n * t->n) * group[0],
-					  (size_t)yk_gpu_pieces(s->channels, t->items_m * t->m) * group[1], (size_t)s->pieces };
+		const size_t items[3] = { (size_t)yk_gpu_ceil_div(s->channels, t->items_n * t->n) * group[0],
+					  (size_t)yk_gpu_ceil_div(s->channels, t->items_m * t->m) * group[1], (size_t)s->pieces };
 		reads(r, kernel, op, s);
 		err = diagonal ? launch_items(r, kernel, s->channels, s->pieces, "moments_products") :
 				 yk_gpu_launch(r, 3, items, group, "moments_products");

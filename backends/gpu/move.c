@@ -161,8 +161,8 @@ static struct copy copy_of(const struct yk_gpu_device *d, const struct yoke_view
 	yk_gpu_axes_of(&c.axes, l.rank, l.dims, 2, (const int64_t *const[]){ l.to, l.from });
 	c.tiles = fits && take_tiles(&c.axes);
 	if (c.tiles) {
-		c.tiles_a = yk_gpu_pieces(c.axes.cols, c.tile);
-		c.tiles_b = yk_gpu_pieces(c.axes.dims[c.axes.rank - 2], c.tile);
+		c.tiles_a = yk_gpu_ceil_div(c.axes.cols, c.tile);
+		c.tiles_b = yk_gpu_ceil_div(c.axes.dims[c.axes.rank - 2], c.tile);
 	}
 	c.streams = d->cpu_like && streams(d, &c, y);
 	return c;
@@ -202,7 +202,7 @@ static int copy(struct yk_gpu_record *r, const struct yoke_op *op, const struct 
 	if (err)
 		return err;
 	yk_gpu_begin(r, kernel);
-	struct yk_gpu_cut cut = yk_gpu_cut_of(r->device, kernel, (uint64_t)c.axes.cols,
+	struct yk_gpu_division cut = yk_gpu_division_of(r->device, kernel, (uint64_t)c.axes.cols,
 					      (uint64_t)c.axes.rows, 1);
 	yk_gpu_arg_view(r, y);
 	if (c.value)
@@ -214,7 +214,7 @@ static int copy(struct yk_gpu_record *r, const struct yoke_op *op, const struct 
 		yk_gpu_arg_word(r, (uint64_t)c.tiles_a);
 		yk_gpu_arg_word(r, (uint64_t)c.tiles_b);
 	} else {
-		yk_gpu_arg_cut(r, &cut);
+		yk_gpu_arg_division(r, &cut);
 	}
 	if (shift) {
 		yk_gpu_arg_view(r, &op->workspace);

@@ -104,7 +104,7 @@ static struct norm_args args_of(const struct yk_gpu_device *d, const struct yoke
 		a.stream = yk_gpu_streams(d, op, p->out);
 	}
 	a.each = yk_gpu_row_each(d, a.count, a.cols);
-	a.groups = a.cols ? yk_gpu_pieces(a.count, a.each) : 0;
+	a.groups = a.cols ? yk_gpu_ceil_div(a.count, a.each) : 0;
 	if (p->back && a.groups > max)
 		a.groups = max;
 	return a;
@@ -123,7 +123,7 @@ static int kernel_of(struct yk_gpu_device *d, const struct parts *p, size_t item
 	struct yk_gpu_build b = { .file = "norm.cl", .name = name };
 
 	const int width = width_of(d, p);
-	const int64_t keep = yk_gpu_pieces(yk_gpu_cols(p->x), (int64_t)items * width);
+	const int64_t keep = yk_gpu_ceil_div(yk_gpu_cols(p->x), (int64_t)items * width);
 
 	yk_gpu_row_defines(&b, d, items, width, p->x);
 	if (!d->cpu_like && keep <= MAX_KEEP)
@@ -166,7 +166,7 @@ static int record_sums(struct yk_gpu_record *r, const struct yoke_op *op, const 
 	yk_gpu_arg_view_or(r, p->db, p->x);
 	yk_gpu_arg_view_or(r, &op->workspace, p->x);
 	yk_gpu_arg_struct(r, a, sizeof *a);
-	return yk_gpu_launch_groups(r, yk_gpu_pieces(a->cols, width), items, "norm_sums");
+	return yk_gpu_launch_groups(r, yk_gpu_ceil_div(a->cols, width), items, "norm_sums");
 }
 
 static int record_backward(struct yk_gpu_record *r, const struct yoke_op *op, const struct parts *p,

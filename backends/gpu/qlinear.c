@@ -49,8 +49,8 @@ static struct few few_of(const struct yk_gpu_device *d, const struct yoke_op *op
 		f.rows *= 2;
 	if (f.rows > 2 || is_by_row(op))
 		f.columns = 2;
-	const size_t steps = (size_t)yk_gpu_pieces(s->k, YK_GPU_QUANT_GROUP) * STEPS_OF_GROUP;
-	const size_t groups = (size_t)yk_gpu_pieces(s->n, f.columns),
+	const size_t steps = (size_t)yk_gpu_ceil_div(s->k, YK_GPU_QUANT_GROUP) * STEPS_OF_GROUP;
+	const size_t groups = (size_t)yk_gpu_ceil_div(s->n, f.columns),
 		     enough = d->info.units * WARPS_OF_UNIT * f.items;
 	if (steps >= LONG)
 		f.items = MANY_ITEMS;
@@ -85,7 +85,7 @@ static bool fits(const struct yk_gpu_device *d, const struct tile *t)
 
 static int64_t groups_of(const struct tile *t, const struct qlinear *s)
 {
-	return yk_gpu_pieces(s->m, t->items_m * t->m) * yk_gpu_pieces(s->n, t->items_n * t->n);
+	return yk_gpu_ceil_div(s->m, t->items_m * t->m) * yk_gpu_ceil_div(s->n, t->items_n * t->n);
 }
 
 // The first that keeps all units busy, or else the smallest that fits; NULL: none fits.
@@ -137,7 +137,7 @@ static struct units units_of(const struct yk_gpu_device *d, const struct yoke_op
 	struct units u = { .dtype = units_dtype(d, op), .lines = LARGE };
 	const int terms = u.dtype == yoke_bf16 && op->in[0].dtype != yoke_bf16 ? 2 : 1;
 
-	if (yk_gpu_pieces(s->m, LARGE) * yk_gpu_pieces(s->n, LARGE) < (int64_t)d->info.units)
+	if (yk_gpu_ceil_div(s->m, LARGE) * yk_gpu_ceil_div(s->n, LARGE) < (int64_t)d->info.units)
 		u.lines = SMALL;
 	u.warps_n = u.lines == LARGE && d->warp == 32 ? 4 : 2;
 	u.tiles_m = u.lines / 16 / 2;
@@ -203,7 +203,7 @@ static uint64_t can(struct yk_gpu_device *d, const struct yoke_op *op)
 			return 0;
 	const struct qlinear s = args_of(op);
 	if (s.m <= FEW || is_by_row(op)) // the others add in other orders
-		return yk_gpu_pieces(s.m, FEW) <= MAX_GROUPS ? 1u << ROWS : 0;
+		return yk_gpu_ceil_div(s.m, FEW) <= MAX_GROUPS ? 1u << ROWS : 0;
 	if (is_for_library(d, op, &s))
 		return 0;
 	return (units_of(d, op, &s).dtype ? 1u << MATRIX : 0) | (tile_of(d, &s) ? 1u << TILES : 0);
@@ -242,7 +242,7 @@ static int record_rows(struct yk_gpu_record *r, const struct yoke_op *op, const 
 	const struct few f = few_of(r->device, op, s);
 	struct launch l = { .build = { .file = "qlinear_rows.cl", .name = "qlinear_rows" },
 			    .group = { f.items, 1 } };
-	const int64_t chunks = yk_gpu_pieces(s->n, f.columns), tiles = yk_gpu_pieces(s->m, f.rows);
+	const int64_t chunks = yk_gpu_ceil_div(s->n, f.columns), tiles = yk_gpu_ceil_div(s->m, f.rows);
 
 	yk_gpu_define(&l.build, "ROWS", f.rows);
 	yk_gpu_define(&l.build, "COLUMNS", f.columns);
@@ -257,8 +257,8 @@ static int record_tiles(struct yk_gpu_record *r, const struct yoke_op *op, const
 	struct launch l = { .build = { .file = "qlinear_tiles.cl", .name = "qlinear_tiles" },
 			    .group = { (size_t)t->items_n, (size_t)t->items_m } };
 
-	l.items[0] = (size_t)yk_gpu_pieces(s->n, t->items_n * t->n) * l.group[0];
-	l.items[1] = (size_t)yk_gpu_pieces(s->m, t->items_m * t->m) * l.group[1];
+	l.items[0] = (size_t)yk_gpu_ceil_div(s->n, t->items_n * t->n) * l.group[0];
+	l.items[1] = (size_t)yk_gpu_ceil_div(s->m, t->items_m * t->m) * l.group[1];
 	yk_gpu_define(&l.build, "WG_M", t->items_m);
 	yk_gpu_define(&l.build, "WG_N", t->items_n);
 	yk_gpu_define(&l.build, "TM", t->m);
@@ -272,8 +272,8 @@ static int record_matrix(struct yk_gpu_record *r, const struct yoke_op *op, cons
 	struct launch l = { .build = { .file = "qlinear_matrix.cl", .name = "qlinear_matrix" },
 			    .group = { u.items, 1 } };
 
-	l.items[0] = (size_t)yk_gpu_pieces(s->n, u.lines) * u.items;
-	l.items[1] = (size_t)yk_gpu_pieces(s->m, u.lines);
+	l.items[0] = (size_t)yk_gpu_ceil_div(s->n, u.lines) * u.items;
+	l.items[1] = (size_t)yk_gpu_ceil_div(s->m, u.lines);
 	yk_gpu_define(&l.build, "MATRIX", u.dtype);
 	yk_gpu_define(&l.build, "WARPS_M", 2);
 	yk_gpu_define(&l.build, "WARPS_N", u.warps_n);

@@ -36,7 +36,7 @@ bool yk_gpu_is_quantized(const struct yoke_op *op, const struct yoke_view *w)
 
 int64_t yk_gpu_quant_groups(const struct yoke_op *op)
 {
-	return yk_gpu_pieces(op->attr[1].i, YK_GPU_QUANT_GROUP);
+	return yk_gpu_ceil_div(op->attr[1].i, YK_GPU_QUANT_GROUP);
 }
 
 int yk_gpu_quant_width(const struct yk_gpu_device *d, const struct yoke_view *const *rows,

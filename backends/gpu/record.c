@@ -76,7 +76,7 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, bool bound)
 	r->op.workspace = (struct yoke_view){ .segment = yk_gpu_mark_of(n), .dtype = yoke_u8, .rank = 1 };
 	int err = r->kind->record(r, &r->op, r->impl);
 	err = err ? err : r->err;
-	yk_gpu_drop_begun(r);
+	yk_gpu_abort_launch(r);
 	drop_kernels(&l->spare);
 	free(v);
 	r->op.out = r->op.in = NULL;
@@ -256,7 +256,7 @@ static int move_tables_to_graph(struct yk_gpu_queue *q, struct yk_gpu_record *r)
 {
 	struct yk_gpu_launches *l = r->launches;
 
-	if (!yk_gpu_graph_keep(q, l->table.at, l->table.n))
+	if (!yk_gpu_graph_adopt(q, l->table.at, l->table.n))
 		return yk_gpu_error(YOKE_ENOMEM, "no memory for a graph's record");
 	l->table.n = 0;
 	r->placed = true;

@@ -137,10 +137,10 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 		across *= 2;
 	items = across > items ? across : items;
 	a.span = at_once ? a.units : SPAN;
-	a.blocks = yk_gpu_pieces(a.units, a.span);
-	a.tiles = yk_gpu_pieces(a.rows, items / across * ROWS);
+	a.blocks = yk_gpu_ceil_div(a.units, a.span);
+	a.tiles = yk_gpu_ceil_div(a.rows, items / across * ROWS);
 	const int64_t rows = a.tiles * a.blocks >= BUSY || cpu_like ? ROWS : 1;
-	a.tiles = yk_gpu_pieces(a.rows, items / across * rows);
+	a.tiles = yk_gpu_ceil_div(a.rows, items / across * rows);
 
 	yk_gpu_workspace(r, (uint64_t)(back ? state * (2 + 2 * gates) : gates * a.units * a.units + 3 * state) *
 				    yk_gpu_bytes(w->dtype));

@@ -47,13 +47,13 @@ static void cut_columns(const struct yk_gpu_device *d, struct job *j, int64_t co
 {
 	struct reduction *s = &j->s;
 	const int64_t tile = d->cpu_like ? yk_gpu_min(columns, TILE) : 1;
-	const int64_t tiles = j->outputs / columns * yk_gpu_pieces(columns, tile);
+	const int64_t tiles = j->outputs / columns * yk_gpu_ceil_div(columns, tile);
 	const int64_t busy = d->cpu_like ? ENOUGH : ENOUGH * ITEMS;
 	const int64_t min = d->cpu_like ? SEGMENT / tile : 64;
 
 	s->tile = d->cpu_like ? yk_gpu_min(s->c, TILE) : 1;
-	s->tiles = yk_gpu_pieces(s->c, s->tile);
-	s->segment = yk_gpu_pieces(j->elements, busy / tiles > 1 ? busy / tiles : 1);
+	s->tiles = yk_gpu_ceil_div(s->c, s->tile);
+	s->segment = yk_gpu_ceil_div(j->elements, busy / tiles > 1 ? busy / tiles : 1);
 	if (s->segment < min)
 		s->segment = min;
 }
@@ -74,7 +74,7 @@ static void cut(const struct yk_gpu_device *d, struct job *j, int64_t columns)
 		j->items /= 2;
 	if (s->segment > j->elements)
 		s->segment = j->elements > 0 ? j->elements : 1;
-	s->segments = j->elements ? yk_gpu_pieces(j->elements, s->segment) : 1;
+	s->segments = j->elements ? yk_gpu_ceil_div(j->elements, s->segment) : 1;
 	int64_t unit = s->segment * s->tile;
 	s->each = !d->cpu_like || unit >= SEGMENT ? 1 : SEGMENT / unit;
 	s->join = d->cpu_like ? JOIN : 1;
@@ -179,9 +179,9 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 	yk_gpu_workspace(r, bytes);
 	const int64_t units = s->r * s->segments * (j.columns ? s->tiles : s->c);
 	if (r->device->cpu_like) {
-		items[0] = (size_t)yk_gpu_pieces(units, s->each);
+		items[0] = (size_t)yk_gpu_ceil_div(units, s->each);
 	} else if (j.columns) {
-		items[0] = (size_t)yk_gpu_max_groups(r->device, yk_gpu_pieces(s->c, (int64_t)j.items)) * j.items;
+		items[0] = (size_t)yk_gpu_max_groups(r->device, yk_gpu_ceil_div(s->c, (int64_t)j.items)) * j.items;
 		items[1] = (size_t)(s->r * s->segments);
 	} else {
 		items[0] = (size_t)yk_gpu_max_groups(r->device, units) * j.items;
@@ -190,7 +190,7 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 	if (err || s->segments == 1)
 		return err;
 	const size_t group = r->device->cpu_like ? 1 : j.items;
-	const int64_t groups = yk_gpu_pieces(yk_gpu_pieces(j.outputs, s->join), (int64_t)group);
+	const int64_t groups = yk_gpu_ceil_div(yk_gpu_ceil_div(j.outputs, s->join), (int64_t)group);
 	return launch(r, op, &j, "reduce_join", (const size_t[]){ (size_t)groups * group, 1 }, group);
 }
 

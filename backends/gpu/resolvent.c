@@ -182,16 +182,16 @@ static void chunks_of(const struct yk_gpu_device *d, const struct cut *c, struct
 	const int64_t lanes = c->items * c->width;
 
 	s->len = c->each;
-	s->chunks = yk_gpu_pieces(s->n, s->len);
+	s->chunks = yk_gpu_ceil_div(s->n, s->len);
 	if (d->cpu_like && s->chunks <= lanes) { // split rows so that otherwise idle lanes work
-		const int64_t free = s->rows < lanes ? lanes / s->rows : 1, max = yk_gpu_pieces(s->n, CPU_LIKE_MIN);
+		const int64_t free = s->rows < lanes ? lanes / s->rows : 1, max = yk_gpu_ceil_div(s->n, CPU_LIKE_MIN);
 		s->chunks = s->chunks > free ? s->chunks : yk_gpu_min(free, max);
-		s->len = yk_gpu_pieces(s->n, s->chunks);
-		s->chunks = yk_gpu_pieces(s->n, s->len);
+		s->len = yk_gpu_ceil_div(s->n, s->chunks);
+		s->chunks = yk_gpu_ceil_div(s->n, s->len);
 	}
 	s->parts = 1;
 	if (s->chunks > lanes) {
-		s->parts = yk_gpu_pieces(s->chunks, lanes);
+		s->parts = yk_gpu_ceil_div(s->chunks, lanes);
 		s->chunks = lanes;
 	}
 	s->sides = lanes / s->chunks;
@@ -245,7 +245,7 @@ static int launch(struct yk_gpu_record *r, const struct yoke_op *op, const struc
 		yk_gpu_arg_view(r, &op->in[4]);
 	yk_gpu_arg_struct(r, s, sizeof *s);
 	yk_gpu_arg_slot(r);
-	return yk_gpu_launch_groups(r, s->parts > 1 ? s->rows * s->parts : yk_gpu_pieces(s->rows, s->sides), (size_t)c->items,
+	return yk_gpu_launch_groups(r, s->parts > 1 ? s->rows * s->parts : yk_gpu_ceil_div(s->rows, s->sides), (size_t)c->items,
 				    kernel->build.name);
 }
 

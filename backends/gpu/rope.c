@@ -68,7 +68,7 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 	for (int i = 0; i < 3; i++)
 		yk_gpu_arg_view(r, &op->in[i]);
 	yk_gpu_arg_struct(r, &a, sizeof a);
-	return yk_gpu_launch_chunks(r, yk_gpu_pieces(a.count, a.each), items, "rope");
+	return yk_gpu_launch_chunks(r, yk_gpu_ceil_div(a.count, a.each), items, "rope");
 }
 
 static const char *const names[] = { "rows" };

@@ -23,7 +23,7 @@ static inline int64_t yk_gpu_min(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-static inline int64_t yk_gpu_pieces(int64_t count, int64_t each)
+static inline int64_t yk_gpu_ceil_div(int64_t count, int64_t each)
 {
 	return count / each + (count % each != 0);
 }

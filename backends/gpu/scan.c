@@ -52,11 +52,11 @@ static void cut(const struct yk_gpu_device *d, const struct yoke_op *op, struct 
 		for (s->segment = 256; s->segment * s->segment < s->n;)
 			s->segment *= 2;
 	}
-	s->segments = s->n ? yk_gpu_pieces(s->n, s->segment) : 0;
+	s->segments = s->n ? yk_gpu_ceil_div(s->n, s->segment) : 0;
 	// across the lines only if they are adjacent in memory
 	s->tile = d->cpu_like && s->axes.strides[1][s->axes.rank - 1] == 1 ?
 			  yk_gpu_min(s->axes.cols, TILE) : 1;
-	s->tiles = s->tile ? yk_gpu_pieces(s->axes.cols, s->tile) : 0;
+	s->tiles = s->tile ? yk_gpu_ceil_div(s->axes.cols, s->tile) : 0;
 }
 
 static struct scan scan_of(const struct yk_gpu_device *d, const struct yoke_op *op)
@@ -120,7 +120,7 @@ static int pass(struct yk_gpu_record *r, const struct yoke_op *op, const struct 
 	yk_gpu_arg_view_or(r, &op->workspace, &y);
 	yk_gpu_arg_struct(r, s, sizeof *s);
 	yk_gpu_arg_word(r, write);
-	return yk_gpu_launch_groups(r, yk_gpu_pieces(s->tiles * s->segments * s->axes.rows, group), (size_t)group, "scan");
+	return yk_gpu_launch_groups(r, yk_gpu_ceil_div(s->tiles * s->segments * s->axes.rows, group), (size_t)group, "scan");
 }
 
 static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t impl)

@@ -153,7 +153,7 @@ static int64_t groups_of(const struct yk_gpu_device *d, const struct step *step,
 	switch (step->items) {
 	case ONE: return 1;
 	case DEALT: return yk_gpu_min(s->N, (int64_t)d->info.units * GROUPS_OF_UNIT);
-	default: return yk_gpu_pieces(step->items == ROWS ? s->N : s->axes.rows, (int64_t)items);
+	default: return yk_gpu_ceil_div(step->items == ROWS ? s->N : s->axes.rows, (int64_t)items);
 	}
 }
 
@@ -192,14 +192,14 @@ static int record_rows(struct yk_gpu_record *r, const struct yoke_op *op)
 	if ((err = kernel_of(r->device, op, ADD, "scatter_add", &kernel)))
 		return err;
 	yk_gpu_begin(r, kernel);
-	struct yk_gpu_cut cut = yk_gpu_cut_of(r->device, kernel, (uint64_t)s.R, (uint64_t)s.N,
+	struct yk_gpu_division cut = yk_gpu_division_of(r->device, kernel, (uint64_t)s.R, (uint64_t)s.N,
 					      1 + (uint64_t)(s.axes.rows / s.N));
 	yk_gpu_arg_view(r, &op->out[0]);
 	yk_gpu_arg_view_or(r, &op->in[0], &op->out[0]);
 	yk_gpu_arg_view(r, &op->in[2]);
 	yk_gpu_arg_view(r, &op->workspace);
 	yk_gpu_arg_struct(r, &s, sizeof s);
-	yk_gpu_arg_cut(r, &cut);
+	yk_gpu_arg_division(r, &cut);
 	yk_gpu_arg_slot(r);
 	return yk_gpu_launch(r, 2, cut.items, cut.group, "scatter_add");
 }
@@ -250,12 +250,12 @@ static int check(struct yk_gpu_record *r, const struct yoke_op *op, int64_t N)
 	if (err)
 		return err;
 	yk_gpu_begin(r, kernel);
-	struct yk_gpu_cut cut =
-		yk_gpu_cut_of(r->device, kernel, (uint64_t)a.cols, (uint64_t)a.rows, 1);
+	struct yk_gpu_division cut =
+		yk_gpu_division_of(r->device, kernel, (uint64_t)a.cols, (uint64_t)a.rows, 1);
 	yk_gpu_arg_view(r, idx);
 	yk_gpu_arg_struct(r, &a, sizeof a);
 	yk_gpu_arg_word(r, (uint64_t)N);
-	yk_gpu_arg_cut(r, &cut);
+	yk_gpu_arg_division(r, &cut);
 	yk_gpu_arg_slot(r);
 	return yk_gpu_launch(r, 2, cut.items, cut.group, "scatter_check");
 }
@@ -275,7 +275,7 @@ static int record_along(struct yk_gpu_record *r, const struct yoke_op *op)
 	if ((err = kernel_of(r->device, op, ALONG, "scatter_along", &kernel)))
 		return err;
 	yk_gpu_begin(r, kernel);
-	struct yk_gpu_cut cut = yk_gpu_cut_of(r->device, kernel, (uint64_t)l.axes.cols,
+	struct yk_gpu_division cut = yk_gpu_division_of(r->device, kernel, (uint64_t)l.axes.cols,
 					      (uint64_t)l.axes.rows, (uint64_t)(l.N + l.I));
 	yk_gpu_arg_view(r, y);
 	yk_gpu_arg_view_or(r, &op->in[0], y);
@@ -283,7 +283,7 @@ static int record_along(struct yk_gpu_record *r, const struct yoke_op *op)
 	yk_gpu_arg_view(r, &op->in[2]);
 	yk_gpu_arg_view_or(r, &op->workspace, y);
 	yk_gpu_arg_struct(r, &l, sizeof l);
-	yk_gpu_arg_cut(r, &cut);
+	yk_gpu_arg_division(r, &cut);
 	yk_gpu_arg_slot(r);
 	return yk_gpu_launch(r, 2, cut.items, cut.group, "scatter_add_along");
 }

@@ -58,15 +58,15 @@ static int width_of(const struct yk_gpu_device *d, const struct yoke_op *op)
 static int held_of(const struct yk_gpu_device *d, const struct yoke_op *op, int width,
 		   size_t *items)
 {
-	const int64_t vectors = yk_gpu_pieces(yk_gpu_cols(&op->out[0]), width);
+	const int64_t vectors = yk_gpu_ceil_div(yk_gpu_cols(&op->out[0]), width);
 
 	*items = yk_gpu_row_items(d, yk_gpu_cols(&op->out[0]));
 	if (d->cpu_like || op->code != YOKE_OP_SOFTMAX ||
-	    yk_gpu_pieces(vectors, (int64_t)*items) > MAX_HELD)
+	    yk_gpu_ceil_div(vectors, (int64_t)*items) > MAX_HELD)
 		return 0;
-	while (*items > 32 && yk_gpu_pieces(vectors, (int64_t)*items / 2) <= GOOD_HELD)
+	while (*items > 32 && yk_gpu_ceil_div(vectors, (int64_t)*items / 2) <= GOOD_HELD)
 		*items /= 2;
-	return (int)yk_gpu_pieces(vectors, (int64_t)*items);
+	return (int)yk_gpu_ceil_div(vectors, (int64_t)*items);
 }
 
 static int kernel_of(struct yk_gpu_device *d, const struct yoke_op *op, size_t *items,
@@ -115,7 +115,7 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 	if (back)
 		yk_gpu_arg_view(r, &op->in[1]);
 	yk_gpu_arg_struct(r, &a, sizeof a);
-	return yk_gpu_launch_chunks(r, yk_gpu_pieces(count, a.each), items, "softmax");
+	return yk_gpu_launch_chunks(r, yk_gpu_ceil_div(count, a.each), items, "softmax");
 }
 
 static const char *const names[] = { "rows" };

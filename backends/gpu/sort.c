@@ -113,13 +113,13 @@ static int record_short(struct yk_gpu_record *r, const struct yoke_op *op, const
 		return err;
 	yk_gpu_begin(r, kernel);
 	out_args(r, op, s);
-	return yk_gpu_launch_groups(r, yk_gpu_pieces(s->axes.rows, BLOCK / s->padded), ITEMS, "sort");
+	return yk_gpu_launch_groups(r, yk_gpu_ceil_div(s->axes.rows, BLOCK / s->padded), ITEMS, "sort");
 }
 
 // Launches items x rows; a group belongs to one row.
 static int launch_rows(struct yk_gpu_record *r, int64_t items, int64_t rows, const char *name)
 {
-	const size_t all[2] = { (size_t)yk_gpu_pieces(items, ITEMS) * ITEMS, (size_t)rows };
+	const size_t all[2] = { (size_t)yk_gpu_ceil_div(items, ITEMS) * ITEMS, (size_t)rows };
 
 	return yk_gpu_launch(r, 2, all, (const size_t[]){ ITEMS, 1 }, name);
 }

@@ -91,7 +91,7 @@ static int record(struct yk_gpu_record *r, const struct yoke_op *op, uint32_t im
 	const struct xent_args a = args_of(r->device, op);
 	const struct yoke_view *in = op->in, *out = op->out, *space = &op->workspace;
 	const bool back = op->code == YOKE_OP_CROSS_ENTROPY_BACKWARD;
-	const int64_t chunks = a.cols ? yk_gpu_pieces(a.count, a.each) : 0;
+	const int64_t chunks = a.cols ? yk_gpu_ceil_div(a.count, a.each) : 0;
 	int err;
 
 	(void)impl;

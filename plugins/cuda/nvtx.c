@@ -44,7 +44,7 @@ static const void *export_table(uint32_t id)
 	return id == NVTX_ETID_CALLBACKS ? (const void *)&callbacks : id == NVTX_ETID_VERSIONINFO ? &version : NULL;
 }
 
-const char *yk_vendor_injected(enum yk_native_part part)
+const char *yk_vendor_injected(enum yk_native_lib part)
 {
 	const char *path = part == YK_RANGES ? secure_getenv("NVTX_INJECTION64_PATH") : NULL;
 	void *tool = path && *path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;

@@ -113,7 +113,7 @@ static bool fits_driver(const char *name, int major, int minor, char *why, size_
 	return false;
 }
 
-bool yk_vendor_is_compatible(enum yk_native_part part, const char *name, char *why, size_t cap)
+bool yk_vendor_is_compatible(enum yk_native_lib part, const char *name, char *why, size_t cap)
 {
 	int major = 0, minor = 0, code;
 

@@ -20,7 +20,7 @@ static int sample(uint32_t device, struct yoke_sample *to)
 	if (!yk_native_open(YK_TELEMETRY, &why))
 		return yk_gpu_error(YOKE_EUNSUPPORTED, "%s", why);
 	if (!(err = yk_vendor_sample(yk_native_of(d), &full)))
-		yk_gpu_ext_give(to, &full);
+		yk_gpu_ext_write(to, &full);
 	return err;
 }
 

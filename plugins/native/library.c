@@ -20,7 +20,7 @@
 struct yk_native_calls yk_native;
 
 static const struct {
-	enum yk_native_part part;
+	enum yk_native_lib part;
 	const char *name;
 } libraries[] = {
 #define X(part, name) { YK_##part, name },
@@ -32,7 +32,7 @@ enum { LIBRARIES = sizeof libraries / sizeof *libraries };
 // NEED and MAY of V_CALLS.
 enum { MAY, NEED };
 static const struct {
-	enum yk_native_part part;
+	enum yk_native_lib part;
 	int need;
 	const char *name;
 	size_t at; // offset in yk_native
@@ -175,7 +175,7 @@ static void append_reason(struct part *p, const char *fmt, ...)
 		snprintf(p->why + n, sizeof p->why - n, "%s%s", n ? "; " : "", line);
 }
 
-static void clear(enum yk_native_part which)
+static void clear(enum yk_native_lib which)
 {
 	for (int i = 0; i < SYMBOLS; i++)
 		if (symbols[i].part == which)
@@ -183,7 +183,7 @@ static void clear(enum yk_native_part which)
 }
 
 // Looks up the symbols of a library and reports missing ones. False: a required symbol is missing.
-static bool resolve(enum yk_native_part which, void *library, const char *name)
+static bool resolve(enum yk_native_lib which, void *library, const char *name)
 {
 	char lacks[300] = "", may[300] = "";
 	size_t n = 0, m = 0;
@@ -205,7 +205,7 @@ static bool resolve(enum yk_native_part which, void *library, const char *name)
 	return !n;
 }
 
-static bool try_library(enum yk_native_part which, const char *folder, const char *name)
+static bool try_library(enum yk_native_lib which, const char *folder, const char *name)
 {
 	struct part *p = &parts[which];
 	char path[PATH_MAX + 100], why[300];
@@ -233,7 +233,7 @@ static bool try_library(enum yk_native_part which, const char *folder, const cha
 	return true;
 }
 
-static const char *advice(enum yk_native_part which)
+static const char *advice(enum yk_native_lib which)
 {
 	switch (which) {
 	case YK_DRIVER: return V_DRIVER_ADVICE;
@@ -247,7 +247,7 @@ static const char *advice(enum yk_native_part which)
 }
 
 // Lists the file names tried for a library, newest first: "a, b".
-static void names_of(enum yk_native_part which, char *to, size_t cap)
+static void names_of(enum yk_native_lib which, char *to, size_t cap)
 {
 	size_t n = 0;
 
@@ -256,7 +256,7 @@ static void names_of(enum yk_native_part which, char *to, size_t cap)
 			n += (size_t)snprintf(to + n, cap - n, "%s%s", n ? ", " : "", libraries[i].name);
 }
 
-static void open_part(enum yk_native_part which)
+static void open_part(enum yk_native_lib which)
 {
 	struct part *p = &parts[which];
 	struct folders f;
@@ -278,7 +278,7 @@ static void open_part(enum yk_native_part which)
 	append_reason(p, "%s", advice(which));
 }
 
-bool yk_native_open(enum yk_native_part which, const char **why)
+bool yk_native_open(enum yk_native_lib which, const char **why)
 {
 	struct part *p = &parts[which];
 
@@ -305,7 +305,7 @@ int yk_native_major(const char *name)
 	return so ? atoi(so + 4) : 0;
 }
 
-const char *yk_native_library(enum yk_native_part which)
+const char *yk_native_library(enum yk_native_lib which)
 {
 	return parts[which].library ? parts[which].library : "";
 }
@@ -313,7 +313,7 @@ const char *yk_native_library(enum yk_native_part which)
 // ---- for `yoke doctor` ----
 
 // True if the vendor has such a library.
-static bool has_names(enum yk_native_part which)
+static bool has_names(enum yk_native_lib which)
 {
 	for (int i = 0; i < LIBRARIES; i++)
 		if (libraries[i].part == which)
@@ -328,11 +328,11 @@ const char *yk_native_note(uint32_t index)
 	const char *why;
 	int part = -1;
 
-	for (uint32_t left = index + 1; left && part < YK_PARTS; left -= part < YK_PARTS && has_names((enum yk_native_part)part))
+	for (uint32_t left = index + 1; left && part < YK_PARTS; left -= part < YK_PARTS && has_names((enum yk_native_lib)part))
 		part++;
 	if (part >= YK_PARTS || (index && !yk_native_open(YK_DRIVER, NULL)))
 		return NULL;
-	if (!yk_native_open((enum yk_native_part)part, &why))
+	if (!yk_native_open((enum yk_native_lib)part, &why))
 		return why;
 	const struct part *p = &parts[part];
 	snprintf(line[part], sizeof line[part], "%s  %s%s%s%s%s", what[part], p->folder, *p->folder ? "/" : "",

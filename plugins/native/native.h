@@ -14,7 +14,7 @@
 
 // BLAS: rocBLAS, used where hipBLASLt is missing (AMD only). RANGES: profiler ranges (NVTX).
 // COLLECTIVES: NCCL or RCCL.
-enum yk_native_part {
+enum yk_native_lib {
 	YK_DRIVER, YK_COMPILER, YK_PRODUCTS, YK_TELEMETRY, YK_RANGES, YK_BLAS, YK_COLLECTIVES, YK_PARTS
 };
 
@@ -42,10 +42,10 @@ static inline void yk_native_split(const char **call, int *to, const char *name,
 
 // Opens a library on first use. On false *why is a permanent one-line string: what is missing and
 // what to do.
-bool yk_native_open(enum yk_native_part, const char **why);
+bool yk_native_open(enum yk_native_lib, const char **why);
 // The file name of the loaded library ("libcuda.so.1") and its directory; "" means the system's
 // search path.
-const char *yk_native_library(enum yk_native_part);
+const char *yk_native_library(enum yk_native_lib);
 // The version number in a library's name: 13 for "libnvrtc.so.13"; 0: none.
 int yk_native_major(const char *name);
 // Lines for `yoke doctor`, one per library; NULL after the last.
@@ -97,9 +97,9 @@ static inline int yk_native_use(const struct yk_gpu_device *d)
 void yk_vendor_version(char *to, size_t cap);
 void yk_vendor_compiler(char *to, size_t cap);
 // Describes an injected tool that replaces a library before any is searched for; NULL: none.
-const char *yk_vendor_injected(enum yk_native_part);
+const char *yk_vendor_injected(enum yk_native_lib);
 // True if an opened library is compatible with the others; otherwise fills `why`.
-bool yk_vendor_is_compatible(enum yk_native_part, const char *name, char *why, size_t cap);
+bool yk_vendor_is_compatible(enum yk_native_lib, const char *name, char *why, size_t cap);
 // Fills arch, capability, options and the dtypes of matrix units. False: `why` explains why the
 // device cannot be used.
 bool yk_vendor_describe(struct yk_native_device *, char *why, size_t cap);

@@ -173,7 +173,7 @@ static int plan_of(struct yk_gpu_device *d, const struct yk_native_problem *x, c
 // ---- running ----
 
 static int multiply(struct yk_gpu_device *d, const struct yk_native_problem *x, const void *plan,
-		    const struct yk_native_place *to, v_stream stream)
+		    const struct yk_native_addresses *to, v_stream stream)
 {
 	const struct library *l = yk_native_of(d)->products;
 	const struct plan *p = plan;

@@ -37,13 +37,13 @@ static inline bool yk_native_wrong(const struct yk_gpu_device *d, const struct y
 }
 
 // Addresses for one entry of a batch: the matrices, the bias, and the library's workspace.
-struct yk_native_place {
+struct yk_native_addresses {
 	void *at[YK_OPERANDS], *bias, *work;
 };
 
 // One library call in a stream; `plan` belongs to the library.
 typedef int yk_native_multiply(struct yk_gpu_device *, const struct yk_native_problem *, const void *plan,
-			       const struct yk_native_place *, v_stream);
+			       const struct yk_native_addresses *, v_stream);
 
 // ---- products_problem.c ----
 

@@ -179,7 +179,7 @@ int yk_native_products_run(struct yk_gpu_queue *q, const struct yoke_op *op, con
 	for (int i = 0; i < LAST; i++)
 		calls *= s->d[i];
 	for (int64_t i = 0; i < calls && !err; i++) {
-		const struct yk_native_place at = {
+		const struct yk_native_addresses at = {
 			.at = { address(y, matrix_at(s, s->y, i, p->to)),
 				address(&op->in[s->swapped], matrix_at(s, s->a, i, p->dtype)),
 				address(&op->in[!s->swapped], matrix_at(s, s->b, i, p->dtype)) },

@@ -112,7 +112,7 @@ int yk_native_try(struct yk_gpu_device *d, const struct yk_native_problem *p, co
 		err = yk_native_buffer_new(d, YOKE_SEGMENT_DEVICE, sizeof from_device[i], from_device[i], &at[i], &host);
 	if (!err && workspace)
 		err = yk_native_buffer_new(d, YOKE_SEGMENT_DEVICE, workspace, NULL, &work, &host);
-	const struct yk_native_place place = { { at[YK_Y], at[YK_A], at[YK_B] }, at[BIAS], work };
+	const struct yk_native_addresses place = { { at[YK_Y], at[YK_A], at[YK_B] }, at[BIAS], work };
 	err = err ? err : multiply(d, p, plan, &place, helper);
 	err = err ? err : yk_gpu_check(d, V_GET(from_device[YK_Y], v_address_of(at[YK_Y], 0), sizeof from_device[YK_Y], helper));
 	err = err ? err : yk_gpu_check(d, V_STREAM_WAIT(helper));

@@ -46,7 +46,7 @@ static int transposes(const struct yk_native_problem *p, enum yk_native_operand 
 }
 
 static int multiply(struct yk_gpu_device *d, const struct yk_native_problem *p, const void *plan,
-		    const struct yk_native_place *to, v_stream stream)
+		    const struct yk_native_addresses *to, v_stream stream)
 {
 	const struct library *l = yk_native_of(d)->blas;
 	const bool wide = p->dtype == yoke_f64;

@@ -25,14 +25,14 @@ void yk_vendor_compiler(char *to, size_t cap)
 	snprintf(to, cap, "%s %d.%d", yk_native_library(YK_COMPILER), major, minor);
 }
 
-const char *yk_vendor_injected(enum yk_native_part part)
+const char *yk_vendor_injected(enum yk_native_lib part)
 {
 	(void)part;
 	return NULL;
 }
 
 // hiprtcVersion counts differently, so the libraries' file names are compared.
-bool yk_vendor_is_compatible(enum yk_native_part part, const char *name, char *why, size_t cap)
+bool yk_vendor_is_compatible(enum yk_native_lib part, const char *name, char *why, size_t cap)
 {
 	const int driver = yk_native_major(yk_native_library(YK_DRIVER)), major = yk_native_major(name);
 
