@@ -13,7 +13,7 @@ static const uint8_t all[] = { yoke_f64, yoke_f64, yoke_f64, yoke_f64 };
 static double value(const char *text, const double *constant, const double *x, const uint8_t *dtype, int *length)
 {
 	const struct yk_formula f = { "test", "a b", "c d", "k l", "y", text };
-	struct yk_want in[4] = { { .f = 0 } }, reg[YOKE_MAP_MAX_INSNS];
+	struct yk_expected in[4] = { { .f = 0 } }, reg[YOKE_MAP_MAX_INSNS];
 	struct yoke_map m;
 	int err = yk_formula_map(&f, yoke_f64, dtype, constant, &m);
 

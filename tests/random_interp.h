@@ -172,9 +172,9 @@ static const uint16_t codes[OPS_END] = { OPS_WHOLE(CODE) OPS_NEAR(CODE) OPS_BINA
 					 [NOT] = YOKE_MAP_NOT, [ISFINITE] = YOKE_MAP_ISFINITE,
 					 [SELECT] = YOKE_MAP_SELECT, [CAST] = YOKE_MAP_CAST };
 
-static struct yk_want known(const struct val *x, int64_t k)
+static struct yk_expected known(const struct val *x, int64_t k)
 {
-	struct yk_want w = { .loose = isnan(x->e[k]), .tol = isnan(x->e[k]) ? 0 : x->e[k] };
+	struct yk_expected w = { .loose = isnan(x->e[k]), .tol = isnan(x->e[k]) ? 0 : x->e[k] };
 	if (is_real(x->dtype))
 		w.f = x->v[k].d;
 	else
@@ -183,9 +183,9 @@ static struct yk_want known(const struct val *x, int64_t k)
 }
 
 // Is a function undetermined between the ends of its argument's interval?
-static bool is_vague(int code, const struct yk_want *in)
+static bool is_vague(int code, const struct yk_expected *in)
 {
-	const struct yk_want *x = &in[code == YOKE_MAP_DIV];
+	const struct yk_expected *x = &in[code == YOKE_MAP_DIV];
 	switch (code) {
 	case YOKE_MAP_RSQRT: return !(fabs(x->f) > x->tol); // of -0 it has any sign
 	case YOKE_MAP_RECIP:
@@ -210,7 +210,7 @@ static struct val *do_map(int op, int dtype, struct val *const *x, int n, int ra
 		m.insn[i] = (struct yoke_insn){ YOKE_MAP_INPUT, (uint8_t)x[i]->dtype, 0, (uint16_t)i, 0, 0 };
 	m.insn[n] = (struct yoke_insn){ (uint16_t)code, (uint8_t)dtype, 0, 0, n > 1, 2 };
 	for (int64_t k = 0; k < y->n; k++, next_index(rank, dims, ix)) {
-		struct yk_want in[3] = { { 0 } }, v[4];
+		struct yk_expected in[3] = { { 0 } }, v[4];
 		for (int i = 0; i < n; i++)
 			in[i] = known(x[i], at(x[i], rank, ix));
 		yk_program_at(&m, in, 0, false, v);

@@ -45,8 +45,8 @@ static inline struct value insn_of(int op, int from, int to, struct value x, str
 				    .insn = { { YOKE_MAP_INPUT, (uint8_t)from, 0, 0, 0, 0 },
 					      { YOKE_MAP_INPUT, (uint8_t)from, 0, 1, 0, 0 },
 					      { (uint16_t)op, (uint8_t)to, 0, 0, 1, 0 } } };
-	const struct yk_want in[2] = { { .f = x.r, .i = x.i }, { .f = y.r, .i = y.i } };
-	struct yk_want v[3];
+	const struct yk_expected in[2] = { { .f = x.r, .i = x.i }, { .f = y.r, .i = y.i } };
+	struct yk_expected v[3];
 	yk_program_at(&m, in, 0, false, v);
 	return (struct value){ v[2].f, v[2].i };
 }

@@ -209,7 +209,7 @@ uint32_t yk_case_out(struct yk_case *c, int dtype, int rank, const int64_t *dims
 {
 	uint32_t k = add_buffer(c, true, dtype, rank, dims, layout & 3);
 	c->array[k].want =
-		yk_case_alloc(c, (uint64_t)c->array[k].n * sizeof(struct yk_want));
+		yk_case_alloc(c, (uint64_t)c->array[k].n * sizeof(struct yk_expected));
 	return k;
 }
 
@@ -339,10 +339,10 @@ bool yk_case_alias(struct yk_case *c, uint32_t out, uint32_t in, int bit)
 
 // ---- results ----
 
-void yk_want_real(struct yk_want *w, int dtype, double v, double abs)
+void yk_expect_real(struct yk_expected *w, int dtype, double v, double abs)
 {
 	// twice the unit: the accumulator may have been rounded before
 	double unit = yk_num_unit(dtype), min = yk_num_min(dtype);
-	*w = (struct yk_want){ .f = v,
+	*w = (struct yk_expected){ .f = v,
 			       .tol = abs + 2 * unit * fabs(v) + 2 * unit * min };
 }

@@ -11,7 +11,7 @@
 #include "base/num.h"
 
 // The expected value of an element: within tol of f, or equal to i.
-struct yk_want {
+struct yk_expected {
 	double f, tol;
 	int64_t i;
 	bool loose; // any value is accepted: the reference cannot predict it
@@ -25,7 +25,7 @@ struct yk_array {
 	uint32_t shift;       // elements between an aligned address and data
 	int32_t alias;        // view whose array this one shares, -1: none
 	struct yk_num *num;   // of an operand: its elements, row major
-	struct yk_want *want; // of a result: its expected elements, row major
+	struct yk_expected *want; // of a result: its expected elements, row major
 	int64_t n;            // elements
 };
 
@@ -209,10 +209,10 @@ int64_t yk_count_of(int rank, const int64_t *dims);
 bool yk_next_index(int64_t *i, const struct yoke_view *);
 
 // Expects v, with an error of `abs` from the accumulator, then rounded to dtype.
-void yk_want_real(struct yk_want *, int dtype, double v, double abs);
-static inline void yk_want_int(struct yk_want *w, int64_t i)
+void yk_expect_real(struct yk_expected *, int dtype, double v, double abs);
+static inline void yk_expect_int(struct yk_expected *w, int64_t i)
 {
-	*w = (struct yk_want){ .i = i };
+	*w = (struct yk_expected){ .i = i };
 }
 
 #endif

@@ -66,8 +66,8 @@ void yk_jacobi(double *a, double *v, int64_t n)
 
 // Sorted eigenvalues of one matrix and their vectors, whose tolerance grows with a small gap to the
 // next value.
-static void want_eigen(struct yk_case *c, const struct yk_num *num, int64_t n, int dtype, struct yk_want *values,
-		       struct yk_want *vectors)
+static void want_eigen(struct yk_case *c, const struct yk_num *num, int64_t n, int dtype, struct yk_expected *values,
+		       struct yk_expected *vectors)
 {
 	double *a = yk_case_alloc(c, (uint64_t)(n * n) * sizeof *a), *v = yk_case_alloc(c, (uint64_t)(n * n) * sizeof *v);
 	int64_t *order = yk_case_alloc(c, (uint64_t)n * sizeof *order);
@@ -91,7 +91,7 @@ static void want_eigen(struct yk_case *c, const struct yk_num *num, int64_t n, i
 			gap = x - a[order[k - 1] * (n + 1)];
 		if (k + 1 < n)
 			gap = fmin(gap, a[order[k + 1] * (n + 1)] - x);
-		yk_want_real(&values[k], dtype, x, loss);
+		yk_expect_real(&values[k], dtype, x, loss);
 		for (int64_t i = 0; i < n; i++) {
 			const double e = v[i * n + order[k]];
 			if (fabs(e) > high) {
@@ -103,8 +103,8 @@ static void want_eigen(struct yk_case *c, const struct yk_num *num, int64_t n, i
 			}
 		}
 		for (int64_t i = 0; i < n; i++) {
-			struct yk_want *w = &vectors[i * n + k];
-			yk_want_real(w, dtype, sign * v[i * n + order[k]], 4 * loss / gap);
+			struct yk_expected *w = &vectors[i * n + k];
+			yk_expect_real(w, dtype, sign * v[i * n + order[k]], 4 * loss / gap);
 			// the vector or its sign is ambiguous
 			w->loose = gap < 1e6 * loss || high - next < 1e-6;
 		}
@@ -170,20 +170,20 @@ bool yk_make_cholesky(struct yk_case *c, int dtype)
 	yk_case_in_of(c, dtype, rank, dims, YK_ANY, num);
 	for (int64_t at = 0; at < count; at++) {
 		const struct yk_num *a = num + at * n * n;
-		struct yk_want *want = c->array[l].want + at * n * n;
+		struct yk_expected *want = c->array[l].want + at * n * n;
 		for (int64_t i = 0; i < n; i++)
 			for (int64_t j = 0; j < n; j++) {
 				double s = a[i * n + j].f;
 				for (int64_t k = 0; k < j && j <= i; k++)
 					s -= want[i * n + k].f * want[j * n + k].f;
 				s = j > i ? 0 : j == i ? sqrt(s) : s / want[j * n + j].f;
-				want[i * n + j] = (struct yk_want){ .f = s };
+				want[i * n + j] = (struct yk_expected){ .f = s };
 			}
 		for (int64_t i = 0; i < n * n; i++) {
 			if (at == which)
 				want[i].loose = true;
 			else
-				yk_want_real(&want[i], dtype, want[i].f,
+				yk_expect_real(&want[i], dtype, want[i].f,
 					     i % n > i / n ? 0 : 1e3 * (double)(n * n) * 0x1p-53);
 		}
 	}
@@ -233,10 +233,10 @@ bool yk_make_solve_triangular(struct yk_case *c, int dtype)
 			}
 			s /= one ? 1 : t[i * n + i].f;
 			max = fmax(max, fabs(s));
-			c->array[x].want[first + i * k] = (struct yk_want){ .f = s };
+			c->array[x].want[first + i * k] = (struct yk_expected){ .f = s };
 		}
 		for (int64_t i = 0; i < n; i++)
-			yk_want_real(&c->array[x].want[first + i * k], dtype, c->array[x].want[first + i * k].f,
+			yk_expect_real(&c->array[x].want[first + i * k], dtype, c->array[x].want[first + i * k].f,
 				     64 * (double)n * 0x1p-53 * exp2(sqrt((double)n)) * max);
 	}
 	yk_case_note(c, "n %lld%s%s%s", (long long)n, transposed ? ", transposed" : "", upper ? ", upper" : "",

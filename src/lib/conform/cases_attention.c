@@ -225,7 +225,7 @@ static void attend(struct yk_case *c, const struct heads *h, uint32_t o, uint32_
 				int64_t at = ((b * h->T + t) * h->H + head) * h->D;
 				int64_t stat_at = (b * h->H + head) * h->T + t;
 				look(c, h, b, head, t, &x);
-				yk_want_real(
+				yk_expect_real(
 					&c->array[lse].want[stat_at], stat, x.lse,
 					x.lost + 6 * unit *
 							 fabs(isinf(x.lse) ? 0 : x.lse));
@@ -239,7 +239,7 @@ static void attend(struct yk_case *c, const struct heads *h, uint32_t o, uint32_
 						abs += fabs(x.kept[s] * v);
 						lost += rounding(c, x.kept[s], dtype) * fabs(v);
 					}
-					yk_want_real(&c->array[o].want[at + d], dtype, y,
+					yk_expect_real(&c->array[o].want[at + d], dtype, y,
 						     x.lost * abs + lost);
 				}
 			}
@@ -320,7 +320,7 @@ static void set_wants(struct yk_case *c, uint32_t k, int dtype, const double *v,
 		      const double *abs)
 {
 	for (int64_t i = 0; i < c->array[k].n; i++)
-		yk_want_real(&c->array[k].want[i], dtype, v[i], abs[i]);
+		yk_expect_real(&c->array[k].want[i], dtype, v[i], abs[i]);
 }
 
 bool yk_make_attention_backward(struct yk_case *c, int dtype)
@@ -340,8 +340,8 @@ bool yk_make_attention_backward(struct yk_case *c, int dtype)
 	struct yk_case *f = yk_case_alloc(c, sizeof *f);
 	*f = *c;
 	int64_t nq = yk_count_of(4, q), nk = yk_count_of(4, k), ns = yk_count_of(3, stat);
-	f->array[0].want = yk_case_alloc(c, (uint64_t)nq * sizeof(struct yk_want));
-	f->array[1].want = yk_case_alloc(c, (uint64_t)ns * sizeof(struct yk_want));
+	f->array[0].want = yk_case_alloc(c, (uint64_t)nq * sizeof(struct yk_expected));
+	f->array[1].want = yk_case_alloc(c, (uint64_t)ns * sizeof(struct yk_expected));
 	const enum keys keys = draw_keys(c, &h);
 	attend(f, &h, 0, 1, dtype);
 	struct yk_num *num = yk_case_alloc(c, (uint64_t)(nq + ns) * sizeof *num);
@@ -388,13 +388,13 @@ bool yk_make_rope(struct yk_case *c, int dtype)
 	for (int64_t r = 0; r < B * T * H; r++)
 		for (int64_t d = 0; d < half; d++) {
 			const struct yk_num *row = c->array[x].num + r * D;
-			struct yk_want *w = c->array[y].want + r * D;
+			struct yk_expected *w = c->array[y].want + r * D;
 			int64_t at = r / H % T * half + d;
 			double co = c->array[cs].num[at].f, si = c->array[sn].num[at].f;
 			double a = row[d].f, b = row[half + d].f;
-			yk_want_real(&w[d], dtype, a * co - b * si,
+			yk_expect_real(&w[d], dtype, a * co - b * si,
 				     2 * unit * (fabs(a * co) + fabs(b * si)));
-			yk_want_real(&w[half + d], dtype, b * co + a * si,
+			yk_expect_real(&w[half + d], dtype, b * co + a * si,
 				     2 * unit * (fabs(b * co) + fabs(a * si)));
 		}
 	if (yk_draw_one_in(c, 2))

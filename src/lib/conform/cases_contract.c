@@ -137,7 +137,7 @@ static uint32_t factor(struct yk_case *c, int dtype, const struct form *f, int64
 }
 
 // The product of one batch, in the dtype `to`.
-static void multiply(struct yk_want *y, const struct yk_num *a, const struct yk_num *b,
+static void multiply(struct yk_expected *y, const struct yk_num *a, const struct yk_num *b,
 		     const struct form *f, int dtype, int to, bool tf32)
 {
 	const double unit = 2 * yk_num_unit(yk_num_acc(dtype)), rounding = yk_case_rounding(tf32, dtype);
@@ -153,10 +153,10 @@ static void multiply(struct yk_want *y, const struct yk_num *a, const struct yk_
 				whole += (uint64_t)x.i * (uint64_t)z.i;
 			}
 			if (yk_num_real(dtype))
-				yk_want_real(&y[i * f->n + j], to, (double)sum,
+				yk_expect_real(&y[i * f->n + j], to, (double)sum,
 					     ((4 + sqrt((double)f->k)) * unit + rounding) * abs);
 			else
-				yk_want_int(&y[i * f->n + j], yk_num_wrap(whole, to));
+				yk_expect_int(&y[i * f->n + j], yk_num_wrap(whole, to));
 		}
 }
 
@@ -220,7 +220,7 @@ static void add_part(struct yk_case *c, const struct form *f, uint32_t a, uint32
 
 bool yk_make_contract(struct yk_case *c, int dtype)
 {
-	struct yk_want in[YOKE_MAP_MAX_INPUTS], reg[YOKE_MAP_MAX_INSNS];
+	struct yk_expected in[YOKE_MAP_MAX_INPUTS], reg[YOKE_MAP_MAX_INSNS];
 	bool mapped = yk_num_real(dtype) && c->number % 4 == 1;
 	struct form f = draw_form(c);
 	int64_t dims[4] = { f.lead[0], f.lead[1] };
@@ -248,7 +248,7 @@ bool yk_make_contract(struct yk_case *c, int dtype)
 				   YK_ANY | YK_REPEATED | YK_OR_SCALAR, -1, 1);
 	}
 	const int64_t each = f.m * f.n;
-	struct yk_want *y = yk_case_alloc(c, (uint64_t)(f.batch * each) * sizeof *y);
+	struct yk_expected *y = yk_case_alloc(c, (uint64_t)(f.batch * each) * sizeof *y);
 	for (int64_t i = 0; i < f.batch; i++)
 		multiply(y + i * each, c->array[a].num + i * f.m * f.k,
 			 c->array[b].num + i * f.k * f.n, &f, dtype, to, c->tf32);
@@ -261,7 +261,7 @@ bool yk_make_contract(struct yk_case *c, int dtype)
 		in[0].f = yk_num_round(in[0].f, to);
 		for (int k = 1; k < c->map.nin; k++) {
 			struct yk_num x = c->array[b + (uint32_t)k].num[i];
-			in[k] = (struct yk_want){ .f = x.f, .i = x.i };
+			in[k] = (struct yk_expected){ .f = x.f, .i = x.i };
 		}
 		yk_program_at(&c->map, in, i, c->flushes, reg);
 		for (int k = 0; k < c->map.nout; k++)

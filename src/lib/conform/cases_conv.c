@@ -37,7 +37,7 @@ bool yk_make_window_add(struct yk_case *c, int dtype)
 			sum += v;
 			whole += fabs(v);
 		}
-		yk_want_real(&c->array[y].want[i], dtype, sum, (double)size * unit * whole);
+		yk_expect_real(&c->array[y].want[i], dtype, sum, (double)size * unit * whole);
 	}
 	return true;
 }
@@ -169,7 +169,7 @@ static void conclude(struct yk_case *c, const struct shape *s, uint32_t out, int
 	t->size = yk_case_alloc(c, (uint64_t)n * sizeof(double));
 	each(s, add, t);
 	for (int64_t i = 0; i < n; i++)
-		yk_want_real(&c->array[out].want[i], dtype, t->sum[i],
+		yk_expect_real(&c->array[out].want[i], dtype, t->sum[i],
 			     (double)(t->max + 4) * yk_num_unit(yk_num_acc(dtype)) * t->size[i]);
 }
 
@@ -299,9 +299,9 @@ static bool make_pool(struct yk_case *c, int dtype, int code)
 		for (int64_t i = 0; i < outputs; i++) {
 			const double max = largest_of(&s, nx, i, &ties);
 			if (places)
-				yk_want_int(&c->array[to].want[i], first_of(&s, nx, i, max));
+				yk_expect_int(&c->array[to].want[i], first_of(&s, nx, i, max));
 			else
-				yk_want_real(&c->array[to].want[i], dtype, max, 0);
+				yk_expect_real(&c->array[to].want[i], dtype, max, 0);
 		}
 		return true;
 	}
@@ -317,7 +317,7 @@ static bool make_pool(struct yk_case *c, int dtype, int code)
 		}
 	}
 	for (int64_t i = 0; i < n; i++)
-		yk_want_real(&c->array[to].want[i], dtype, sum[i],
+		yk_expect_real(&c->array[to].want[i], dtype, sum[i],
 			     (double)(taps + 2) * yk_num_unit(yk_num_acc(dtype)) * size[i]);
 	return true;
 }

@@ -81,7 +81,7 @@ bool yk_make_fft(struct yk_case *c, int dtype)
 	       *b = yk_case_alloc(c, (uint64_t)(2 * n + 2) * sizeof *b);
 	for (int64_t row = 0; row < count; row++) {
 		const struct yk_num *in = c->array[x].num + row * nx * (1 + px);
-		struct yk_want *want = c->array[y].want + row * ny * (1 + py);
+		struct yk_expected *want = c->array[y].want + row * ny * (1 + py);
 		double size = 0, total = 0;
 		for (int64_t j = 0; j < nx; j++) {
 			const double weight = kind == HALF && j && 2 * j != n ? 1 + twice : 1;
@@ -98,8 +98,8 @@ bool yk_make_fft(struct yk_case *c, int dtype)
 			const double weight =
 				scale * (kind == REAL && k && 2 * k != n ? 1 + twice : 1);
 			for (int part = 0; part <= py; part++)
-				yk_want_real(&want[py ? 2 * k + part : k], dtype,
-					     b[2 * k + part] * weight, (abs + own) * (1 + twice));
+				yk_expect_real(&want[py ? 2 * k + part : k], dtype,
+					       b[2 * k + part] * weight, (abs + own) * (1 + twice));
 		}
 	}
 	yk_case_note(c, "n %lld, kind %d%s", (long long)n, kind, inverse ? ", inverse" : "");

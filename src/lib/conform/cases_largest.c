@@ -58,14 +58,14 @@ bool yk_make_largest(struct yk_case *c, int dtype)
 	for (int64_t i = 0; i < n; i++) {
 		const float sum = (float)c->array[x].num[i].f + (two ? (float)c->array[e].num[i].f : 0.0f);
 		a[i] = (struct element){ two ? sum : (float)c->array[x].num[i].f, i };
-		c->array[2].want[i] = (struct yk_want){ .f = (double)a[i].a };
+		c->array[2].want[i] = (struct yk_expected){ .f = (double)a[i].a };
 	}
 	qsort(a, (size_t)n, sizeof *a, by_modulus);
 	qsort(a, (size_t)k, sizeof *a, by_place);
 	for (int64_t i = 0; i < k; i++) {
-		c->array[0].want[i] = (struct yk_want){ .f = (double)a[i].a };
-		yk_want_int(&c->array[1].want[i], a[i].at);
-		c->array[2].want[a[i].at] = (struct yk_want){ .f = 0 };
+		c->array[0].want[i] = (struct yk_expected){ .f = (double)a[i].a };
+		yk_expect_int(&c->array[1].want[i], a[i].at);
+		c->array[2].want[a[i].at] = (struct yk_expected){ .f = 0 };
 	}
 	const bool of_e = two && yk_draw_one_in(c, 2);
 	if (none != 2 && yk_draw_one_in(c, 2))

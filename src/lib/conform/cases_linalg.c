@@ -63,7 +63,7 @@ bool yk_make_lu(struct yk_case *c, int dtype)
 	yk_case_in_of(c, dtype, rank, dims, YK_ANY, num);
 	for (int64_t q = 0; q < count; q++) {
 		double *a = copy(c, num + q * m * n, m * n), of = 1;
-		struct yk_want *rows = c->array[perm].want + q * m;
+		struct yk_expected *rows = c->array[perm].want + q * m;
 		for (int64_t i = 0; i < m; i++)
 			rows[i].i = i;
 		for (int64_t j = 0; j < n && j < m; j++) {
@@ -85,9 +85,9 @@ bool yk_make_lu(struct yk_case *c, int dtype)
 					a[i * n + l] -= a[i * n + j] * a[j * n + l];
 			}
 		}
-		yk_want_real(&c->array[sign].want[q], dtype, of, 0);
+		yk_expect_real(&c->array[sign].want[q], dtype, of, 0);
 		for (int64_t i = 0; i < m * n; i++)
-			yk_want_real(&c->array[lu].want[q * m * n + i], dtype, a[i], 16 * eps_of(dtype) * (double)(m + n));
+			yk_expect_real(&c->array[lu].want[q * m * n + i], dtype, a[i], 16 * eps_of(dtype) * (double)(m + n));
 	}
 	omit_one(c, 3);
 	yk_case_note(c, "m %lld, n %lld", (long long)m, (long long)n);
@@ -150,8 +150,8 @@ bool yk_make_lu_solve(struct yk_case *c, int dtype)
 				y[i] /= lu[i * n + i].f;
 		}
 		for (int64_t i = 0; i < n; i++) {
-			struct yk_want *want = &c->array[x].want[first + (transposed ? rows[i].i : i) * k];
-			yk_want_real(want, dtype, y[i], 100 * eps_of(dtype) * (double)n);
+			struct yk_expected *want = &c->array[x].want[first + (transposed ? rows[i].i : i) * k];
+			yk_expect_real(want, dtype, y[i], 100 * eps_of(dtype) * (double)n);
 			want->loose = broken;
 		}
 	}
@@ -203,13 +203,13 @@ bool yk_make_qr(struct yk_case *c, int dtype)
 			}
 		}
 		for (int64_t i = 0; i < m * k; i++) {
-			struct yk_want *want = &c->array[qs].want[at * m * k + i];
-			yk_want_real(want, dtype, q[i / k * m + i % k], 64 * eps_of(dtype) * (double)m);
+			struct yk_expected *want = &c->array[qs].want[at * m * k + i];
+			yk_expect_real(want, dtype, q[i / k * m + i % k], 64 * eps_of(dtype) * (double)m);
 			want->loose = unsure;
 		}
 		for (int64_t i = 0; i < k * n; i++) {
-			struct yk_want *want = &c->array[rs].want[at * k * n + i];
-			yk_want_real(want, dtype, i / n > i % n ? 0 : a[i], i / n > i % n ? 0 : 64 * eps_of(dtype) * (double)(m * (m + n)));
+			struct yk_expected *want = &c->array[rs].want[at * k * n + i];
+			yk_expect_real(want, dtype, i / n > i % n ? 0 : a[i], i / n > i % n ? 0 : 64 * eps_of(dtype) * (double)(m * (m + n)));
 			want->loose = unsure;
 		}
 	}
@@ -256,7 +256,7 @@ bool yk_make_svd(struct yk_case *c, int dtype)
 			int64_t top = 0;
 			for (int64_t j = 0; j < both; j++)
 				top = vectors[j] > vectors[top] ? j : top;
-			yk_want_real(&c->array[s].want[at * k + i], dtype, fmax(vectors[top], 0) * scale,
+			yk_expect_real(&c->array[s].want[at * k + i], dtype, fmax(vectors[top], 0) * scale,
 				     100 * (double)both * 0x1p-52 * max * scale);
 			vectors[top] = -INFINITY;
 		}
@@ -301,7 +301,7 @@ bool yk_make_matrix_exp(struct yk_case *c, int dtype)
 			}
 		}
 		for (int64_t i = 0; i < size; i++)
-			yk_want_real(&c->array[y].want[q * size + i], dtype, sum[i], 100 * (double)n * eps_of(dtype) * exp(norm));
+			yk_expect_real(&c->array[y].want[q * size + i], dtype, sum[i], 100 * (double)n * eps_of(dtype) * exp(norm));
 	}
 	yk_case_note(c, "n %lld, norm %g", (long long)n, norm);
 	return true;

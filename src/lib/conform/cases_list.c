@@ -91,13 +91,13 @@ static void add_outputs(struct yk_case *c, const struct list *l)
 }
 
 // The program's inputs at element e of tensor i.
-static void inputs_at(const struct yk_case *c, uint32_t i, int64_t e, struct yk_want *in)
+static void inputs_at(const struct yk_case *c, uint32_t i, int64_t e, struct yk_expected *in)
 {
 	const uint32_t lists = c->op.lists_in, n = c->op.list;
 	for (uint32_t k = 0; k < c->map.nin; k++) {
 		const struct yk_array *a = &c->array[c->op.nout + (k < lists ? k * n + i : lists * n + k - lists)];
 		const struct yk_num x = a->num[k < lists ? e : a->n == 1 ? 0 : i];
-		in[k] = (struct yk_want){ .f = x.f, .i = x.i };
+		in[k] = (struct yk_expected){ .f = x.f, .i = x.i };
 	}
 }
 
@@ -185,7 +185,7 @@ static void draw_any(struct yk_case *c, int dtype, const struct list *l)
 
 bool yk_make_list_map(struct yk_case *c, int dtype)
 {
-	struct yk_want in[YOKE_MAP_MAX_INPUTS], reg[YOKE_MAP_MAX_INSNS];
+	struct yk_expected in[YOKE_MAP_MAX_INPUTS], reg[YOKE_MAP_MAX_INSNS];
 
 	yk_case_op(c, YOKE_OP_LIST_MAP);
 	const struct list l = draw_list(c, 33000);
@@ -219,7 +219,7 @@ bool yk_make_list_map(struct yk_case *c, int dtype)
 
 bool yk_make_list_reduce(struct yk_case *c, int dtype)
 {
-	struct yk_want in[YOKE_MAP_MAX_INPUTS], reg[YOKE_MAP_MAX_INSNS];
+	struct yk_expected in[YOKE_MAP_MAX_INPUTS], reg[YOKE_MAP_MAX_INSNS];
 	const int kind = YOKE_REDUCE_SUM + (int)(c->number / 2 % 3);
 
 	yk_case_op(c, YOKE_OP_LIST_REDUCE);
@@ -255,7 +255,7 @@ bool yk_make_list_reduce(struct yk_case *c, int dtype)
 	for (uint32_t i = 0; i < results; i++) {
 		if (!sum[i].n && kind != YOKE_REDUCE_SUM) // empty reduction
 			sum[i].f = kind == YOKE_REDUCE_MAX ? -INFINITY : INFINITY;
-		yk_fold_want(&c->array[0].want[i], &sum[i], kind, out, false);
+		yk_fold_expect(&c->array[0].want[i], &sum[i], kind, out, false);
 	}
 	yk_case_note(c, "%u tensors, kind %d%s", l.n, kind, each ? each == 2 ? ", of each and of all" : ", of each" : "");
 	return true;

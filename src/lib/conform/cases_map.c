@@ -31,11 +31,11 @@ static void set_space(struct yk_case *c, int rank, const int64_t *dims)
 
 // Operands of the fused program, from view `first` on, at an element.
 static void inputs_at(const struct yk_case *c, uint32_t first, int64_t i,
-		      struct yk_want *in)
+		      struct yk_expected *in)
 {
 	for (uint32_t k = 0; k < c->map.nin; k++) {
 		struct yk_num x = c->array[first + k].num[i];
-		in[k] = (struct yk_want){ .f = x.f, .i = x.i };
+		in[k] = (struct yk_expected){ .f = x.f, .i = x.i };
 	}
 }
 
@@ -56,7 +56,7 @@ static void add_inputs(struct yk_case *c, int rank, const int64_t *dims, bool ta
 bool yk_make_map(struct yk_case *c, int dtype)
 {
 	int64_t dims[YOKE_MAX_RANK];
-	struct yk_want in[YOKE_MAP_MAX_INPUTS], reg[YOKE_MAP_MAX_INSNS];
+	struct yk_expected in[YOKE_MAP_MAX_INPUTS], reg[YOKE_MAP_MAX_INSNS];
 	bool each = c->number % 2 == 0, tame = true;
 
 	yk_case_op(c, YOKE_OP_MAP);
@@ -112,7 +112,7 @@ static bool wins_int(const struct yk_fold *s, int64_t x, bool max)
 	return !s->set || (max ? x > s->i : x < s->i);
 }
 
-void yk_fold(struct yk_fold *s, int kind, bool real, const struct yk_want *x)
+void yk_fold(struct yk_fold *s, int kind, bool real, const struct yk_expected *x)
 {
 	bool max = kind == YOKE_REDUCE_MAX || kind == YOKE_REDUCE_ARGMAX;
 	s->n++;
@@ -134,23 +134,23 @@ void yk_fold(struct yk_fold *s, int kind, bool real, const struct yk_want *x)
 	}
 }
 
-void yk_fold_want(struct yk_want *w, const struct yk_fold *s, int kind, int dtype,
+void yk_fold_expect(struct yk_expected *w, const struct yk_fold *s, int kind, int dtype,
 		   bool repeated)
 {
 	const double unit = 2 * yk_num_unit(yk_num_acc(dtype)), n = (double)s->n,
 		     f = (double)s->f;
 	const double roundings = 4 + (repeated ? n : sqrt(n));
 	if (kind >= YOKE_REDUCE_ARGMAX)
-		*w = (struct yk_want){ .i = s->at, .loose = s->loose };
+		*w = (struct yk_expected){ .i = s->at, .loose = s->loose };
 	else if (!yk_num_real(dtype))
-		*w = (struct yk_want){ .i = yk_num_wrap((uint64_t)s->i, dtype),
+		*w = (struct yk_expected){ .i = yk_num_wrap((uint64_t)s->i, dtype),
 				       .loose = s->loose };
 	else if (kind == YOKE_REDUCE_SUM)
-		yk_want_real(w, dtype, f, s->tol + roundings * unit * s->abs);
+		yk_expect_real(w, dtype, f, s->tol + roundings * unit * s->abs);
 	else if (kind == YOKE_REDUCE_PROD)
-		yk_want_real(w, dtype, f, (4 + n) * unit * fabs(f));
+		yk_expect_real(w, dtype, f, (4 + n) * unit * fabs(f));
 	else
-		*w = (struct yk_want){ .f = f, .tol = s->max };
+		*w = (struct yk_expected){ .f = f, .tol = s->max };
 	w->loose |= s->loose;
 }
 
@@ -175,7 +175,7 @@ bool yk_make_reduce(struct yk_case *c, int dtype)
 {
 	int64_t dims[YOKE_MAX_RANK], to[YOKE_MAX_RANK], stride[YOKE_MAX_RANK] = { 0 },
 							n = 1;
-	struct yk_want in[YOKE_MAP_MAX_INPUTS], reg[YOKE_MAP_MAX_INSNS];
+	struct yk_expected in[YOKE_MAP_MAX_INPUTS], reg[YOKE_MAP_MAX_INSNS];
 	int kind = draw_kind(c, dtype), rank = 0;
 	bool arg = kind >= YOKE_REDUCE_ARGMAX, prod = kind == YOKE_REDUCE_PROD;
 	bool chooses = kind != YOKE_REDUCE_SUM && !prod;
@@ -235,7 +235,7 @@ bool yk_make_reduce(struct yk_case *c, int dtype)
 		yk_fold(&sum[at], kind, yk_num_real(dtype), &reg[c->map.out[0]]);
 	}
 	for (int64_t j = 0; j < n; j++)
-		yk_fold_want(&c->array[0].want[j], &sum[j], kind, dtype, repeated);
+		yk_fold_expect(&c->array[0].want[j], &sum[j], kind, dtype, repeated);
 	yk_case_note(c, "kind %d axes %#llx", kind, (unsigned long long)mask);
 	return true;
 }

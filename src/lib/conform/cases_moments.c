@@ -54,8 +54,8 @@ bool yk_make_moments(struct yk_case *c, int dtype)
 			high = fmax(high, e);
 		}
 		mean[i] = n > 0 ? sum / n : 0;
-		c->array[out[3]].want[i] = (struct yk_want){ .f = low };
-		c->array[out[4]].want[i] = (struct yk_want){ .f = high };
+		c->array[out[3]].want[i] = (struct yk_expected){ .f = low };
+		c->array[out[4]].want[i] = (struct yk_expected){ .f = high };
 	}
 	for (int64_t r = 0; r < rows; r++)
 		for (int64_t i = 0; i < channels; i++)
@@ -63,13 +63,13 @@ bool yk_make_moments(struct yk_case *c, int dtype)
 				square[i * channels + k] += (weighed ? c->array[w].num[r].f : 1) *
 							    (v[r * channels + i].f - mean[i]) *
 							    (v[r * channels + k].f - mean[k]);
-	c->array[out[0]].want[0] = (struct yk_want){ .f = n, .tol = 1e-12 * n };
+	c->array[out[0]].want[0] = (struct yk_expected){ .f = n, .tol = 1e-12 * n };
 	for (int64_t i = 0; i < channels; i++) {
 		const double si = square[i * channels + i], sigma = n > 0 ? sqrt(si / n) : 0;
-		c->array[out[1]].want[i] = (struct yk_want){ .f = mean[i], .tol = 1e-8 * sigma + 1e-12 * fabs(mean[i]) };
+		c->array[out[1]].want[i] = (struct yk_expected){ .f = mean[i], .tol = 1e-8 * sigma + 1e-12 * fabs(mean[i]) };
 		for (int64_t k = diagonal ? i : 0; k <= i; k++) {
 			const double sk = square[k * channels + k];
-			const struct yk_want want = { .f = square[i * channels + k],
+			const struct yk_expected want = { .f = square[i * channels + k],
 						      .tol = 1e-6 * sqrt(si * sk) + 1e-20 * n * offset * offset };
 			if (diagonal) {
 				c->array[out[2]].want[i] = want;

@@ -22,7 +22,7 @@ static int draw_dims(struct yk_case *c, int64_t *dims, int min_rank, int64_t max
 // Element i of result `out` is exactly the number x.
 static void want(struct yk_case *c, uint32_t out, int64_t i, struct yk_num x)
 {
-	c->array[out].want[i] = (struct yk_want){ .f = x.f, .i = x.i };
+	c->array[out].want[i] = (struct yk_expected){ .f = x.f, .i = x.i };
 }
 
 // A matrix transpose with sizes around tile sizes.

@@ -112,7 +112,7 @@ static void attend(struct yk_case *c, const struct paged *p, int dtype, int64_t 
 			y += v;
 			abs += fabs(v);
 		}
-		yk_want_real(&c->array[0].want[(t * p->H + h) * p->D + d], dtype, y,
+		yk_expect_real(&c->array[0].want[(t * p->H + h) * p->D + d], dtype, y,
 			     (2 * lost + unit * (16 + sqrt((double)n) + max * (max > 0)) + rounds) * abs);
 	}
 }
@@ -176,11 +176,11 @@ bool yk_make_scatter_set(struct yk_case *c, int dtype)
 	yk_case_in_of(c, itype, irank, v, YK_ANY, idx);
 	const uint32_t rows = yk_case_in(c, dtype, irank + rank - 1, v, YK_DENSE, 10, 19);
 	for (int64_t i = 0; i < x[0] * each; i++)
-		c->array[y].want[i] = (struct yk_want){ .f = c->array[from].num[i].f, .i = c->array[from].num[i].i };
+		c->array[y].want[i] = (struct yk_expected){ .f = c->array[from].num[i].f, .i = c->array[from].num[i].i };
 	for (int64_t i = 0; i < count && !c->rejects; i++)
 		for (int64_t k = 0; idx[i].i >= 0 && k < each; k++) {
 			const struct yk_num n = c->array[rows].num[i * each + k];
-			c->array[y].want[idx[i].i * each + k] = (struct yk_want){ .f = n.f, .i = n.i };
+			c->array[y].want[idx[i].i * each + k] = (struct yk_expected){ .f = n.f, .i = n.i };
 		}
 	if (yk_draw_one_in(c, 2))
 		yk_case_alias(c, y, from, 0);

@@ -135,9 +135,9 @@ static void add_weights(struct yk_case *c, const struct weights *w)
 }
 
 // The product of scale and integer is exact or rounded once, the sum with the minimum once.
-static void want_number(struct yk_want *to, int dtype, double v)
+static void want_number(struct yk_expected *to, int dtype, double v)
 {
-	yk_want_real(to, dtype, v, ldexp(fabs(v), -22) + ldexp(1, -24));
+	yk_expect_real(to, dtype, v, ldexp(fabs(v), -22) + ldexp(1, -24));
 }
 
 bool yk_make_dequant(struct yk_case *c, int dtype)
@@ -221,7 +221,7 @@ bool yk_make_qlinear(struct yk_case *c, int dtype)
 	for (int64_t i = 0; i < c->array[y].n; i++) {
 		double error;
 		const double v = product(c->array[x].num + i / w.rows * w.k, w.number + i % w.rows * w.k, w.k, &error);
-		yk_want_real(&c->array[y].want[i], dtype, v, error);
+		yk_expect_real(&c->array[y].want[i], dtype, v, error);
 	}
 	return true;
 }

@@ -186,7 +186,7 @@ static double *operand(struct yk_case *c, int dtype, int rank, const int64_t *di
 static void result(struct yk_case *c, uint32_t at, int dtype, const double *v, double abs)
 {
 	for (int64_t i = 0; i < c->array[at].n; i++)
-		yk_want_real(&c->array[at].want[i], dtype, v[i], abs);
+		yk_expect_real(&c->array[at].want[i], dtype, v[i], abs);
 }
 
 static void lengths(struct yk_case *c, struct layer *l)
@@ -424,10 +424,10 @@ bool yk_make_ctc(struct yk_case *c, int dtype)
 	for (int64_t n = 0; n < q.count; n++) {
 		double *a = room(c, q.steps * q.states);
 		const double v = -log(likelihood(&q, n, a));
-		yk_want_real(&c->array[loss].want[n], dtype, v, error_of(v, dtype));
+		yk_expect_real(&c->array[loss].want[n], dtype, v, error_of(v, dtype));
 		for (int64_t i = 0; i < q.steps * q.states; i++)
-			yk_want_real(&c->array[alpha].want[n * q.steps * q.states + i], dtype,
-				     log(a[i]), error_of(log(a[i]), dtype));
+			yk_expect_real(&c->array[alpha].want[n * q.steps * q.states + i], dtype,
+				       log(a[i]), error_of(log(a[i]), dtype));
 	}
 	drop(c, alpha);
 	return true;

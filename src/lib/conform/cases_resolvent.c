@@ -108,12 +108,12 @@ bool yk_make_resolvent(struct yk_case *c, int dtype)
 		ratios(h.n, alpha, k, l, r);
 		for (int64_t i = 0; i < h.n; i++) {
 			const double complex g = 1 / (h.left ? l[i] : l[i] + r[i] - alpha[i]);
-			struct yk_want *w = c->array[y].want + 2 * (row * h.n + i);
-			yk_want_real(&w[0], dtype, creal(g), tolerance);
-			yk_want_real(&w[1], dtype, cimag(g), tolerance);
+			struct yk_expected *w = c->array[y].want + 2 * (row * h.n + i);
+			yk_expect_real(&w[0], dtype, creal(g), tolerance);
+			yk_expect_real(&w[1], dtype, cimag(g), tolerance);
 		}
 		// the quality of a bound is up to the device
-		c->array[bound].want[row] = (struct yk_want){ .loose = tier > 3 };
+		c->array[bound].want[row] = (struct yk_expected){ .loose = tier > 3 };
 	}
 	if (!yk_case_plain(c) && yk_draw_one_in(c, 2))
 		c->view[bound] = (struct yoke_view){ .kind = YOKE_VIEW_NONE };
@@ -163,17 +163,17 @@ bool yk_make_resolvent_backward(struct yk_case *c, int dtype)
 			max = fmax(max, fmax(cabs(lb[i]) + cabs(rb[i]), 2 * cabs(kb[i])));
 		for (int64_t i = 0; i < h.n; i++) {
 			const double complex total = h.left ? lb[i] : lb[i] + rb[i] - d[i];
-			yk_want_real(&c->array[out[0]].want[row * h.n + i], dtype, creal(total), relative * max);
+			yk_expect_real(&c->array[out[0]].want[row * h.n + i], dtype, creal(total), relative * max);
 			z += CMPLX(-creal(total), cimag(total));
 			if (i == h.n - 1)
 				break;
 			const int64_t at = row * (h.n - 1) + i;
 			const double b = h.b ? c->array[h.b].num[at].f : 1, by = h.c ? c->array[h.c].num[at].f : 1;
-			yk_want_real(&c->array[out[1]].want[at], dtype, by * creal(kb[i]), relative * max);
-			yk_want_real(&c->array[out[2]].want[at], dtype, b * creal(kb[i]), relative * max);
+			yk_expect_real(&c->array[out[1]].want[at], dtype, by * creal(kb[i]), relative * max);
+			yk_expect_real(&c->array[out[2]].want[at], dtype, b * creal(kb[i]), relative * max);
 		}
-		yk_want_real(&c->array[out[3]].want[2 * row], dtype, creal(z), relative * max * sqrt((double)h.n) * 2);
-		yk_want_real(&c->array[out[3]].want[2 * row + 1], dtype, cimag(z), relative * max * sqrt((double)h.n) * 2);
+		yk_expect_real(&c->array[out[3]].want[2 * row], dtype, creal(z), relative * max * sqrt((double)h.n) * 2);
+		yk_expect_real(&c->array[out[3]].want[2 * row + 1], dtype, cimag(z), relative * max * sqrt((double)h.n) * 2);
 	}
 	for (int i = 0; i < 4 && !yk_case_plain(c); i++)
 		if (yk_draw_one_in(c, 4))
@@ -229,7 +229,7 @@ bool yk_make_grouped(struct yk_case *c, int dtype)
 				if (t >= c->array[first].num[e].i && t < c->array[first].num[e + 1].i)
 					s = sum(c->array[x].num + t * K, 1, of, turned ? 1 : N, K, &size);
 			}
-			yk_want_real(&c->array[y].want[t * N + n], dtype, s, (double)(K + 4) * unit * size);
+			yk_expect_real(&c->array[y].want[t * N + n], dtype, s, (double)(K + 4) * unit * size);
 		}
 	return true;
 }
@@ -249,7 +249,7 @@ bool yk_make_grouped_backward(struct yk_case *c, int dtype)
 		for (int64_t k = 0; k < K; k++)
 			for (int64_t n = 0; n < N; n++) {
 				double size, s = sum(c->array[x].num + from * K + k, K, c->array[g].num + from * N + n, N, rows, &size);
-				yk_want_real(&c->array[dw].want[(e * K + k) * N + n], dtype, s, (double)(rows + 4) * unit * size);
+				yk_expect_real(&c->array[dw].want[(e * K + k) * N + n], dtype, s, (double)(rows + 4) * unit * size);
 			}
 	}
 	return true;

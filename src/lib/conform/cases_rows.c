@@ -41,7 +41,7 @@ static struct yk_num odd_number(struct yk_case *c, int dtype, int64_t index)
 
 // ---- softmax ----
 
-static void softmax_row(struct yk_want *y, const struct yk_num *x, int64_t n, int dtype,
+static void softmax_row(struct yk_expected *y, const struct yk_num *x, int64_t n, int dtype,
 			bool logarithm)
 {
 	const double unit = unit_of(dtype), min = yk_num_min(yk_num_acc(dtype));
@@ -54,10 +54,10 @@ static void softmax_row(struct yk_want *y, const struct yk_num *x, int64_t n, in
 		double d = x[i].f - max, p = exp(d) / sum;
 		double loss = unit * (12 + fabs(d) + sqrt((double)n));
 		if (logarithm)
-			yk_want_real(&y[i], dtype, d - log(sum),
+			yk_expect_real(&y[i], dtype, d - log(sum),
 				     loss + 4 * unit * fabs(max));
 		else
-			yk_want_real(&y[i], dtype, p, loss * p + 2 * min);
+			yk_expect_real(&y[i], dtype, p, loss * p + 2 * min);
 	}
 }
 
@@ -117,7 +117,7 @@ bool yk_make_softmax_backward(struct yk_case *c, int dtype)
 			if (logarithm)
 				loss += 4 * fabs(gr[k].f) +
 					e * fabs(sum) * (8 + fabs(yr[k].f));
-			yk_want_real(&c->array[dx].want[i + k], dtype, v, unit * loss);
+			yk_expect_real(&c->array[dx].want[i + k], dtype, v, unit * loss);
 		}
 	}
 	if (yk_draw_one_in(c, 3))
@@ -180,8 +180,8 @@ static bool make_norm(struct yk_case *c, int dtype, bool layer)
 		const struct yk_num *row = c->array[x].num + r * n;
 		struct moments m = moments_of(row, n, layer, eps, unit);
 		if (layer)
-			yk_want_real(&c->array[mean].want[r], stat, m.mean, m.mean_tol);
-		yk_want_real(&c->array[rstd].want[r], stat, m.rstd, m.rstd * m.rstd_rel);
+			yk_expect_real(&c->array[mean].want[r], stat, m.mean, m.mean_tol);
+		yk_expect_real(&c->array[rstd].want[r], stat, m.rstd, m.rstd * m.rstd_rel);
 		for (int64_t i = 0; i < n; i++) {
 			double wi = has_w ? c->array[w].num[i].f : 1,
 			       bi = has_b ? c->array[b].num[i].f : 0;
@@ -189,7 +189,7 @@ static bool make_norm(struct yk_case *c, int dtype, bool layer)
 			double loss = fabs(h) * m.rstd_rel +
 				      m.rstd * (m.mean_tol +
 						unit * (fabs(row[i].f) + fabs(m.mean)));
-			yk_want_real(&c->array[y].want[r * n + i], dtype, h * wi + bi,
+			yk_expect_real(&c->array[y].want[r * n + i], dtype, h * wi + bi,
 				     fabs(wi) * loss +
 					     4 * unit * (fabs(h * wi) + fabs(bi)));
 		}
@@ -213,7 +213,7 @@ static void column_sums(struct yk_case *c, uint32_t k, const double *sum, const 
 {
 	const double unit = unit_of(c->view[k].dtype);
 	for (int64_t i = 0; i < n && c->view[k].kind; i++)
-		yk_want_real(&c->array[k].want[i], c->view[k].dtype, sum[i],
+		yk_expect_real(&c->array[k].want[i], c->view[k].dtype, sum[i],
 			     unit * (16 + sqrt((double)rows)) * abs[i]);
 }
 
@@ -277,7 +277,7 @@ static bool make_norm_backward(struct yk_case *c, int dtype, bool layer)
 			double u = gr[i].f * (has_w ? c->array[w].num[i].f : 1),
 			       h = (xr[i].f - mr) * rs;
 			double wide = (fabs(xr[i].f) + fabs(mr)) * rs;
-			yk_want_real(&c->array[dx].want[r * n + i], dtype,
+			yk_expect_real(&c->array[dx].want[r * n + i], dtype,
 				     rs * (u - mu - h * muh),
 				     unit * more * rs * (fabs(u) + au + wide * auh));
 		}
@@ -390,7 +390,7 @@ bool yk_make_cross_entropy(struct yk_case *c, int dtype)
 		const struct yk_num *row = c->array[e.x].num + r * e.classes;
 		double sum = log_sum(row, e.classes, &max), mean = 0;
 		int64_t id = c->array[e.ids].num[r].i;
-		yk_want_real(&c->array[lse].want[r], stat, max + sum,
+		yk_expect_real(&c->array[lse].want[r], stat, max + sum,
 			     unit * (12 + fabs(max) + sqrt((double)e.classes)));
 		if (id < 0 || id >= e.classes)
 			continue;
@@ -401,7 +401,7 @@ bool yk_make_cross_entropy(struct yk_case *c, int dtype)
 		abs += fabs(max) + fabs(sum) + 12 + sqrt((double)e.classes);
 	}
 	double count = (double)e.count;
-	yk_want_real(&c->array[y].want[0], stat, loss / count,
+	yk_expect_real(&c->array[y].want[0], stat, loss / count,
 		     e.count ? unit * (4 + sqrt(count)) * abs / count : 0);
 	return true;
 }
@@ -436,7 +436,7 @@ bool yk_make_cross_entropy_backward(struct yk_case *c, int dtype)
 			double v = id == IGNORED ? 0 : (p - target) * scale;
 			double abs = unit * scale *
 				     ((12 + fabs(x) + fabs(l)) * p + 4 * target);
-			yk_want_real(&c->array[dx].want[r * e.classes + i], dtype, v,
+			yk_expect_real(&c->array[dx].want[r * e.classes + i], dtype, v,
 				     id == IGNORED ? 0 : abs);
 		}
 	}

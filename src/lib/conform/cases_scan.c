@@ -88,7 +88,7 @@ static int draw(struct yk_case *c, int dtype)
 bool yk_make_scan_map(struct yk_case *c, int dtype)
 {
 	int64_t dims[4], first[4], inner = 1, lines = 1;
-	struct yk_want in[YOKE_MAP_MAX_INPUTS], reg[YOKE_MAP_MAX_INSNS];
+	struct yk_expected in[YOKE_MAP_MAX_INPUTS], reg[YOKE_MAP_MAX_INSNS];
 	const bool back = yk_draw_one_in(c, 2);
 
 	yk_case_op(c, YOKE_OP_SCAN_MAP);
@@ -119,17 +119,17 @@ bool yk_make_scan_map(struct yk_case *c, int dtype)
 		yk_case_in(c, m->insn[k].dtype, rank, k < inputs ? dims : first, YK_ANY | YK_REPEATED | YK_OR_SCALAR,
 			   m->insn[k].dtype == yoke_u8 || m->insn[k].dtype == yoke_bool ? 0 : -1, 1);
 	for (int64_t line = 0; line < lines; line++) {
-		struct yk_want s[YOKE_MAP_MAX_INPUTS];
+		struct yk_expected s[YOKE_MAP_MAX_INPUTS];
 		for (int k = 0; k < carried; k++) {
 			struct yk_num x = c->array[m->nout + inputs + k].num[line];
-			s[k] = (struct yk_want){ .f = x.f, .i = x.i };
+			s[k] = (struct yk_expected){ .f = x.f, .i = x.i };
 		}
 		for (int64_t step = 0; step < dims[axis]; step++) {
 			int64_t along = back ? dims[axis] - 1 - step : step;
 			int64_t at = (line / inner * dims[axis] + along) * inner + line % inner;
 			for (int k = 0; k < m->nin; k++) {
 				struct yk_num x = k < inputs ? c->array[m->nout + k].num[at] : (struct yk_num){ 0, 0 };
-				in[k] = k < inputs ? (struct yk_want){ .f = x.f, .i = x.i } : s[k - inputs];
+				in[k] = k < inputs ? (struct yk_expected){ .f = x.f, .i = x.i } : s[k - inputs];
 			}
 			yk_program_at(m, in, 0, c->flushes, reg);
 			for (int k = 0; k < elements; k++)

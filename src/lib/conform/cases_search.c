@@ -18,12 +18,12 @@ bool yk_make_compact(struct yk_case *c, int dtype)
 	for (int64_t i = 0; i < n; i++) {
 		x[i].i = yk_draw_one_in(c, (int)per);
 		if (x[i].i && count < capacity)
-			yk_want_int(&c->array[y].want[count], i);
+			yk_expect_int(&c->array[y].want[count], i);
 		count += x[i].i;
 	}
 	for (int64_t i = count; i < capacity; i++)
-		yk_want_int(&c->array[y].want[i], -1);
-	yk_want_int(c->array[number].want, count);
+		yk_expect_int(&c->array[y].want[i], -1);
+	yk_expect_int(c->array[number].want, count);
 	yk_case_in_of(c, dtype, 1, &n, YK_ANY, x);
 	c->op.nattr = 1;
 	c->op.attr[0].i = capacity;
@@ -70,7 +70,7 @@ bool yk_make_searchsorted(struct yk_case *c, int dtype)
 				const int order = real ? real_order(&row[k], &key[i]) : whole_order(&row[k], &key[i]);
 				n += order < 0 || (right && !order);
 			}
-			yk_want_int(&c->array[y].want[i], n);
+			yk_expect_int(&c->array[y].want[i], n);
 		}
 	}
 	yk_case_in_of(c, dtype, rank, s, YK_ROWS, sorted);

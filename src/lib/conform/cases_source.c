@@ -79,7 +79,7 @@ static bool make_turn(struct yk_case *c, int dtype)
 		c->source.global[k] = c->source.local[k] = 1;
 	for (int64_t i = 0; i < n; i++) {
 		const struct yk_num x = c->array[a].num[i / group * group + group - 1 - i % group];
-		c->array[y].want[i] = (struct yk_want){ .f = x.f, .i = x.i };
+		c->array[y].want[i] = (struct yk_expected){ .f = x.f, .i = x.i };
 	}
 	yk_case_note(c, "groups of %lld", (long long)group);
 	return true;
@@ -114,12 +114,12 @@ bool yk_make_source(struct yk_case *c, int dtype)
 	for (int64_t i = 0; i < n; i++) {
 		const struct yk_num x = c->array[a].num[i], last = c->array[a].num[n - 1 - i],
 				    other = c->array[b].num ? c->array[b].num[i] : (struct yk_num){ 0, 0 };
-		c->array[z].want[i] = (struct yk_want){ .f = last.f, .i = last.i };
+		c->array[z].want[i] = (struct yk_expected){ .f = last.f, .i = last.i };
 		if (yk_num_real(dtype))
-			yk_want_real(&c->array[y].want[i], dtype, x.f * (double)factor + other.f,
+			yk_expect_real(&c->array[y].want[i], dtype, x.f * (double)factor + other.f,
 				     2 * yk_num_unit(dtype) * (fabs(x.f * (double)factor) + fabs(other.f)));
 		else
-			yk_want_int(&c->array[y].want[i], x.i * factor + other.i);
+			yk_expect_int(&c->array[y].want[i], x.i * factor + other.i);
 	}
 	yk_case_note(c, "%lld x %lld x %lld items", (long long)items[0], (long long)items[1],
 		     (long long)items[2]);

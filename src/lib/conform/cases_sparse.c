@@ -121,7 +121,7 @@ static void conclude(struct yk_case *c, const struct sparse *s, uint32_t out, in
 	each(s, add, t);
 	const double terms = (double)(s->entries + s->groups * s->before * s->after + 4);
 	for (int64_t i = 0; i < n; i++)
-		yk_want_real(&c->array[out].want[i], dtype, t->sum[i], t->max ? 0 : terms * yk_num_unit(dtype) * t->size[i]);
+		yk_expect_real(&c->array[out].want[i], dtype, t->sum[i], t->max ? 0 : terms * yk_num_unit(dtype) * t->size[i]);
 }
 
 bool yk_make_sparse(struct yk_case *c, int dtype)
@@ -195,7 +195,7 @@ bool yk_make_cum_arg(struct yk_case *c, int dtype)
 				best = v;
 				place = i;
 			}
-			yk_want_int(&c->array[y].want[line + i * dims[2]], place);
+			yk_expect_int(&c->array[y].want[line + i * dims[2]], place);
 		}
 	}
 	return true;

@@ -22,15 +22,15 @@ static void add(struct total *t, struct yk_num x)
 	t->n++;
 }
 
-static void finish(struct yk_want *w, const struct total *t, int dtype)
+static void finish(struct yk_expected *w, const struct total *t, int dtype)
 {
 	const double unit = 2 * yk_num_unit(yk_num_acc(dtype));
 	if (yk_num_real(
 		    dtype)) // repeated values: all may round alike
-		yk_want_real(w, dtype, (double)t->f,
+		yk_expect_real(w, dtype, (double)t->f,
 			     (2 + (double)t->n / 2) * unit * t->abs);
 	else
-		yk_want_int(w, yk_num_wrap(t->i, dtype));
+		yk_expect_int(w, yk_num_wrap(t->i, dtype));
 }
 
 static struct yk_num *draw_indices(struct yk_case *c, int64_t count, int64_t n)
@@ -167,17 +167,17 @@ bool yk_make_scan(struct yk_case *c, int dtype)
 			int64_t k = back ? n - 1 - s : s;
 			int64_t at = (line / inner * n + k) * inner + line % inner;
 			struct yk_num e = c->array[x].num[at];
-			struct yk_want *w = &c->array[y].want[at];
+			struct yk_expected *w = &c->array[y].want[at];
 			add(&t, e);
 			p *= e.f;
 			q *= (uint64_t)e.i;
 			if (!prod)
 				finish(w, &t, dtype);
 			else if (yk_num_real(dtype))
-				yk_want_real(w, dtype, p,
+				yk_expect_real(w, dtype, p,
 					     (double)(s + 2) * unit * fabs(p));
 			else
-				yk_want_int(w, yk_num_wrap(q, dtype));
+				yk_expect_int(w, yk_num_wrap(q, dtype));
 		}
 	}
 	if (yk_draw_one_in(c, 3))

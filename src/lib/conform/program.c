@@ -93,7 +93,7 @@ static double ulps_of(int op)
 
 // Whether the quotient of MOD is the same integer, small enough to be distinguished from its
 // neighbors, for all numbers in the intervals.
-static bool same_quotient(const struct yk_want *a, const struct yk_want *b)
+static bool same_quotient(const struct yk_expected *a, const struct yk_expected *b)
 {
 	double q = trunc(a->f / b->f);
 	bool same = fabs(b->f) > b->tol && fabs(q) < 0x1p40;
@@ -109,13 +109,13 @@ static bool same_kind(double a, double b)
 	return isnan(a) == isnan(b) && isinf(a) == isinf(b);
 }
 
-static struct yk_want real_insn(int op, const struct yk_want *a, const struct yk_want *b,
+static struct yk_expected real_insn(int op, const struct yk_expected *a, const struct yk_expected *b,
 				int dtype, bool flushes)
 {
 	const int wide = dtype == yoke_f64 ? yoke_f64 : yoke_f32; // dtype of the computation
 	double raw = real_fn(op, a->f, b->f),
 	       v = yk_num_round(yk_num_round(raw, wide), dtype);
-	struct yk_want r = { .f = v, .loose = a->loose || b->loose };
+	struct yk_expected r = { .f = v, .loose = a->loose || b->loose };
 	double ulps = ulps_of(op), change = 0;
 
 	if (a->tol > 0 || b->tol > 0)
@@ -189,7 +189,7 @@ static int64_t int_insn(int op, int64_t a, int64_t b, int dtype)
 
 // ---- decisions and conversions ----
 
-static bool test(int op, const struct yk_want *a, const struct yk_want *b, int from)
+static bool test(int op, const struct yk_expected *a, const struct yk_expected *b, int from)
 {
 	bool f = yk_num_real(from);
 	switch (op) {
@@ -203,10 +203,10 @@ static bool test(int op, const struct yk_want *a, const struct yk_want *b, int f
 	return !f || isfinite(a->f); // ISFINITE
 }
 
-static struct yk_want test_insn(int op, const struct yk_want *a, const struct yk_want *b,
+static struct yk_expected test_insn(int op, const struct yk_expected *a, const struct yk_expected *b,
 				int from, bool flushes)
 {
-	struct yk_want r = { .i = test(op, a, b, from), .loose = a->loose || b->loose };
+	struct yk_expected r = { .i = test(op, a, b, from), .loose = a->loose || b->loose };
 	if (!yk_num_real(from))
 		return r;
 	double ea = a->tol, eb = b->tol;
@@ -216,8 +216,8 @@ static struct yk_want test_insn(int op, const struct yk_want *a, const struct yk
 		eb += fabs(b->f) < min && b->f != 0 ? min : 0;
 	}
 	for (int k = 0; k < 4 && (ea > 0 || eb > 0); k++) {
-		struct yk_want x = { .f = a->f + (k & 1 ? ea : -ea) };
-		struct yk_want y = { .f = b->f + (k & 2 ? eb : -eb) };
+		struct yk_expected x = { .f = a->f + (k & 1 ? ea : -ea) };
+		struct yk_expected y = { .f = b->f + (k & 2 ? eb : -eb) };
 		if (test(op, &x, &y, from) != (bool)r.i)
 			r.loose = true;
 	}
@@ -261,9 +261,9 @@ static double int_to_real(int64_t i, int dtype)
 	return yk_num_round(hi, dtype);
 }
 
-static struct yk_want cast_insn(const struct yk_want *a, int from, int to)
+static struct yk_expected cast_insn(const struct yk_expected *a, int from, int to)
 {
-	struct yk_want r = { .loose = a->loose };
+	struct yk_expected r = { .loose = a->loose };
 	if (yk_num_real(to) && !yk_num_real(from)) {
 		r.f = int_to_real(a->i, to);
 	} else if (yk_num_real(to)) {
@@ -287,10 +287,10 @@ static struct yk_want cast_insn(const struct yk_want *a, int from, int to)
 	return r;
 }
 
-static struct yk_want select_insn(const struct yk_want *c, const struct yk_want *a,
-				  const struct yk_want *b, int dtype)
+static struct yk_expected select_insn(const struct yk_expected *c, const struct yk_expected *a,
+				  const struct yk_expected *b, int dtype)
 {
-	struct yk_want r = c->i ? *a : *b;
+	struct yk_expected r = c->i ? *a : *b;
 	bool equal = yk_num_real(dtype) ? a->f == b->f && a->tol == b->tol : a->i == b->i;
 	r.loose |= c->loose && !equal;
 	return r;
@@ -298,20 +298,20 @@ static struct yk_want select_insn(const struct yk_want *c, const struct yk_want 
 
 // ---- a program ----
 
-static struct yk_want number(uint64_t bits, int dtype)
+static struct yk_expected number(uint64_t bits, int dtype)
 {
 	struct yk_num x = yk_num_of_bits(bits, dtype);
-	return (struct yk_want){ .f = x.f, .i = x.i };
+	return (struct yk_expected){ .f = x.f, .i = x.i };
 }
 
-static struct yk_want at_insn(const struct yoke_map *m, int k, const struct yk_want *in,
-			      int64_t index, bool flushes, const struct yk_want *v)
+static struct yk_expected at_insn(const struct yoke_map *m, int k, const struct yk_expected *in,
+			      int64_t index, bool flushes, const struct yk_expected *v)
 {
 	const struct yoke_insn *s = &m->insn[k];
 	const int n = operands_of(s->op), dtype = s->dtype,
 		  from = m->insn[s->a].dtype;
-	const struct yk_want *a = n > 0 ? &v[s->a] : NULL, *b = n > 1 ? &v[s->b] : a;
-	struct yk_want r = { .loose = n > 0 && (a->loose || b->loose) };
+	const struct yk_expected *a = n > 0 ? &v[s->a] : NULL, *b = n > 1 ? &v[s->b] : a;
+	struct yk_expected r = { .loose = n > 0 && (a->loose || b->loose) };
 
 	switch (s->op) {
 	case YOKE_MAP_INPUT: return in[s->a];
@@ -336,8 +336,8 @@ static struct yk_want at_insn(const struct yoke_map *m, int k, const struct yk_w
 	return r;
 }
 
-void yk_program_at(const struct yoke_map *m, const struct yk_want *in, int64_t index,
-		   bool flushes, struct yk_want *regs)
+void yk_program_at(const struct yoke_map *m, const struct yk_expected *in, int64_t index,
+		   bool flushes, struct yk_expected *regs)
 {
 	for (int k = 0; k < m->ninsn; k++)
 		regs[k] = at_insn(m, k, in, index, flushes, regs);

@@ -7,8 +7,8 @@
 #include "conform/case.h"
 
 // regs: one per instruction.  in: the program's inputs at this element, with their error bounds.
-void yk_program_at(const struct yoke_map *, const struct yk_want *in, int64_t index,
-		   bool flushes, struct yk_want *regs);
+void yk_program_at(const struct yoke_map *, const struct yk_expected *in, int64_t index,
+		   bool flushes, struct yk_expected *regs);
 
 // ---- reductions over the results of programs ----
 
@@ -19,9 +19,9 @@ struct yk_fold {
 	bool loose, set;
 };
 // Adds x to the accumulator; for a product the caller sets f and i to 1 first.
-void yk_fold(struct yk_fold *, int kind, bool real, const struct yk_want *x);
+void yk_fold(struct yk_fold *, int kind, bool real, const struct yk_expected *x);
 // The accumulated value as an expected result of the dtype.  repeated: all terms are equal, so that
 // their rounding errors have the same sign; otherwise the errors partly cancel.
-void yk_fold_want(struct yk_want *, const struct yk_fold *, int kind, int dtype, bool repeated);
+void yk_fold_expect(struct yk_expected *, const struct yk_fold *, int kind, int dtype, bool repeated);
 
 #endif

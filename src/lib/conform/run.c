@@ -240,7 +240,7 @@ void yk_case_describe(const struct yk_case *c, char *to, size_t cap)
 }
 
 // Error of an element, in units of its tolerance.
-static double miss(struct yk_num got, const struct yk_want *want, int dtype)
+static double miss(struct yk_num got, const struct yk_expected *want, int dtype)
 {
 	if (want->loose)
 		return 0;
@@ -272,7 +272,7 @@ static void compare_result(struct yk_runner *r, const struct yk_case *c, uint32_
 	if (v->kind != YOKE_VIEW_BUFFER || !c->array[k].n)
 		return;
 	do {
-		const struct yk_want *want = &c->array[k].want[n++];
+		const struct yk_expected *want = &c->array[k].want[n++];
 		struct yk_num got =
 			yk_num_load(r->after[which(r, v)] + byte_of(v, i), v->dtype);
 		double e = miss(got, want, v->dtype);
@@ -348,7 +348,7 @@ static void want_of_part(struct yk_runner *r, struct yk_case *c)
 			struct yk_num got =
 				yk_num_load(r->after[which(r, v)] + byte_of(v, i), v->dtype);
 			if (n >= 0 && n < part->n)
-				part->want[n] = (struct yk_want){ .f = got.f, .i = got.i };
+				part->want[n] = (struct yk_expected){ .f = got.f, .i = got.i };
 			n++;
 		} while (yk_next_index(i, v));
 	}

@@ -246,7 +246,7 @@ static int check_cases(struct problem *p)
 // Compares one element with its sum; false: marks it wrong.
 static bool check_at(struct problem *p, uint32_t impl, const int64_t i[3])
 {
-	struct yk_want want;
+	struct yk_expected want;
 	long double sum = 0;
 	double abs = 0, unit = 2 * yk_num_unit(yk_num_acc(p->c.dtype));
 	const double rounding = yk_case_rounding(p->device->info.flags & YOKE_DEVICE_TF32, p->c.dtype);
@@ -257,7 +257,7 @@ static bool check_at(struct problem *p, uint32_t impl, const int64_t i[3])
 		sum += (long double)x * z;
 		abs += fabs(x * z);
 	}
-	yk_want_real(&want, p->c.dtype, (double)sum,
+	yk_expect_real(&want, p->c.dtype, (double)sum,
 		     ((4 + sqrt((double)p->c.k)) * unit + rounding) * abs);
 	double got = load(p, 0, at(&p->view[0], i[0], i[1], i[2])).f;
 	if (fabs(got - want.f) <= want.tol)
