@@ -72,7 +72,7 @@ static const json_t *findings(struct yk_live_state *l, int i)
 	struct yk_error_aside *aside = yk_error_aside();
 	json_t *list = yk_conditions(l->view[i], NULL, yk_unix_seconds());
 	yoke_error_clear();
-	yk_error_back(aside);
+	yk_error_restore(aside);
 	if (list) {
 		json_decref(r->findings);
 		r->findings = list;
@@ -295,7 +295,7 @@ char *yk_live_news(struct yk_live_state *l, int i)
 	struct yk_error_aside *aside = yk_error_aside();
 	yk_view_poll(v); // if memory is short, the answer lacks some data
 	yoke_error_clear();
-	yk_error_back(aside);
+	yk_error_restore(aside);
 	bool same = r->state == v->state && r->generation == v->generation && r->lines == v->lines;
 	if (same && r->findings && is_outdated(r, v)) { // a run that hangs writes nothing
 		json_t *before = json_incref(r->findings);
@@ -350,7 +350,7 @@ static char *draw(int n, struct yk_view *const *v, const struct yk_plot_kind *ki
 	struct yk_error_aside *aside = yk_error_aside();
 	int e = yk_plot_make(n, v, kind, ask, &m);
 	yoke_error_clear();
-	yk_error_back(aside);
+	yk_error_restore(aside);
 	if (e < 0)
 		return NULL;
 	if (svg) {

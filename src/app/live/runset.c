@@ -127,7 +127,7 @@ bool yk_live_search(struct yk_live_state *l)
 	}
 	search(l); // a run that disappears meanwhile is found missing by the next search
 	yoke_error_clear();
-	yk_error_back(aside);
+	yk_error_restore(aside);
 	changed |= l->n != before;
 	l->version += changed;
 	return changed;

@@ -41,7 +41,7 @@ int64_t yk_found_checkpoint(const struct yk_view *v)
 		step = -1;
 	json_decref(manifest);
 	yoke_error_clear(); // a run without a manifest saved no checkpoint
-	yk_error_back(aside);
+	yk_error_restore(aside);
 	return step;
 }
 

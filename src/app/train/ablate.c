@@ -64,7 +64,7 @@ static int add_toggle(struct ablation *a, const char *text, size_t bytes)
 		e = 0;
 	}
 	if (e == 0)
-		yk_error_back(aside);
+		yk_error_restore(aside);
 	a->toggles += e == 0;
 	return e;
 }

@@ -114,7 +114,7 @@ void yk_data_errors_add(struct yk_data_errors *d, int64_t step, const struct yok
 	d->broken = write_line(d, step, x) < 0;
 	if (d->broken)
 		yk_warn("train", "%s; further skipped samples are not listed", yoke_error());
-	yk_error_back(aside);
+	yk_error_restore(aside);
 }
 
 uint64_t yk_data_errors_count(const struct yk_data_errors *d)

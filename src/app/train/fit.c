@@ -592,7 +592,7 @@ int yoke_fit(const struct yoke_fit *given, struct yoke_fit_end *end)
 		return yk_fail(YOKE_ENOMEM, "fit: out of memory");
 	f->lock = -1;
 	f->end = (struct yoke_fit_end){ .size = sizeof f->end, .loss = NAN, .valid = NAN };
-	int err = yk_sized_take(&f->o, sizeof f->o, given, "fit", "yoke_fit");
+	int err = yk_sized_read(&f->o, sizeof f->o, given, "fit", "yoke_fit");
 	bool stops = false;
 	if (!err && f->o.signals) {
 		err = yk_stop_begin(&f->stop, NULL, NULL);
@@ -612,7 +612,7 @@ int yoke_fit(const struct yoke_fit *given, struct yoke_fit_end *end)
 	yk_config_fini(&f->config);
 	unlist(&f->params);
 	unlist(&f->kept);
-	const int wrong = end ? yk_sized_give(end, sizeof *end, &f->end, "fit", "yoke_fit_end") : 0;
+	const int wrong = end ? yk_sized_write(end, sizeof *end, &f->end, "fit", "yoke_fit_end") : 0;
 	free(f);
 	return err ? err : wrong;
 }

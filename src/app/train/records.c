@@ -144,7 +144,7 @@ void yk_records_end(yoke_run *r, const char *out, int64_t step, bool saved, cons
 		snprintf(text, sizeof text, "%s/manifest.json", out);
 		yoke_run_artifact(r, text);
 		yoke_error_clear();
-		yk_error_back(aside);
+		yk_error_restore(aside);
 	}
 	yoke_run_close(r, ended, code < 0 ? yoke_error() : NULL);
 }

@@ -247,7 +247,7 @@ static void record(const yoke_group *world, const char *out)
 	if (access(out, W_OK) == 0)
 		yk_ranks_record(world->queue, path);
 	yoke_error_clear();
-	yk_error_back(aside);
+	yk_error_restore(aside);
 }
 
 static int member(yoke_group *world, void *arg)

@@ -68,7 +68,7 @@ void yk_run_record_profile(struct yk_run *r, const char *trace)
 		yoke_run_artifact(r->record, path);
 	json_decref(kernels);
 	yoke_error_clear();
-	yk_error_back(aside);
+	yk_error_restore(aside);
 }
 
 void yk_run_record_end(struct yk_run *r, const char *ended, int code)

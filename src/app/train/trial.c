@@ -137,7 +137,7 @@ int yk_trial_run(const struct yk_config *c, const struct yk_trial_options *ask, 
 		free(was[i]);
 	}
 	yoke_error_clear();
-	yk_error_back(aside);
+	yk_error_restore(aside);
 	yk_config_fini(&own);
 	return e;
 }

@@ -135,7 +135,7 @@ static void begin_telemetry(struct yk_watch *w)
 	struct yk_error_aside *was = yk_error_aside();
 	if (!(w->sampler = yoke_recorder_new(&o)))
 		yk_warn("telemetry", "%s; the run continues without telemetry", yoke_error());
-	yk_error_back(was);
+	yk_error_restore(was);
 }
 
 int yk_watch_begin(struct yk_watch *w, const char *folder, struct yk_progress *progress)

@@ -16,7 +16,7 @@ static inline uint64_t yk_nanoseconds(void)
 }
 
 // The same, up to 10 ms late, at a tenth of the cost.
-static inline uint64_t yk_nanoseconds_about(void)
+static inline uint64_t yk_nanoseconds_coarse(void)
 {
 	struct timespec t;
 #ifdef CLOCK_MONOTONIC_COARSE

@@ -46,7 +46,7 @@ int yk_fail(int code, const char *fmt, ...)
 	return code;
 }
 
-int yk_given_as(const void *object, const char *call, const char *what)
+int yk_require_as(const void *object, const char *call, const char *what)
 {
 	if (object)
 		return 0;
@@ -69,7 +69,7 @@ struct yk_error_aside *yk_error_aside(void)
 	return a;
 }
 
-void yk_error_back(struct yk_error_aside *a)
+void yk_error_restore(struct yk_error_aside *a)
 {
 	yoke_error_clear();
 	if (a)

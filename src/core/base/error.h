@@ -16,15 +16,15 @@ int yk_error_last(void);
 // Checks an argument: 0 if object is not NULL.  Else the code of the last error, which presumably
 // caused the NULL, or EINVAL if there was none: "scaler_scale: the scaler is NULL".  call: the
 // public function, with or without yoke_.
-int yk_given_as(const void *object, const char *call, const char *what);
-#define yk_given(object, what) yk_given_as(object, __func__, what)
+int yk_require_as(const void *object, const char *call, const char *what);
+#define yk_require(object, what) yk_require_as(object, __func__, what)
 int yk_vfail(int code, const char *fmt, va_list ap);
 // Removes the thread's error and later restores it, replacing any other: for code that must not
 // affect the error, such as checks between two steps of a plan.  NULL: there was none (or no
 // memory).
 struct yk_error_aside;
 struct yk_error_aside *yk_error_aside(void);
-void yk_error_back(struct yk_error_aside *);
+void yk_error_restore(struct yk_error_aside *);
 // The standard text of a code: "out of memory".
 const char *yk_error_text(int code);
 

@@ -29,7 +29,7 @@ bool yk_scan_is(struct yk_scan *s, char c)
 	return true;
 }
 
-bool yk_scan_want(struct yk_scan *s, char c)
+bool yk_scan_expect(struct yk_scan *s, char c)
 {
 	static const char *const missing[] = {
 		['"'] = "expected a string",
@@ -161,7 +161,7 @@ static void plain(struct yk_scan *s, char **to)
 
 char *yk_scan_string(struct yk_scan *s)
 {
-	if (!yk_scan_want(s, '"'))
+	if (!yk_scan_expect(s, '"'))
 		return NULL;
 	char *first = s->at, *to = first;
 	for (plain(s, &to); s->at < s->end && *s->at != '"'; plain(s, &to)) {
@@ -197,7 +197,7 @@ char *yk_scan_string(struct yk_scan *s)
 
 bool yk_scan_raw(struct yk_scan *s, const char **from, const char **end)
 {
-	if (!yk_scan_want(s, '"'))
+	if (!yk_scan_expect(s, '"'))
 		return false;
 	*from = s->at;
 	while (s->at < s->end && *s->at != '"') {
@@ -261,7 +261,7 @@ bool yk_scan_skip(struct yk_scan *s)
 			object[depth / 8] = (unsigned char)((object[depth / 8] & ~(1 << depth % 8)) | braces << depth % 8);
 			depth++;
 			if (!yk_scan_is(s, braces ? '}' : ']')) {
-				if (braces && !(yk_scan_raw(s, &from, &end) && yk_scan_want(s, ':')))
+				if (braces && !(yk_scan_raw(s, &from, &end) && yk_scan_expect(s, ':')))
 					return false;
 				continue;
 			}
@@ -274,11 +274,11 @@ bool yk_scan_skip(struct yk_scan *s)
 		for (; depth > 0; depth--) {
 			const bool in_object = object[(depth - 1) / 8] >> (depth - 1) % 8 & 1;
 			if (yk_scan_is(s, ',')) {
-				if (in_object && !(yk_scan_raw(s, &from, &end) && yk_scan_want(s, ':')))
+				if (in_object && !(yk_scan_raw(s, &from, &end) && yk_scan_expect(s, ':')))
 					return false;
 				break;
 			}
-			if (!yk_scan_want(s, in_object ? '}' : ']'))
+			if (!yk_scan_expect(s, in_object ? '}' : ']'))
 				return false;
 		}
 		if (depth == 0)

@@ -17,7 +17,7 @@ struct yk_scan {
 // Skips blanks and consumes the character if it comes next.
 bool yk_scan_is(struct yk_scan *, char);
 // The same for a required character.
-bool yk_scan_want(struct yk_scan *, char);
+bool yk_scan_expect(struct yk_scan *, char);
 // Decodes a string (RFC 8259) in place and terminates it with NUL; NULL if there is none, it is not
 // UTF-8, or it contains a NUL or an unpaired surrogate.
 char *yk_scan_string(struct yk_scan *);

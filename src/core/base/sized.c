@@ -36,7 +36,7 @@ static int known(const void *theirs, size_t size, const char *call, const char *
 	return given < 0 || (size_t)given < size ? given : (int)size;
 }
 
-int yk_sized_take(void *to, size_t size, const void *from, const char *call, const char *type)
+int yk_sized_read(void *to, size_t size, const void *from, const char *call, const char *type)
 {
 	const int n = known(from, size, call, type);
 
@@ -45,7 +45,7 @@ int yk_sized_take(void *to, size_t size, const void *from, const char *call, con
 	return n < 0 ? n : 0;
 }
 
-int yk_sized_give(void *to, size_t size, const void *from, const char *call, const char *type)
+int yk_sized_write(void *to, size_t size, const void *from, const char *call, const char *type)
 {
 	const int n = known(to, size, call, type);
 
@@ -62,12 +62,12 @@ int yk_sized_array(const void *to, int max, const char *call, const char *type)
 	return size < 0 ? size : 0;
 }
 
-int yk_sized_give_at(void *to, int i, size_t size, const void *from, const char *call, const char *type)
+int yk_sized_write_at(void *to, int i, size_t size, const void *from, const char *call, const char *type)
 {
 	const int step = yk_sized_check(to, sizeof(size_t), call, type);
 	if (step < 0)
 		return step;
 	void *at = (char *)to + (size_t)i * (size_t)step;
 	memcpy(at, &(size_t){ (size_t)step }, sizeof(size_t));
-	return yk_sized_give(at, size, from, call, type);
+	return yk_sized_write(at, size, from, call, type);
 }

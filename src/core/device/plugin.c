@@ -437,7 +437,7 @@ int yoke_setting_get(const char *name, char *to, size_t cap)
 	struct yk_param *p = name ? setting(name) : NULL;
 	if (!p)
 		return yk_fail(YOKE_ENOENT, "no setting '%s'; yoke info --env lists them", name ? name : "");
-	const int err = cap ? yk_given(to, "place of the text") : 0;
+	const int err = cap ? yk_require(to, "place of the text") : 0;
 	return err ? err : snprintf(to, cap, "%s", yk_param_str(p));
 }
 

@@ -197,7 +197,7 @@ void yk_pool_record_wanted(struct yk_pool *p)
 	struct yk_error_aside *was = yk_error_aside();
 	if (yk_pool_record(p, true) < 0)
 		yk_warn("pool", "%s", yoke_error());
-	yk_error_back(was);
+	yk_error_restore(was);
 }
 
 void yk_pool_failed(struct yk_pool *p)
@@ -212,5 +212,5 @@ void yk_pool_failed(struct yk_pool *p)
 		yk_warn("pool", "%s: an allocation failed; the allocated blocks are listed in %s "
 			"(yoke info memory %s)", p->device->id,
 			path, path);
-	yk_error_back(was);
+	yk_error_restore(was);
 }

@@ -53,7 +53,7 @@ static void refuse(struct yk_device *d, const struct yk_finding *cause)
 	yk_trust_set(d, &f, !cause->code);
 	struct yk_error_aside *error = yk_error_aside();
 	yk_device_leave(d); // fails if the user requested this device by name
-	yk_error_back(error);
+	yk_error_restore(error);
 }
 
 int yk_device_verdict(const struct yk_device *d)

@@ -303,7 +303,7 @@ struct yoke_context *yk_context_on(struct yk_device *d, bool dry)
 yoke_context *yoke_context_on(const char *device)
 {
 	const bool dry = current && current->mode.dry;
-	return yk_given(device, "name of a device") ? NULL : yk_context_on(yk_device_named(device), dry);
+	return yk_require(device, "name of a device") ? NULL : yk_context_on(yk_device_named(device), dry);
 }
 
 const char *yoke_device_name(int i)
@@ -313,7 +313,7 @@ const char *yoke_device_name(int i)
 
 yoke_context *yoke_context_new_on(const char *device)
 {
-	return yk_given(device, "name of a device") ? NULL : context_new(yk_device_named(device), false);
+	return yk_require(device, "name of a device") ? NULL : context_new(yk_device_named(device), false);
 }
 
 void yoke_context_free(yoke_context *ctx)

@@ -143,7 +143,7 @@ yoke_tensor *yk_move(yoke_tensor *source, struct yoke_context *to)
 
 yoke_tensor *yoke_to(yoke_tensor *t, const char *device)
 {
-	if (yk_given(t, "tensor") || yk_given(device, "name of a device"))
+	if (yk_require(t, "tensor") || yk_require(device, "name of a device"))
 		return NULL;
 	const struct yk_tensor *of = t == YOKE_NONE ? NULL : yk_tensor(t, "to");
 	if (t == YOKE_NONE || (of && of->kind >= YK_HOST_SCALAR))

@@ -103,7 +103,7 @@ struct yoke_context *yk_enter_list(int n, yoke_tensor *const *t, const char *wha
 
 struct yoke_context *yk_enter_list_to(int n, yoke_tensor *const *t, yoke_tensor **to, const char *what)
 {
-	return yk_given_as(to, what, "list of results") ? NULL : yk_enter_list(n, t, what);
+	return yk_require_as(to, what, "list of results") ? NULL : yk_enter_list(n, t, what);
 }
 
 int yk_results(int err, int n, yoke_tensor **to)
@@ -152,7 +152,7 @@ static int gradients(struct yoke_context *ctx, int m, const yk_id *y, const yk_i
 
 int yoke_grad(yoke_tensor *y, int n, yoke_tensor *const *p, yoke_tensor **g)
 {
-	if (yk_crosses(1, &y, n, p) && !yk_given_as(g, "grad", "list of results"))
+	if (yk_crosses(1, &y, n, p) && !yk_require_as(g, "grad", "list of results"))
 		return yk_results(yk_grad_across(1, &y, NULL, n, p, g), n, g);
 	struct yoke_context *ctx = yk_enter_list_to(n, p, g, "grad");
 	if (!ctx)
@@ -176,8 +176,8 @@ int yoke_grad_from(int m, yoke_tensor *const *y, yoke_tensor *const *cotangent, 
 		   yoke_tensor **g)
 {
 	struct yoke_context *ctx = NULL;
-	const bool given = !yk_given(y, "list of values") && !yk_given(cotangent, "list of cotangents");
-	if (given && yk_crosses(m, y, n, p) && !yk_given_as(g, "grad_from", "list of results"))
+	const bool given = !yk_require(y, "list of values") && !yk_require(cotangent, "list of cotangents");
+	if (given && yk_crosses(m, y, n, p) && !yk_require_as(g, "grad_from", "list of results"))
 		return yk_results(yk_grad_across(m, y, cotangent, n, p, g), n, g);
 	if (given)
 		ctx = yk_enter_list_to(n, p, g, "grad_from");

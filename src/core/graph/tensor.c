@@ -235,7 +235,7 @@ int yk_scope_close_lifting(struct yoke_context *ctx, uintptr_t serial, int n, yo
 yoke_tensor *yoke_lift(yoke_tensor *handle)
 {
 	struct yk_tensor *t;
-	if (yk_given(handle, "tensor") || handle == YOKE_NONE)
+	if (yk_require(handle, "tensor") || handle == YOKE_NONE)
 		return handle;
 	if (!(t = yk_enter_of(handle, "lift")))
 		return NULL;
@@ -248,7 +248,7 @@ yoke_tensor *yoke_lift(yoke_tensor *handle)
 yoke_tensor *yoke_keep(yoke_tensor *handle)
 {
 	struct yk_tensor *t;
-	if (yk_given(handle, "tensor") || handle == YOKE_NONE)
+	if (yk_require(handle, "tensor") || handle == YOKE_NONE)
 		return handle;
 	if (!(t = yk_enter_of(handle, "keep")))
 		return NULL;
@@ -275,7 +275,7 @@ static const struct yk_tensor *fact(const yoke_tensor *t, const char *call)
 {
 	if (t == YOKE_NONE)
 		yk_fail(YOKE_EINVAL, "%s: YOKE_NONE is no tensor", call);
-	return t == YOKE_NONE || yk_given_as(t, call, "tensor") ? NULL : yk_tensor(t, call);
+	return t == YOKE_NONE || yk_require_as(t, call, "tensor") ? NULL : yk_tensor(t, call);
 }
 
 size_t yk_bytes_of(const struct yk_tensor *t)

@@ -60,7 +60,7 @@ static int slices(struct yk_rec *r, int k, int n, const int64_t *sizes, int64_t 
 
 int yoke_split(yoke_tensor *x, int axis, int n, const int64_t *sizes, yoke_tensor **to)
 {
-	if (yk_given(to, "list of results"))
+	if (yk_require(to, "list of results"))
 		return yk_error_last();
 	struct yk_rec r = yk_rec_begin(1, &x);
 	const int k = yk_rec_axis(&r, r.in[0], axis);
@@ -85,7 +85,7 @@ int yoke_split(yoke_tensor *x, int axis, int n, const int64_t *sizes, yoke_tenso
 
 int yoke_chunk(yoke_tensor *x, int axis, int n, yoke_tensor **to)
 {
-	if (yk_given(to, "list of results"))
+	if (yk_require(to, "list of results"))
 		return yk_error_last();
 	struct yk_rec r = yk_rec_begin(1, &x);
 	const int k = yk_rec_axis(&r, r.in[0], axis);
@@ -105,7 +105,7 @@ int yoke_chunk(yoke_tensor *x, int axis, int n, yoke_tensor **to)
 
 int yoke_meshgrid(int n, yoke_tensor *const *x, yoke_tensor **to)
 {
-	if (yk_given(to, "list of results"))
+	if (yk_require(to, "list of results"))
 		return yk_error_last();
 	struct yk_rec r;
 	yk_id *in = yk_rec_many(&r, "meshgrid", YK_LEAF, n, x);

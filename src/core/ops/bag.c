@@ -64,7 +64,7 @@ static yk_id ends_of(struct yk_graph *g, yk_id offsets, bool include_last, int64
 yoke_tensor *yoke_embedding_bag(yoke_tensor *w, yoke_tensor *ids, const struct yoke_embedding_bag *options)
 {
 	struct yoke_embedding_bag o = YOKE_EMBEDDING_BAG_INIT;
-	const int err = options ? yk_sized_take(&o, sizeof o, options, "embedding_bag", "yoke_embedding_bag") : 0;
+	const int err = options ? yk_sized_read(&o, sizeof o, options, "embedding_bag", "yoke_embedding_bag") : 0;
 	struct yk_rec r = yk_rec_begin_with(YK_SPARSE, 1u << 2 | 1u << 3, 4,
 					    (yoke_tensor *[]){ w, ids, o.offsets, o.weights });
 	struct yk_graph *g = r.g;

@@ -30,7 +30,7 @@ int yoke_barrier(int n, yoke_tensor *const *x, int m, yoke_tensor *const *after,
 		 yoke_tensor **to)
 {
 	struct yoke_context *ctx = NULL;
-	if (m < 1 || !yk_given(after, "list of values before it"))
+	if (m < 1 || !yk_require(after, "list of values before it"))
 		ctx = yk_enter_list_to(n, x, to, "barrier");
 	if (!ctx)
 		return yk_results(yk_error_last(), n, to);

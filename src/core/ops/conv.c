@@ -241,7 +241,7 @@ static bool conv_options(struct yk_rec *r, const struct yoke_conv_options *given
 			 struct yoke_conv_options *o, union yoke_attr *attr)
 {
 	*o = (struct yoke_conv_options){ 0 };
-	bool good = axes > 0 && (!given || !yk_sized_take(o, sizeof *o, given, r->g->call, "yoke_conv_options"));
+	bool good = axes > 0 && (!given || !yk_sized_read(o, sizeof *o, given, r->g->call, "yoke_conv_options"));
 	o->groups = o->groups ? o->groups : 1;
 	attr[0].i = o->groups;
 	for (int i = 0; i < axes && good; i++) {

@@ -356,7 +356,7 @@ static struct yk_custom *own_new(const struct yoke_op_def *d)
 int yoke_op_register(const struct yoke_op_def *given)
 {
 	struct yoke_op_def d = { 0 };
-	int err = yk_sized_take(&d, sizeof d, given, "op_register", "yoke_op_def");
+	int err = yk_sized_read(&d, sizeof d, given, "op_register", "yoke_op_def");
 	if (err || (err = whole(&d)))
 		return err;
 	struct yk_custom *o = own_new(&d);

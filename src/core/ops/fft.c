@@ -417,7 +417,7 @@ static bool frames_of(struct yk_rec *r, yk_id x, yk_id window, int64_t n,
 {
 	struct yoke_stft_options o = none;
 	char a[160], b[160];
-	if (given && yk_sized_take(&o, sizeof o, given, r->g->call, "yoke_stft_options") < 0)
+	if (given && yk_sized_read(&o, sizeof o, given, r->g->call, "yoke_stft_options") < 0)
 		return false;
 	*to = (struct frames){ n, o.hop ? o.hop : n < 4 ? 1 : n / 4, !o.uncentered, o.normalized != 0, window };
 	if (n < 1 || n > INT32_MAX || to->hop < 1 || to->hop > INT32_MAX) {

@@ -235,7 +235,7 @@ yoke_tensor *yoke_interpolate(yoke_tensor *x, const int64_t *to, const struct yo
 	struct yoke_interpolate o = { 0 };
 	int64_t size[YK_CONV_AXES];
 	const int axes = yk_conv_axes_of(&r, r.in[0]);
-	if (!axes || (options && yk_sized_take(&o, sizeof o, options, r.g->call, "yoke_interpolate")) || !is_possible(&r, axes, &o) ||
+	if (!axes || (options && yk_sized_read(&o, sizeof o, options, r.g->call, "yoke_interpolate")) || !is_possible(&r, axes, &o) ||
 	    !sizes_of(&r, axes, to, &o, size))
 		return yk_rec_end(&r, YK_BAD);
 	// an axis that keeps its size is as it is, but for these, as in PyTorch

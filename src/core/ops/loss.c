@@ -79,7 +79,7 @@ yoke_tensor *yoke_kl(yoke_tensor *p, yoke_tensor *q)
 static bool options(struct yk_rec *r, const char *call, const struct yoke_loss *given, struct yoke_loss *to)
 {
 	*to = (struct yoke_loss){ .size = sizeof *to };
-	if (given && yk_sized_take(to, sizeof *to, given, call, "yoke_loss") < 0)
+	if (given && yk_sized_read(to, sizeof *to, given, call, "yoke_loss") < 0)
 		return false;
 	if (to->reduction < YOKE_LOSS_MEAN || to->reduction > YOKE_LOSS_NONE)
 		yk_rec_fail(r, YOKE_EINVAL, "reduction %d is none of mean, sum and none", to->reduction);

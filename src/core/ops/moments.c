@@ -91,6 +91,6 @@ int yoke_moments(yoke_tensor *x, yoke_tensor *weight, int diagonal, struct yoke_
 			out = YK_BAD;
 	if (!(m.weight = yk_rec_end(&r, out)))
 		m = (struct yoke_moments){ .size = sizeof m };
-	err = yk_sized_give(to, sizeof m, &m, "moments", "yoke_moments");
+	err = yk_sized_write(to, sizeof m, &m, "moments", "yoke_moments");
 	return m.weight ? err : yk_error_last();
 }

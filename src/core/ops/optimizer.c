@@ -219,7 +219,7 @@ int yoke_adamw_step(int n, yoke_tensor *const *p, yoke_tensor *const *g,
 {
 	struct yoke_adamw o = { .lr = YOKE_NONE, .c1 = YOKE_NONE, .c2 = YOKE_NONE, .scale = YOKE_NONE,
 			       .skip = YOKE_NONE };
-	if (yk_sized_take(&o, sizeof o, given, "adamw_step", "yoke_adamw"))
+	if (yk_sized_read(&o, sizeof o, given, "adamw_step", "yoke_adamw"))
 		return YOKE_EINVAL;
 	struct step s = { .outs = 3, .to = (yoke_tensor *const *const[]){ p, m, v } };
 	int err = step_enter(&s, "adamw_step", n, 4, (yoke_tensor *const *const[]){ p, g, m, v }, 4,
@@ -280,7 +280,7 @@ int yoke_lamb_step(int n, yoke_tensor *const *p, yoke_tensor *const *g,
 {
 	struct yoke_lamb o = { .lr = YOKE_NONE, .c1 = YOKE_NONE, .c2 = YOKE_NONE, .scale = YOKE_NONE,
 			       .skip = YOKE_NONE };
-	if (yk_sized_take(&o, sizeof o, given, "lamb_step", "yoke_lamb"))
+	if (yk_sized_read(&o, sizeof o, given, "lamb_step", "yoke_lamb"))
 		return YOKE_EINVAL;
 	if (!(o.min >= 0 && o.max >= 0) || (o.max > 0 && o.max < o.min))
 		return yk_fail(YOKE_EINVAL, "lamb_step: no norm is in %g..%g", o.min,
@@ -302,7 +302,7 @@ int yoke_sgd_step(int n, yoke_tensor *const *p, yoke_tensor *const *g,
 {
 	static const char *const names[] = { "lr", "scale", "first" };
 	struct yoke_sgd o = { .lr = YOKE_NONE, .first = YOKE_NONE, .scale = YOKE_NONE, .skip = YOKE_NONE };
-	if (yk_sized_take(&o, sizeof o, given, "sgd_step", "yoke_sgd"))
+	if (yk_sized_read(&o, sizeof o, given, "sgd_step", "yoke_sgd"))
 		return YOKE_EINVAL;
 	const bool heavy = o.momentum != 0;
 	struct step s = { .outs = 1 + heavy, .to = (yoke_tensor *const *const[]){ p, b } };
@@ -357,9 +357,9 @@ int yoke_unscale_check(int n, yoke_tensor *const *g, yoke_tensor *scale, yoke_te
 	static const char *const name[] = { "scale" };
 	struct operands o;
 	yk_id out, flag;
-	int err = yk_given(to, "list of results");
+	int err = yk_require(to, "list of results");
 	if (!err)
-		err = yk_given(overflow, "place of overflow");
+		err = yk_require(overflow, "place of overflow");
 	if (err)
 		return yk_results(yk_results(err, n, to), 1, overflow);
 	err = enter(&o, "unscale_check", n, 1, &g, 1, &scale, name);

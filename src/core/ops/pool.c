@@ -154,7 +154,7 @@ static int64_t excess_of(const struct yk_conv_axis *a, int64_t n, int64_t window
 bool yk_pool_take(struct yk_rec *r, const struct yoke_pool_options *given, struct yoke_pool_options *o)
 {
 	*o = (struct yoke_pool_options){ 0 };
-	return r->in[0] != YK_BAD && !yk_sized_take(o, sizeof *o, given, r->g->call, "yoke_pool_options");
+	return r->in[0] != YK_BAD && !yk_sized_read(o, sizeof *o, given, r->g->call, "yoke_pool_options");
 }
 
 bool yk_pool_axis(struct yk_rec *r, struct yk_pooling_call *p, int i, int64_t n, struct yk_conv_axis *a)

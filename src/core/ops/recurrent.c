@@ -253,7 +253,7 @@ yoke_tensor *yoke_recurrent(yoke_tensor *x, const struct yoke_recurrent *l, yoke
 		*h = NULL;
 	if (c)
 		*c = NULL;
-	if (yk_sized_take(&o, sizeof o, l, "recurrent", "yoke_recurrent") < 0)
+	if (yk_sized_read(&o, sizeof o, l, "recurrent", "yoke_recurrent") < 0)
 		return NULL;
 	yoke_tensor *const operands[] = {
 		x,  o.w_ih, o.w_hh,  o.b_ih ? o.b_ih : YOKE_NONE, o.b_hh ? o.b_hh : YOKE_NONE,

@@ -369,7 +369,7 @@ yoke_tensor *yoke_resolvent(yoke_tensor *a, yoke_tensor *b, yoke_tensor *c, yoke
 			    const struct yoke_resolvent *how)
 {
 	struct yoke_resolvent o = YOKE_RESOLVENT_INIT;
-	if (how && yk_sized_take(&o, sizeof o, how, "resolvent", "yoke_resolvent"))
+	if (how && yk_sized_read(&o, sizeof o, how, "resolvent", "yoke_resolvent"))
 		return NULL;
 	struct yk_rec r = yk_rec_begin_with(YK_RESOLVENT, 2 | 4, 4, (yoke_tensor *[]){ a, b, c, z });
 	struct yk_resolved held;

@@ -95,7 +95,7 @@ static int enter(int n, yoke_tensor *const *t, struct yoke_context **to)
 	struct yoke_context *ctx = NULL;
 	if (n < 0)
 		return yk_fail(YOKE_EINVAL, "eval: %d values", n);
-	const int given = n ? yk_given(t, "list of values") : 0;
+	const int given = n ? yk_require(t, "list of values") : 0;
 	if (given)
 		return given;
 	for (int i = 0; i < n && !ctx; i++) {

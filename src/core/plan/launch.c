@@ -653,7 +653,7 @@ bool yk_launch_fits(struct yk_planner *pl, struct yk_plan *p)
 		yk_storage_unref(pl->launch.storage[i]);
 	if (good)
 		free_blocks(&l, NULL);
-	yk_error_back(was);
+	yk_error_restore(was);
 	return good;
 }
 

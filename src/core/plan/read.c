@@ -119,10 +119,10 @@ static int read_tensor(struct yk_tensor *t, yoke_tensor *handle, uint64_t from, 
 
 yoke_tensor *yoke_share(yoke_tensor *handle, const void **at)
 {
-	if (yk_given(at, "place of the address"))
+	if (yk_require(at, "place of the address"))
 		return NULL;
 	*at = NULL;
-	if (yk_given(handle, "tensor"))
+	if (yk_require(handle, "tensor"))
 		return NULL;
 	if (handle == YOKE_NONE) {
 		yk_fail(YOKE_EINVAL, "share: takes a tensor");
@@ -147,7 +147,7 @@ yoke_tensor *yoke_share(yoke_tensor *handle, const void **at)
 
 int yoke_read(yoke_tensor *handle, void *to, size_t bytes)
 {
-	const int given = yk_given(handle, "tensor");
+	const int given = yk_require(handle, "tensor");
 	if (given)
 		return given;
 	if (handle == YOKE_NONE)
@@ -156,7 +156,7 @@ int yoke_read(yoke_tensor *handle, void *to, size_t bytes)
 	if (!t)
 		return yk_error_last();
 	struct yoke_context *ctx = t->ctx;
-	int err = bytes ? yk_given(to, "memory to read into") : 0;
+	int err = bytes ? yk_require(to, "memory to read into") : 0;
 	if (!err)
 		err = bytes == yk_bytes_of(t) ? read_tensor(t, handle, 0, to, bytes) :
 					    yk_fail(YOKE_ESHAPE, "read: the value has %zu bytes, got room for %zu",
@@ -225,7 +225,7 @@ int yoke_stats(struct yoke_stats *to)
 	yk_host_programs(&s.programs_compiled, &s.programs_found);
 	s.promoted_rows = yk_host_promoted();
 	yk_leave(ctx);
-	return yk_sized_give(to, sizeof s, &s, "stats", "yoke_stats");
+	return yk_sized_write(to, sizeof s, &s, "stats", "yoke_stats");
 }
 
 int yoke_stats_reset_peaks(void)

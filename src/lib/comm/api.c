@@ -43,7 +43,7 @@ static int want_kind(int op, int kind)
 static int list(int op, yoke_group *g, int kind, int peer, bool whole, int n, yoke_tensor *const *x, yoke_tensor **to,
 		const char *call)
 {
-	struct yoke_context *ctx = yk_given_as(g, call, "group") ? NULL : yk_enter_list_to(n, x, to, call);
+	struct yoke_context *ctx = yk_require_as(g, call, "group") ? NULL : yk_enter_list_to(n, x, to, call);
 	union yoke_attr attr[YK_RANKED];
 	yk_id *in = NULL;
 	if (!ctx)
@@ -59,7 +59,7 @@ static int list(int op, yoke_group *g, int kind, int peer, bool whole, int n, yo
 
 static yoke_tensor *one(int op, yoke_group *g, int kind, int peer, yoke_tensor *x, const char *call)
 {
-	if (yk_given_as(g, call, "group"))
+	if (yk_require_as(g, call, "group"))
 		return NULL;
 	struct yk_rec r = yk_rec_begin_as(call, YK_LEAF, 0, 1, &x);
 	union yoke_attr attr[YK_RANKED];
@@ -193,7 +193,7 @@ yoke_tensor *yoke_send(yoke_group *g, int to, yoke_tensor *x)
 
 yoke_tensor *yoke_recv(yoke_group *g, int from, int dtype, int rank, const int64_t *dims, yoke_tensor *after)
 {
-	if (yk_given(g, "group"))
+	if (yk_require(g, "group"))
 		return NULL;
 	const bool any = after != YOKE_NONE;
 	union yoke_attr attr[YK_RANKED + 1 + YOKE_MAX_RANK];

@@ -218,19 +218,19 @@ yoke_group *yoke_group_world(void)
 
 int yoke_group_rank(const yoke_group *g)
 {
-	const int err = yk_given(g, "group");
+	const int err = yk_require(g, "group");
 	return err ? err : (int)g->rank;
 }
 
 int yoke_group_size(const yoke_group *g)
 {
-	const int err = yk_given(g, "group");
+	const int err = yk_require(g, "group");
 	return err ? err : (int)g->ranks;
 }
 
 int yoke_group_state(const yoke_group *g, struct yoke_group_state *to)
 {
-	const int err = yk_given(g, "group");
+	const int err = yk_require(g, "group");
 	if (err)
 		return err;
 	const struct yk_rank_slot *s = &g->rendezvous->slot[g->rank];
@@ -248,7 +248,7 @@ int yoke_group_state(const yoke_group *g, struct yoke_group_state *to)
 	clock_gettime(CLOCK_REALTIME, &clock);
 	now.since = (double)clock.tv_sec + 1e-9 * (double)clock.tv_nsec -
 		    1e-9 * (double)(yk_nanoseconds() - atomic_load(&s->since));
-	return yk_sized_give(to, sizeof now, &now, "group_state", "yoke_group_state");
+	return yk_sized_write(to, sizeof now, &now, "group_state", "yoke_group_state");
 }
 
 void yoke_group_free(yoke_group *g)
@@ -291,15 +291,15 @@ static int run_task(struct yoke_group *g, int what, int dtype, uint32_t root, in
 
 int yoke_group_barrier(yoke_group *g)
 {
-	const int err = yk_given(g, "group");
+	const int err = yk_require(g, "group");
 	return err ? err : run_task(g, YK_DO_BARRIER, 0, 0, -1, NULL, NULL);
 }
 
 int yoke_group_exchange(yoke_group *g, const void *mine, size_t bytes, void *all)
 {
-	int err = yk_given(g, "group");
-	if (!err && bytes && !(err = yk_given(mine, "memory of this rank's bytes")))
-		err = yk_given(all, "memory of all ranks' bytes");
+	int err = yk_require(g, "group");
+	if (!err && bytes && !(err = yk_require(mine, "memory of this rank's bytes")))
+		err = yk_require(all, "memory of all ranks' bytes");
 	return err ? err : run_task(g, YK_DO_ALL_GATHER, yoke_u8, 0, (int64_t)bytes, (void *)(uintptr_t)mine, all);
 }
 
@@ -432,7 +432,7 @@ static yoke_group *agree(yoke_group *g, bool failed, yoke_group *to, uint64_t *a
 
 yoke_group *yoke_group_split(yoke_group *g, int color, int key)
 {
-	if (yk_given(g, "group"))
+	if (yk_require(g, "group"))
 		return NULL;
 	struct split_request mine = { color, key, g->rank }, *all = calloc(g->ranks, sizeof *all);
 	struct yk_rendezvous *h = NULL;

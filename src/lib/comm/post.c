@@ -85,7 +85,7 @@ static void post(struct yk_job *j)
 	}
 	p->hash = t->hash;
 	atomic_store_explicit(&p->number, j->sequence + 1, memory_order_release);
-	yk_job_come(j, yk_nanoseconds_about());
+	yk_job_come(j, yk_nanoseconds_coarse());
 }
 
 // Whether all others have posted the same operation. closely: also check for ranks that have left
@@ -167,7 +167,7 @@ bool yk_post_advance(struct yk_job *j, int *code, char why[YK_WHY])
 	g->others = j->sequence > g->others ? j->sequence : g->others;
 	j->phase = YK_OVER;
 	if (!comes)
-		atomic_store_explicit(&s->since, yk_nanoseconds_about(), memory_order_relaxed);
+		atomic_store_explicit(&s->since, yk_nanoseconds_coarse(), memory_order_relaxed);
 	atomic_store_explicit(&s->left, j->sequence + 1, memory_order_release);
 	return true;
 }

@@ -8,7 +8,7 @@
 
 int64_t yoke_sampler_count(const yoke_group *g, int kind, int64_t n)
 {
-	const int err = yk_given_as(g, "sampler", "group");
+	const int err = yk_require_as(g, "sampler", "group");
 	if (err)
 		return err;
 	const int64_t ranks = g->ranks, rank = g->rank;

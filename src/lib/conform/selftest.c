@@ -166,7 +166,7 @@ bool yk_selftest_runs(struct yk_device *d, int code, int dtype)
 		yk_arena_fini(&t->memory);
 	}
 	free(t);
-	yk_error_back(error);
+	yk_error_restore(error);
 	pthread_mutex_unlock(&lock);
 	return right;
 }
@@ -185,7 +185,7 @@ static void test_once(struct yk_device *d, const struct yoke_op *op, struct yk_f
 	if (!yk_trust_of(d, f->subject, f->dtype, f->impl)) {
 		struct yk_error_aside *error = yk_error_aside();
 		test(d, op ? yk_case_row(op->code) : NULL, op, f);
-		yk_error_back(error);
+		yk_error_restore(error);
 	}
 	pthread_mutex_unlock(&lock);
 }

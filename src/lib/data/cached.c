@@ -93,7 +93,7 @@ static int read_cached(void *arg, int64_t n, struct yoke_item *const *s)
 
 yoke_dataset *yoke_dataset_cache(yoke_dataset *set, uint64_t bytes)
 {
-	if (yk_given(set, "data set"))
+	if (yk_require(set, "data set"))
 		return NULL;
 	struct cache *c = calloc(1, sizeof *c);
 	const struct yoke_dataset_options o = { .size = sizeof o, .name = set->name, .count = set->count, .read = read_cached,

@@ -174,7 +174,7 @@ bool yk_chat_store_is(const char *path)
 	if (fd >= 0)
 		close(fd);
 	yoke_error_clear();
-	yk_error_back(aside);
+	yk_error_restore(aside);
 	return is;
 }
 

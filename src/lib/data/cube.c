@@ -73,9 +73,9 @@ static int read_columns(const yoke_cube *c, float *x, float *weight)
 
 int yoke_cube_read(const yoke_cube *c, float *x, float *weight)
 {
-	int err = yk_given(c, "cube");
+	int err = yk_require(c, "cube");
 	if (!err)
-		err = yk_given(x, "room for pixels");
+		err = yk_require(x, "room for pixels");
 	if (err)
 		return err;
 	const struct yk_envi *e = &c->envi;
@@ -234,7 +234,7 @@ int yk_cube_begin(struct yk_cube_writer *w, const char *path, const struct yoke_
 	*w = (struct yk_cube_writer){ .file = { .fd = -1 }, .npy = yk_ends_with(path, ".npy") };
 	if (!w->npy && !yk_ends_with(path, ".hdr"))
 		return yk_fail(YOKE_EINVAL, "cube_write: %s: a cube is written as .hdr, with .img beside it, or .npy", path);
-	int err = yk_sized_take(&known, sizeof known, info, "cube_write", "yoke_cube_info");
+	int err = yk_sized_read(&known, sizeof known, info, "cube_write", "yoke_cube_info");
 	if (!err)
 		err = begin(w, path, &known);
 	if (err)
@@ -269,8 +269,8 @@ void yk_cube_abort(struct yk_cube_writer *w)
 int yoke_cube_write(const char *path, const struct yoke_cube_info *info, const float *x)
 {
 	struct yk_cube_writer w;
-	int err = yk_given(path, "path");
-	if (!err && !(err = yk_given(x, "list of pixels")))
+	int err = yk_require(path, "path");
+	if (!err && !(err = yk_require(x, "list of pixels")))
 		err = yk_cube_begin(&w, path, info);
 	if (err)
 		return err;

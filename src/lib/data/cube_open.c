@@ -350,7 +350,7 @@ static int of_chosen(const yoke_cube *c, const double *all, double **to)
 
 yoke_cube *yoke_cube_open(const char *path, const char *settings)
 {
-	if (yk_given(path, "path"))
+	if (yk_require(path, "path"))
 		return NULL;
 	yoke_cube *c = calloc(1, sizeof *c);
 	struct settings s;
@@ -407,7 +407,7 @@ void yoke_cube_free(yoke_cube *c)
 
 int yoke_cube_info(const yoke_cube *c, struct yoke_cube_info *to)
 {
-	const int err = yk_given(c, "cube");
+	const int err = yk_require(c, "cube");
 	if (err)
 		return err;
 	const struct yk_envi *e = &c->envi;
@@ -415,5 +415,5 @@ int yoke_cube_info(const yoke_cube *c, struct yoke_cube_info *to)
 				    c->columns ? "columns" : yk_interleave_names[e->interleave], e->big, e->offset, e->scale, e->ignore,
 				    c->wavelength, c->data, c->items, c->stack, *e->units ? e->units : NULL, e->scene,
 				    e->gain || e->shift, c->variable };
-	return yk_sized_give(to, sizeof i, &i, "cube_info", "yoke_cube_info");
+	return yk_sized_write(to, sizeof i, &i, "cube_info", "yoke_cube_info");
 }

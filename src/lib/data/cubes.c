@@ -331,17 +331,17 @@ static int check_paths(const struct yoke_cube_files *o)
 {
 	static const char *const what[] = { "path of a cube", "path of labels", "path of a mask" };
 	const char *const *const list[] = { o->path, o->label, o->mask };
-	int err = yk_given_as(o->path, "dataset_cubes", "list of paths");
+	int err = yk_require_as(o->path, "dataset_cubes", "list of paths");
 	for (int k = 0; k < 3; k++)
 		for (int i = 0; i < o->n && list[k] && !err; i++)
-			err = yk_given_as(list[k][i], "dataset_cubes", what[k]);
+			err = yk_require_as(list[k][i], "dataset_cubes", what[k]);
 	return err;
 }
 
 yoke_dataset *yoke_dataset_cube_files(const struct yoke_cube_files *options)
 {
 	struct yoke_cube_files o = { .size = sizeof o };
-	if (yk_sized_take(&o, sizeof o, options, "dataset_cubes", "yoke_cube_files"))
+	if (yk_sized_read(&o, sizeof o, options, "dataset_cubes", "yoke_cube_files"))
 		return NULL;
 	struct files *f = calloc(1, sizeof *f);
 	yoke_dataset *d = NULL;
@@ -371,7 +371,7 @@ yoke_dataset *yoke_dataset_cubes(int n, const char *const *path, const char *con
 
 int64_t yoke_dataset_cubes_skipped(const yoke_dataset *d)
 {
-	const int err = yk_given(d, "data set");
+	const int err = yk_require(d, "data set");
 	if (err)
 		return err;
 	const struct files *f = d->arg;

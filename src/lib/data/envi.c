@@ -415,7 +415,7 @@ static int optional_list(const struct scan *s, const struct entry *e, int64_t co
 		err = 0;
 	}
 	if (!err || aside) // otherwise an earlier error is kept
-		yk_error_back(aside);
+		yk_error_restore(aside);
 	return err;
 }
 

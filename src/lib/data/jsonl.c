@@ -49,15 +49,15 @@ static int take_line(char *text, size_t bytes, const char *field, const char *wh
 {
 	struct yk_scan s = { text, text + bytes, NULL };
 	char *string = NULL;
-	if (yk_scan_want(&s, '{') && !yk_scan_is(&s, '}')) {
+	if (yk_scan_expect(&s, '{') && !yk_scan_is(&s, '}')) {
 		const char *key, *end;
 		do {
-			if (!yk_scan_raw(&s, &key, &end) || !yk_scan_want(&s, ':'))
+			if (!yk_scan_raw(&s, &key, &end) || !yk_scan_expect(&s, ':'))
 				break;
 			if (is_field(key, end, field))
 				string = yk_scan_is(&s, '"') ? --s.at : NULL;
 		} while (yk_scan_skip(&s) && yk_scan_is(&s, ','));
-		yk_scan_want(&s, '}');
+		yk_scan_expect(&s, '}');
 	}
 	const bool good = yk_scan_end(&s);
 	if (good && !string)

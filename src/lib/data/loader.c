@@ -275,7 +275,7 @@ yoke_loader *yk_loader_new_at(yoke_dataset *set, const char *settings, const str
 {
 	struct yk_feed feed = { .count = set ? set->count : 0 };
 	struct yk_cursor begin;
-	if (yk_given(set, "data set"))
+	if (yk_require(set, "data set"))
 		return NULL;
 	if (yk_feed_parse(&feed, settings) < 0 || yk_cursor_from(&feed, at, &begin) < 0)
 		return NULL;
@@ -551,17 +551,17 @@ int yk_loader_sum(const struct yoke_loader *l, const struct yoke_position *at, i
 
 int yoke_loader_position(const yoke_loader *l, struct yoke_position *to)
 {
-	const int err = yk_given(l, "loader");
-	return err ? err : yk_sized_give(to, sizeof *to, &l->position, "loader_position", "yoke_position");
+	const int err = yk_require(l, "loader");
+	return err ? err : yk_sized_write(to, sizeof *to, &l->position, "loader_position", "yoke_position");
 }
 
 int yoke_loader_seek(yoke_loader *l, const struct yoke_position *at)
 {
 	struct yoke_position p = { 0 };
 	struct yk_cursor c;
-	int e = yk_given(l, "loader");
+	int e = yk_require(l, "loader");
 	if (e == 0)
-		e = yk_sized_take(&p, sizeof p, at, "loader_seek", "yoke_position");
+		e = yk_sized_read(&p, sizeof p, at, "loader_seek", "yoke_position");
 	if (e == 0)
 		e = yk_cursor_from(&l->feed, &p, &c);
 	if (e < 0)
@@ -583,7 +583,7 @@ int yoke_loader_seek(yoke_loader *l, const struct yoke_position *at)
 
 int yoke_loader_errors(yoke_loader *l, void (*fn)(void *arg, const struct yoke_data_error *), void *arg)
 {
-	const int err = yk_given(l, "loader");
+	const int err = yk_require(l, "loader");
 	if (err)
 		return err;
 	l->error.report = fn;
@@ -614,7 +614,7 @@ size_t yk_loader_readings(struct yoke_loader *l, const struct yk_reading **to)
 int yoke_loader_stats(const yoke_loader *loader, struct yoke_loader_stats *to)
 {
 	struct yoke_loader *l = (struct yoke_loader *)loader; // only to lock its mutex
-	const int err = yk_given(l, "loader");
+	const int err = yk_require(l, "loader");
 	if (err)
 		return err;
 	pthread_mutex_lock(&l->lock);
@@ -625,5 +625,5 @@ int yoke_loader_stats(const yoke_loader *loader, struct yoke_loader_stats *to)
 	for (int64_t k = 0; k < l->queue.head - l->queue.tail; k++)
 		s.ready += yk_queued(l, k)->left == 0;
 	pthread_mutex_unlock(&l->lock);
-	return yk_sized_give(to, sizeof s, &s, "loader_stats", "yoke_loader_stats");
+	return yk_sized_write(to, sizeof s, &s, "loader_stats", "yoke_loader_stats");
 }

@@ -16,12 +16,12 @@ static struct yk_batch *next(struct yoke_loader *l, int n, const void *list, str
 			     int64_t *rows)
 {
 	bool end;
-	int e = yk_given_as(l, call, "loader");
+	int e = yk_require_as(l, call, "loader");
 	if (!e && n != yk_loader_tensors(l))
 		e = yk_fail(YOKE_EINVAL, "%s: needs one tensor per field%s of its dataset, %d; got %d", call,
 			    l->feed.split > 1 ? "and micro-batch" : "", yk_loader_tensors(l), n);
 	if (!e)
-		e = yk_given_as(list, call, "list of fields");
+		e = yk_require_as(list, call, "list of fields");
 	if (e) {
 		*rows = e;
 		return NULL;

@@ -25,7 +25,7 @@ static int pool_memory(struct yoke_loader *l, struct yk_batch *s)
 	struct yk_error_aside *aside = host ? NULL : yk_error_aside();
 	const int e = yk_pool_alloc(host ? d->pool : d->pinned, l->layout.bytes, NULL, &s->block);
 	if (!host)
-		yk_error_back(aside);
+		yk_error_restore(aside);
 	if (e == 0)
 		s->memory = l->dry ? nothing : s->block->host;
 	else if (!host)
@@ -241,7 +241,7 @@ int yk_loader_send(struct yoke_loader *l)
 			e = make_tensors(l, a, NULL);
 		}
 		if (i)
-			yk_error_back(aside);
+			yk_error_restore(aside);
 	}
 	l->stats.sending += yk_seconds() - began;
 	return l->upload.sent ? 0 : e;

@@ -29,7 +29,7 @@ static size_t field_bytes(const struct yk_field *f)
 static int field_take(struct yk_field *to, const struct yoke_field *from, const char *set)
 {
 	struct yoke_field f = { 0 };
-	int e = yk_sized_take(&f, sizeof f, from, "dataset_new", "yoke_field");
+	int e = yk_sized_read(&f, sizeof f, from, "dataset_new", "yoke_field");
 	if (e < 0)
 		return e;
 	if (!f.name || !*f.name)
@@ -125,7 +125,7 @@ static int set_up(struct yoke_dataset *d, const struct yoke_dataset_options *o)
 yoke_dataset *yoke_dataset_new(const struct yoke_dataset_options *options)
 {
 	struct yoke_dataset_options o = { 0 };
-	if (yk_sized_take(&o, sizeof o, options, "dataset_new", "yoke_dataset_options") < 0)
+	if (yk_sized_read(&o, sizeof o, options, "dataset_new", "yoke_dataset_options") < 0)
 		return NULL;
 	struct yoke_dataset *d = calloc(1, sizeof *d);
 	if (!d) {
@@ -165,23 +165,23 @@ yoke_dataset *yk_dataset_ref(yoke_dataset *d)
 
 const char *yoke_dataset_name(const yoke_dataset *d)
 {
-	return yk_given(d, "data set") ? NULL : d->name;
+	return yk_require(d, "data set") ? NULL : d->name;
 }
 
 int64_t yoke_dataset_count(const yoke_dataset *d)
 {
-	const int err = yk_given(d, "data set");
+	const int err = yk_require(d, "data set");
 	return err ? err : d->count;
 }
 
 uint64_t yoke_dataset_fingerprint(const yoke_dataset *d)
 {
-	return yk_given(d, "data set") ? 0 : d->fingerprint;
+	return yk_require(d, "data set") ? 0 : d->fingerprint;
 }
 
 const char *yoke_dataset_label(const yoke_dataset *d, const char *field, int64_t i)
 {
-	if (yk_given(d, "data set") || yk_given(field, "name of a field"))
+	if (yk_require(d, "data set") || yk_require(field, "name of a field"))
 		return NULL;
 	for (int f = 0; d->label && f < d->fields; f++)
 		if (!strcmp(d->field[f].name, field))
@@ -199,13 +199,13 @@ static void field_give(const struct yk_field *f, struct yoke_field *to)
 
 int yoke_dataset_fields(const yoke_dataset *d, int max, struct yoke_field *to)
 {
-	int e = yk_given(d, "data set");
+	int e = yk_require(d, "data set");
 	if (!e)
 		e = yk_sized_array(to, max, "dataset_fields", "yoke_field");
 	for (int i = 0; !e && to && i < max && i < d->fields; i++) {
 		struct yoke_field f;
 		field_give(&d->field[i], &f);
-		e = yk_sized_give_at(to, i, sizeof f, &f, "dataset_fields", "yoke_field");
+		e = yk_sized_write_at(to, i, sizeof f, &f, "dataset_fields", "yoke_field");
 	}
 	return e ? e : d->fields;
 }
@@ -301,7 +301,7 @@ int64_t yk_dataset_read(const yoke_dataset *set, int64_t n, struct yoke_item *co
 		if (!*s[i]->why)
 			snprintf(s[i]->why, s[i]->why_size, "%s", yk_error_text(s[i]->code));
 	}
-	yk_error_back(aside);
+	yk_error_restore(aside);
 	return failed;
 }
 
@@ -311,11 +311,11 @@ int yoke_dataset_read(const yoke_dataset *d, int64_t number, uint64_t seed, int6
 	char why[256];
 	struct yoke_item s = { .size = sizeof s, .number = number, .epoch = epoch, .to = to, .why = why,
 				 .why_size = sizeof why, .seed = seed, .draw = draw };
-	int err = yk_given(d, "data set");
+	int err = yk_require(d, "data set");
 	if (!err)
-		err = yk_given(to, "list of buffers for fields");
+		err = yk_require(to, "list of buffers for fields");
 	for (int f = 0; !err && f < d->fields; f++)
-		err = d->field[f].bytes ? yk_given(to[f], "buffer for a field") : 0;
+		err = d->field[f].bytes ? yk_require(to[f], "buffer for a field") : 0;
 	if (err)
 		return err;
 	if (number < 0 || number >= d->count)
@@ -335,7 +335,7 @@ int yoke_dataset_read(const yoke_dataset *d, int64_t number, uint64_t seed, int6
 
 void yoke_item_random(const struct yoke_item *s, uint32_t n, uint32_t to[4])
 {
-	if (yk_given(s, "sample") || yk_given(to, "array for four words"))
+	if (yk_require(s, "sample") || yk_require(to, "array for four words"))
 		return;
 	const uint64_t step = (uint64_t)(uint32_t)s->epoch | (uint64_t)n << 32;
 	for (uint32_t w = 0; w < 4; w++)
@@ -345,7 +345,7 @@ void yoke_item_random(const struct yoke_item *s, uint32_t n, uint32_t to[4])
 double yoke_item_uniform(const struct yoke_item *s, uint32_t n)
 {
 	uint32_t word[4];
-	if (yk_given(s, "sample"))
+	if (yk_require(s, "sample"))
 		return NAN;
 	yoke_item_random(s, n, word);
 	return (double)(word[0] >> 8) * 0x1p-24;

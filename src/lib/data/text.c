@@ -268,7 +268,7 @@ static bool are_chats(const char *paths, const struct yk_tokenizer *t, const str
 	struct yk_error_aside *aside = yk_error_aside();
 	if (yk_walk(paths, find_lines, &found) < 0) // the error is reported when the files are read
 		yoke_error_clear();
-	yk_error_back(aside);
+	yk_error_restore(aside);
 	return found;
 }
 

@@ -28,7 +28,7 @@ static int64_t page_bytes(const struct yk_network *n)
 static int take_options(const struct yk_network *n, const struct yoke_engine_options *from, struct yoke_engine_options *o)
 {
 	*o = (struct yoke_engine_options){ 0 };
-	const int e = from ? yk_sized_take(o, sizeof *o, from, "engine_new", "yoke_engine_options") : 0;
+	const int e = from ? yk_sized_read(o, sizeof *o, from, "engine_new", "yoke_engine_options") : 0;
 	if (e < 0)
 		return e;
 	o->slots = o->slots ? o->slots : 8;
@@ -298,7 +298,7 @@ int64_t yoke_engine_submit(yoke_engine *e, const struct yoke_engine_request *req
 	struct yoke_engine_request is = { 0 };
 	if (!e || !request)
 		return yk_fail(YOKE_EINVAL, "engine_submit: an argument is NULL");
-	int error = yk_sized_take(&is, sizeof is, request, "engine_submit", "yoke_engine_request");
+	int error = yk_sized_read(&is, sizeof is, request, "engine_submit", "yoke_engine_request");
 	error = error ? error : check_request(e, &is);
 	struct yk_request *r = error ? NULL : request_new(e, &is);
 	if (!r)
@@ -368,7 +368,7 @@ int yoke_engine_next(yoke_engine *e, struct yoke_engine_event *to)
 		return yk_fail(YOKE_EINVAL, "engine_next: an argument is NULL");
 	struct yk_queued_event *v = e->event;
 	const struct yoke_engine_event none = { 0 };
-	const int error = yk_sized_give(to, sizeof none, v ? &v->is : &none, "engine_next", "yoke_engine_event");
+	const int error = yk_sized_write(to, sizeof none, v ? &v->is : &none, "engine_next", "yoke_engine_event");
 	if (error < 0 || !v)
 		return error;
 	e->event = v->next;
@@ -417,5 +417,5 @@ int yoke_engine_stats(yoke_engine *e, struct yoke_engine_stats *to)
 	s.queued = e->shared.live - s.running;
 	s.waiting = queued(e);
 	pthread_mutex_unlock(&e->shared.lock);
-	return yk_sized_give(to, sizeof s, &s, "engine_stats", "yoke_engine_stats");
+	return yk_sized_write(to, sizeof s, &s, "engine_stats", "yoke_engine_stats");
 }

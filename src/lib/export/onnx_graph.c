@@ -411,9 +411,9 @@ static int start(struct job *j)
 		return yk_fail(YOKE_EINVAL,
 			       "onnx_write: %d inputs and %d outputs; there is at least one output",
 			       j->n, j->m);
-	if ((j->n && yk_given_as(j->in, "onnx_write", "list of inputs")) ||
-	    yk_given_as(j->out, "onnx_write", "list of outputs") ||
-	    yk_given_as(j->path, "onnx_write", "path"))
+	if ((j->n && yk_require_as(j->in, "onnx_write", "list of inputs")) ||
+	    yk_require_as(j->out, "onnx_write", "list of outputs") ||
+	    yk_require_as(j->path, "onnx_write", "path"))
 		return yk_error_last();
 	if (yk_only_little(j->path, "ONNX") < 0)
 		return yk_error_last();
@@ -463,7 +463,7 @@ int yoke_onnx_write(const char *path, int n, yoke_tensor *const *in, int m, yoke
 		    const struct yoke_onnx_options *options)
 {
 	struct job j = { .path = path, .n = n, .in = in, .m = m, .out = out, .e.path = "" };
-	int err = options ? yk_sized_take(&j.options, sizeof j.options, options, "onnx_write",
+	int err = options ? yk_sized_read(&j.options, sizeof j.options, options, "onnx_write",
 					  "yoke_onnx_options") :
 			    0;
 	if (!err)

@@ -265,7 +265,7 @@ static int number_of(int op)
 		number = yoke_op_find(ops[op].name);
 	}
 	if (aside)
-		yk_error_back(aside);
+		yk_error_restore(aside);
 	return number;
 }
 

@@ -48,7 +48,7 @@ const struct yoke_node_type *yk_node_type(const char *name, const char *what)
 int yoke_node_register(const struct yoke_node_type *type)
 {
 	struct yoke_node_type def = { .size = sizeof def };
-	const int err_size = yk_sized_take(&def, sizeof def, type, "node_register", "yoke_node_type");
+	const int err_size = yk_sized_read(&def, sizeof def, type, "node_register", "yoke_node_type");
 	if (err_size)
 		return err_size;
 	if (!def.name || !*def.name || !def.channels || !def.forward || def.keys < 0 ||

@@ -367,9 +367,9 @@ int yoke_pipeline_fit_as(yoke_pipeline *p, const struct yoke_fitting *options)
 {
 	struct yoke_fitting o = { .size = sizeof o };
 	yoke_context *cpu = NULL, *before = NULL;
-	int err = yk_given(p, "pipeline");
+	int err = yk_require(p, "pipeline");
 	if (!err)
-		err = yk_sized_take(&o, sizeof o, options, "pipeline_fit", "yoke_fitting");
+		err = yk_sized_read(&o, sizeof o, options, "pipeline_fit", "yoke_fitting");
 	if (err)
 		return err;
 	struct phase *f = calloc(1, sizeof *f);

@@ -215,7 +215,7 @@ static int take(yoke_pipeline *p, json_t *root)
 
 yoke_pipeline *yoke_pipeline_new(const char *json)
 {
-	yoke_pipeline *p = yk_given(json, "configuration") ? NULL : calloc(1, sizeof *p);
+	yoke_pipeline *p = yk_require(json, "configuration") ? NULL : calloc(1, sizeof *p);
 	if (!p && !json)
 		return NULL;
 	if (!p) {
@@ -251,5 +251,5 @@ void yoke_pipeline_free(yoke_pipeline *p)
 
 const char *yoke_pipeline_config(const yoke_pipeline *p)
 {
-	return yk_given(p, "pipeline") ? NULL : p->config;
+	return yk_require(p, "pipeline") ? NULL : p->config;
 }

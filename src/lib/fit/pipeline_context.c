@@ -62,7 +62,7 @@ static yoke_context *context_on_gpu(const struct yk_trainer_keys *t)
 yoke_context *yoke_pipeline_context(const char *json)
 {
 	struct yk_trainer_keys t;
-	if (yk_given(json, "configuration"))
+	if (yk_require(json, "configuration"))
 		return NULL;
 	json_t *root = yk_json_parse(json, strlen(json), "pipeline");
 	int err = root ? yk_parse_trainer(root, &t) : yk_error_last();

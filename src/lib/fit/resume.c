@@ -133,9 +133,9 @@ int64_t yoke_pipeline_resume(yoke_pipeline *p, const char *folder)
 {
 	char path[PATH];
 	struct yk_fit_position position;
-	int err = yk_given(p, "pipeline");
+	int err = yk_require(p, "pipeline");
 	if (!err)
-		err = yk_given(folder, "folder");
+		err = yk_require(folder, "folder");
 	if (err)
 		return err;
 	err = read_position(folder, &position);

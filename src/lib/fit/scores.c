@@ -196,9 +196,9 @@ int yoke_roc_auc(size_t n, const float *score, const unsigned char *label, doubl
 {
 	struct yk_scores a;
 	double bound;
-	int err = yk_given(to, "place of the area");
-	if (!err && n && !(err = yk_given(score, "list of scores")))
-		err = yk_given(label, "list of labels");
+	int err = yk_require(to, "place of the area");
+	if (!err && n && !(err = yk_require(score, "list of scores")))
+		err = yk_require(label, "list of labels");
 	if (err)
 		return err;
 	yk_scores_init(&a, SIZE_MAX);

@@ -115,9 +115,9 @@ int yoke_pipeline_save(const yoke_pipeline *p, const char *path)
 	struct yk_host_tensor *t = calloc(MAX_STATES, sizeof *t);
 	char (*name)[NAME] = calloc(MAX_STATES, sizeof *name);
 	uint64_t bytes, hash;
-	int n = 0, err = t && name ? yk_given(p, "pipeline") : yk_fail(YOKE_ENOMEM, "%s: no memory", what);
+	int n = 0, err = t && name ? yk_require(p, "pipeline") : yk_fail(YOKE_ENOMEM, "%s: no memory", what);
 	if (!err)
-		err = yk_given(path, "path");
+		err = yk_require(path, "path");
 	for (int i = 0; !err && i < p->nodes; i++) {
 		const struct yk_fit_node *node = &p->node[i];
 		if (!node->fitted)
@@ -187,8 +187,8 @@ static int64_t channels_of(const yoke_pipeline *p, const struct yk_safetensors *
 int yoke_pipeline_load(yoke_pipeline *p, const char *path)
 {
 	struct yk_safetensors f;
-	int err = yk_given(p, "pipeline");
-	if (!err && !(err = yk_given(path, "path")))
+	int err = yk_require(p, "pipeline");
+	if (!err && !(err = yk_require(path, "path")))
 		err = yk_safetensors_open(&f, path);
 	if (err)
 		return err;

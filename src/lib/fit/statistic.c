@@ -58,7 +58,7 @@ void yoke_statistic_free(yoke_statistic *s)
 
 int64_t yoke_statistic_channels(const yoke_statistic *s)
 {
-	const int err = yk_given(s, "statistic");
+	const int err = yk_require(s, "statistic");
 	return err ? err : s->channels;
 }
 
@@ -111,9 +111,9 @@ static int moments(yoke_statistic *to, yoke_tensor *x, yoke_tensor *weight)
 
 int yoke_statistic_add(yoke_statistic *s, yoke_tensor *x, yoke_tensor *weight)
 {
-	int err = yk_given(s, "statistic");
-	if (!err && !(err = yk_given(x, "tensor of observations")))
-		err = yk_given(weight, "tensor of weights");
+	int err = yk_require(s, "statistic");
+	if (!err && !(err = yk_require(x, "tensor of observations")))
+		err = yk_require(weight, "tensor of weights");
 	if (err)
 		return err;
 	const int rank = yoke_rank(x);
@@ -135,9 +135,9 @@ int yoke_statistic_add(yoke_statistic *s, yoke_tensor *x, yoke_tensor *weight)
 
 int yoke_statistic_merge(yoke_statistic *s, const yoke_statistic *from)
 {
-	int err = yk_given(s, "statistic");
+	int err = yk_require(s, "statistic");
 	if (!err)
-		err = yk_given(from, "statistic");
+		err = yk_require(from, "statistic");
 	if (err)
 		return err;
 	if (s->channels != from->channels || s->diagonal != from->diagonal)
@@ -149,9 +149,9 @@ int yoke_statistic_merge(yoke_statistic *s, const yoke_statistic *from)
 
 int yoke_statistic_read(const yoke_statistic *s, int what, double *to, size_t n)
 {
-	int err = yk_given(s, "statistic");
+	int err = yk_require(s, "statistic");
 	if (!err && n)
-		err = yk_given(to, "room for numbers");
+		err = yk_require(to, "room for numbers");
 	if (err)
 		return err;
 	const int64_t c = s->channels;
@@ -207,9 +207,9 @@ int yoke_statistic_save(const yoke_statistic *s, const char *path)
 {
 	struct yk_host_tensor t[PARTS];
 	uint64_t bytes, hash;
-	int err = yk_given(s, "statistic");
+	int err = yk_require(s, "statistic");
 	if (!err)
-		err = yk_given(path, "path");
+		err = yk_require(path, "path");
 	if (err)
 		return err;
 	parts(s, t);
@@ -242,7 +242,7 @@ yoke_statistic *yoke_statistic_load(const char *path)
 	struct yk_safetensors f;
 	struct yk_host_tensor t[PARTS];
 	yoke_statistic *s = NULL;
-	if (yk_given(path, "path") || yk_safetensors_open(&f, path) < 0)
+	if (yk_require(path, "path") || yk_safetensors_open(&f, path) < 0)
 		return NULL;
 	const struct yk_safetensors_entry *mean = yk_safetensors_find(&f, "mean"), *square = yk_safetensors_find(&f, "square");
 	int err = !mean || mean->rank != 1 || !square || square->rank < 1 || square->rank > 2 ?

@@ -583,9 +583,9 @@ static int epochs(struct run *r)
 int yoke_pipeline_train(yoke_pipeline *p, const struct yoke_training *options)
 {
 	struct yoke_training o = { .size = sizeof o };
-	int err = yk_given(p, "pipeline");
+	int err = yk_require(p, "pipeline");
 	if (!err)
-		err = yk_sized_take(&o, sizeof o, options, "pipeline_train", "yoke_training");
+		err = yk_sized_read(&o, sizeof o, options, "pipeline_train", "yoke_training");
 	if (err)
 		return err;
 	struct run *r = calloc(1, sizeof *r);

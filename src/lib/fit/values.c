@@ -93,7 +93,7 @@ yoke_tensor *yk_node_value(yoke_pipeline *p, struct yk_values *v, int node)
 
 yoke_tensor *yoke_pipeline_apply(yoke_pipeline *p, const char *node, yoke_tensor *x)
 {
-	if (yk_given(p, "pipeline") || yk_given(x, "tensor"))
+	if (yk_require(p, "pipeline") || yk_require(x, "tensor"))
 		return NULL;
 	int at = p->last;
 	if (node && yk_node_find(p, node, false, "pipeline_apply", &at) < 0)
@@ -118,7 +118,7 @@ yoke_tensor *yk_pipeline_value(yoke_pipeline *p, int node, yoke_tensor *x, yoke_
 
 yoke_tensor *yoke_pipeline_state(const yoke_pipeline *p, const char *node, const char *state)
 {
-	if (yk_given(p, "pipeline") || yk_given(node, "name of a node") || yk_given(state, "name of a state"))
+	if (yk_require(p, "pipeline") || yk_require(node, "name of a node") || yk_require(state, "name of a state"))
 		return NULL;
 	const int at = yk_node_named(p, node);
 	for (int s = 0; at >= 0 && s < p->node[at].type->states; s++)
@@ -130,6 +130,6 @@ yoke_tensor *yoke_pipeline_state(const yoke_pipeline *p, const char *node, const
 
 int yoke_pipeline_stats(const yoke_pipeline *p, struct yoke_pipeline_stats *to)
 {
-	const int err = yk_given(p, "pipeline");
-	return err ? err : yk_sized_give(to, sizeof p->stats, &p->stats, "pipeline_stats", "yoke_pipeline_stats");
+	const int err = yk_require(p, "pipeline");
+	return err ? err : yk_sized_write(to, sizeof p->stats, &p->stats, "pipeline_stats", "yoke_pipeline_stats");
 }

@@ -136,7 +136,7 @@ static int read_dtype(struct reader *r, struct yk_safetensors_entry *to)
 static int read_sizes(struct reader *r, int max, const char *more, int64_t *to, int *n)
 {
 	*n = 0;
-	if (!yk_scan_want(&r->scan, '['))
+	if (!yk_scan_expect(&r->scan, '['))
 		return bad(r, NULL);
 	if (yk_scan_is(&r->scan, ']'))
 		return 0;
@@ -146,7 +146,7 @@ static int read_sizes(struct reader *r, int max, const char *more, int64_t *to, 
 		if (!yk_scan_size(&r->scan, &to[(*n)++]))
 			return bad(r, NULL);
 	} while (yk_scan_is(&r->scan, ','));
-	return yk_scan_want(&r->scan, ']') ? 0 : bad(r, NULL);
+	return yk_scan_expect(&r->scan, ']') ? 0 : bad(r, NULL);
 }
 
 // Do the offsets match dtype and shape, and lie within the `size` bytes of data?
@@ -192,11 +192,11 @@ static int read_entry(struct reader *r, struct yk_safetensors_entry *to, uint64_
 	int64_t at[2];
 	int seen = 0, which, n, e;
 
-	if (!yk_scan_want(&r->scan, '{'))
+	if (!yk_scan_expect(&r->scan, '{'))
 		return bad(r, NULL);
 	do {
 		const char *key = yk_scan_string(&r->scan);
-		if (!key || !yk_scan_want(&r->scan, ':'))
+		if (!key || !yk_scan_expect(&r->scan, ':'))
 			return bad(r, NULL);
 		if (!strcmp(key, "dtype")) {
 			which = DTYPE;
@@ -221,7 +221,7 @@ static int read_entry(struct reader *r, struct yk_safetensors_entry *to, uint64_
 	} while (yk_scan_is(&r->scan, ','));
 	if (seen != ALL)
 		return bad(r, "expected dtype, shape and data_offsets");
-	if (!yk_scan_want(&r->scan, '}'))
+	if (!yk_scan_expect(&r->scan, '}'))
 		return bad(r, NULL);
 	e = check_entry(r, &x, at, size);
 	if (e < 0)
@@ -242,13 +242,13 @@ static int read_metadata(struct reader *r)
 		r->scan.at--;
 		return yk_scan_skip(&r->scan) ? 0 : bad(r, NULL);
 	}
-	if (!yk_scan_want(&r->scan, '{'))
+	if (!yk_scan_expect(&r->scan, '{'))
 		return bad(r, NULL);
 	if (yk_scan_is(&r->scan, '}'))
 		return 0;
 	do {
 		const char *key = yk_scan_string(&r->scan);
-		const char *value = key && yk_scan_want(&r->scan, ':') ? yk_scan_string(&r->scan) : NULL;
+		const char *value = key && yk_scan_expect(&r->scan, ':') ? yk_scan_string(&r->scan) : NULL;
 		if (!value)
 			return bad(r, NULL);
 		if (yk_grow(&s->metadata, &cap, s->metadata_count + 2, sizeof *s->metadata) < 0)
@@ -256,7 +256,7 @@ static int read_metadata(struct reader *r)
 		s->metadata[s->metadata_count++] = key;
 		s->metadata[s->metadata_count++] = value;
 	} while (yk_scan_is(&r->scan, ','));
-	return yk_scan_want(&r->scan, '}') ? 0 : bad(r, NULL);
+	return yk_scan_expect(&r->scan, '}') ? 0 : bad(r, NULL);
 }
 
 static int read_all(struct reader *r, uint64_t size)
@@ -265,13 +265,13 @@ static int read_all(struct reader *r, uint64_t size)
 	bool metadata = false;
 	int e;
 
-	if (!yk_scan_want(&r->scan, '{'))
+	if (!yk_scan_expect(&r->scan, '{'))
 		return bad(r, NULL);
 	if (yk_scan_is(&r->scan, '}'))
 		return yk_scan_end(&r->scan) ? 0 : bad(r, NULL);
 	do {
 		const char *name = yk_scan_string(&r->scan);
-		if (!name || !yk_scan_want(&r->scan, ':'))
+		if (!name || !yk_scan_expect(&r->scan, ':'))
 			return bad(r, NULL);
 		r->tensor = name;
 		if (!strcmp(name, YK_SAFETENSORS_METADATA)) {
@@ -289,7 +289,7 @@ static int read_all(struct reader *r, uint64_t size)
 			return e;
 		r->tensor = NULL;
 	} while (yk_scan_is(&r->scan, ','));
-	return yk_scan_want(&r->scan, '}') && yk_scan_end(&r->scan) ? 0 : bad(r, NULL);
+	return yk_scan_expect(&r->scan, '}') && yk_scan_end(&r->scan) ? 0 : bad(r, NULL);
 }
 
 // ---- checks across entries ----

@@ -242,7 +242,7 @@ yoke_server *yoke_server_new(const struct yoke_server_options *options)
 {
 	struct yoke_server_options o = { .size = sizeof o };
 	if (options &&
-	    yk_sized_take(&o, sizeof o, options, "server_new", "yoke_server_options") < 0)
+	    yk_sized_read(&o, sizeof o, options, "server_new", "yoke_server_options") < 0)
 		return NULL;
 	if (o.port < 0 || o.port > 65535 || o.connections < 0 || o.connections > 10000 ||
 	    o.body < 0 || o.queue < 0 || o.timeout < 0) {
@@ -292,13 +292,13 @@ int yoke_serve_function(yoke_server *s, const char *path, yoke_serve_call *call,
 			const struct yoke_serve_options *options, void *user)
 {
 	struct yoke_serve_options o = { .size = sizeof o };
-	int e = yk_given(s, "server");
+	int e = yk_require(s, "server");
 	if (e == 0)
-		e = yk_given(path, "path");
+		e = yk_require(path, "path");
 	if (e == 0 && !call)
 		e = yk_fail(YOKE_EINVAL, "serve_function: the function is NULL");
 	if (e == 0 && options)
-		e = yk_sized_take(&o, sizeof o, options, "serve_function", "yoke_serve_options");
+		e = yk_sized_read(&o, sizeof o, options, "serve_function", "yoke_serve_options");
 	if (e < 0)
 		return e;
 	o.dtype = o.dtype ? o.dtype : yoke_f32;
@@ -329,7 +329,7 @@ int yoke_serve_function(yoke_server *s, const char *path, yoke_serve_call *call,
 
 int yoke_server_start(yoke_server *s)
 {
-	int e = yk_given(s, "server");
+	int e = yk_require(s, "server");
 	if (e < 0)
 		return e;
 	if (s->http)
@@ -348,7 +348,7 @@ int yoke_server_start(yoke_server *s)
 int yoke_server_run(yoke_server *s)
 {
 	int64_t samples;
-	const int e = yk_given(s, "server");
+	const int e = yk_require(s, "server");
 	if (e < 0)
 		return e;
 	if (!s->http)

@@ -19,7 +19,7 @@ static int settings_of(yoke_model *m, const struct yoke_embed_options *options, 
 {
 	static const char *const names[] = { [YK_POOLING_MEAN] = "mean", [YK_POOLING_CLS] = "cls", [YK_POOLING_MAX] = "max", [YK_POOLING_LAST] = "last" };
 	struct yoke_embed_options o = { 0 };
-	if (options && yk_sized_take(&o, sizeof o, options, "model_embed", "yoke_embed_options") < 0)
+	if (options && yk_sized_read(&o, sizeof o, options, "model_embed", "yoke_embed_options") < 0)
 		return yoke_error_code();
 	const int e = yk_embedding_of(m->path, o.prompt_name, to);
 	if (e < 0)

@@ -36,7 +36,7 @@ int yoke_model_adapt(yoke_model *m, const struct yoke_lora_options *options)
 	size_t n;
 	int e = yk_pretrained_trains(m, "model_adapt");
 	if (e == 0)
-		e = yk_sized_take(&o, sizeof o, options, "model_adapt", "yoke_lora_options");
+		e = yk_sized_read(&o, sizeof o, options, "model_adapt", "yoke_lora_options");
 	if (e < 0)
 		return e;
 	struct yk_network *net = m->is.net;
@@ -235,7 +235,7 @@ int yoke_model_mode(yoke_model *m, int training)
 
 yoke_tensor *yoke_model_loss(yoke_model *m, yoke_tensor *windows)
 {
-	if (yk_pretrained_trains(m, "model_loss") < 0 || yk_given_as(windows, "model_loss", "windows") < 0)
+	if (yk_pretrained_trains(m, "model_loss") < 0 || yk_require_as(windows, "model_loss", "windows") < 0)
 		return NULL;
 	struct yk_network *net = m->is.net;
 	const int rank = yoke_rank(windows);

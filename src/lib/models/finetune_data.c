@@ -81,7 +81,7 @@ yoke_dataset *yoke_model_dataset(yoke_model *m, const char *paths,
 		yk_fail(YOKE_EINVAL, "model_dataset: the model is NULL");
 		return NULL;
 	}
-	if (yk_sized_take(&o, sizeof o, options, "model_dataset", "yoke_text_options") < 0 ||
+	if (yk_sized_read(&o, sizeof o, options, "model_dataset", "yoke_text_options") < 0 ||
 	    check(m, paths, &o) < 0)
 		return NULL;
 	struct yk_tokenizer *t = tokenizer_of(m, &o);

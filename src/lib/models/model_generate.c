@@ -95,7 +95,7 @@ yoke_generation *yoke_generation_new(yoke_model *m, int n, const int32_t *const 
 		yk_fail(YOKE_EINVAL, "generation_new: an argument is NULL");
 		return NULL;
 	}
-	if (yk_sized_take(&o, sizeof o, options, "generation_new", "yoke_generation_options") < 0)
+	if (yk_sized_read(&o, sizeof o, options, "generation_new", "yoke_generation_options") < 0)
 		return NULL;
 	g = calloc(1, sizeof *g);
 	if (!g)
@@ -116,7 +116,7 @@ int yoke_generation_again(yoke_generation *g, const int32_t *const *prompt, cons
 	struct yoke_generation_options o = { 0 };
 	if (!g || !prompt || !count || !options)
 		return yk_fail(YOKE_EINVAL, "generation_again: an argument is NULL");
-	const int e = yk_sized_take(&o, sizeof o, options, "generation_again", "yoke_generation_options");
+	const int e = yk_sized_read(&o, sizeof o, options, "generation_again", "yoke_generation_options");
 	return e < 0 ? e : begin("generation_again", g, prompt, count, &o);
 }
 

@@ -309,7 +309,7 @@ int yk_pretrained_open(const char *path, const struct yoke_model_options *option
 {
 	struct yoke_model_options o = { 0 };
 	struct yk_pretrained p = { 0 };
-	if (options && yk_sized_take(&o, sizeof o, options, "model_open", "yoke_model_options") < 0)
+	if (options && yk_sized_read(&o, sizeof o, options, "model_open", "yoke_model_options") < 0)
 		return yoke_error_code();
 	if (!path)
 		return yk_fail(YOKE_EINVAL, "model_open: the path is NULL");
@@ -380,7 +380,7 @@ int yoke_model_info(const yoke_model *m, struct yoke_model_info *to)
 		.heads = s->heads, .kv_heads = s->decoder.kv_heads, .head_dim = s->decoder.head_dim, .hidden = s->decoder.hidden,
 		.parameters = yk_network_base(m->is.net)->elements,
 	};
-	return yk_sized_give(to, sizeof info, &info, "model_info", "yoke_model_info");
+	return yk_sized_write(to, sizeof info, &info, "model_info", "yoke_model_info");
 }
 
 yoke_tensor *yoke_model_logits(yoke_model *m, yoke_tensor *ids)

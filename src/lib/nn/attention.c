@@ -149,7 +149,7 @@ static int attention_forward(yoke_module *m, void *state, int n, yoke_tensor *co
 static bool options_take(const struct yoke_nn_attention_options *from, struct yoke_nn_attention_options *to)
 {
 	*to = (struct yoke_nn_attention_options){ 0 };
-	if (yk_sized_take(to, sizeof *to, from, "nn_attention", "yoke_nn_attention_options") < 0)
+	if (yk_sized_read(to, sizeof *to, from, "nn_attention", "yoke_nn_attention_options") < 0)
 		return false;
 	if (to->kv_heads == 0)
 		to->kv_heads = to->heads;
@@ -289,7 +289,7 @@ const struct yoke_module_class yk_lora_class = {
 yoke_module *yoke_nn_lora(yoke_module *linear, int64_t rank, double alpha)
 {
 	const double scale = alpha / (double)rank;
-	if (!yk_module_given(linear, "nn_lora") || !yk_layer_size("nn_lora", "rank", rank))
+	if (!yk_module_require(linear, "nn_lora") || !yk_layer_size("nn_lora", "rank", rank))
 		return NULL;
 	if (linear->class != &yk_linear_class) {
 		yk_fail(YOKE_EINVAL, "nn_lora: goes around a linear layer, not a %s", linear->class->name);

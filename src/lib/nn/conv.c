@@ -48,14 +48,14 @@ static yoke_module *conv_new(const struct yoke_module_class *class, int axes, in
 			     const struct yoke_conv_options *options, int bias)
 {
 	struct conv c = { 0 };
-	if (options && yk_sized_take(&c.how, sizeof c.how, options, class->name, "yoke_conv_options"))
+	if (options && yk_sized_read(&c.how, sizeof c.how, options, class->name, "yoke_conv_options"))
 		return NULL;
 	c.how.size = sizeof c.how;
 	c.how.groups = c.how.groups ? c.how.groups : 1;
 	const int64_t groups = c.how.groups;
 	const bool transposed = class == &yk_conv_transposed_class;
 	bool good = yk_layer_size(class->name, "in", in) && yk_layer_size(class->name, "out", out) &&
-		    yk_layer_size(class->name, "groups", groups) && !yk_given_as(kernel, class->name, "kernel");
+		    yk_layer_size(class->name, "groups", groups) && !yk_require_as(kernel, class->name, "kernel");
 	if (good && (axes < 1 || axes > MAX_AXES || in % groups || out % groups)) {
 		yk_fail(YOKE_EINVAL, "%s: 1 to 3 axes, not %d, and groups that divide in %lld and out %lld, not %lld",
 			class->name, axes, (long long)in, (long long)out, (long long)groups);
@@ -110,7 +110,7 @@ static yoke_module *pool_new(const struct yoke_pool_options *options,
 		.size = sizeof class, .name = "pool", .forward = pool_forward, .release = free,
 	};
 	struct pool p = { .fn = fn };
-	if (yk_sized_take(&p.how, sizeof p.how, options, class.name, "yoke_pool_options"))
+	if (yk_sized_read(&p.how, sizeof p.how, options, class.name, "yoke_pool_options"))
 		return NULL;
 	p.how.size = sizeof p.how;
 	return yk_layer_new(&class, &p, sizeof p);
@@ -164,7 +164,7 @@ static yoke_module *sized_new(int axes, const int64_t *to, yoke_tensor *(*fn)(yo
 		yk_fail(YOKE_EINVAL, "to_size: 1 to 3 axes, not %d", axes);
 		return NULL;
 	}
-	if (yk_given_as(to, class.name, "list of sizes"))
+	if (yk_require_as(to, class.name, "list of sizes"))
 		return NULL;
 	for (int i = 0; i < axes; i++)
 		if (!yk_layer_size(class.name, "size", s.to[i] = to[i]))

@@ -180,5 +180,5 @@ static int fold(yoke_module *top, yoke_module *m)
 
 int yoke_module_fold(yoke_module *m)
 {
-	return yk_module_given(m, "module_fold") ? fold(m, m) : yoke_error_code();
+	return yk_module_require(m, "module_fold") ? fold(m, m) : yoke_error_code();
 }

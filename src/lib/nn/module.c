@@ -15,9 +15,9 @@
 #include "graph/context.h"
 #include "graph/handle.h"
 
-bool yk_module_given(const struct yoke_module *m, const char *what)
+bool yk_module_require(const struct yoke_module *m, const char *what)
 {
-	return !yk_given_as(m, what, "module");
+	return !yk_require_as(m, what, "module");
 }
 
 // ---- contexts ----
@@ -106,7 +106,7 @@ int yoke_module_free(yoke_module *m)
 
 void *yoke_module_state(const yoke_module *m)
 {
-	return yk_module_given(m, "module_state") ? m->state : NULL;
+	return yk_module_require(m, "module_state") ? m->state : NULL;
 }
 
 // Copies a name after checking that it is valid and unused; NULL with an error.
@@ -219,7 +219,7 @@ static yoke_tensor *add(yoke_module *m, const char *name, int dtype, int rank, c
 yoke_tensor *yoke_module_parameter(yoke_module *m, const char *name, int dtype, int rank, const int64_t *dims,
 				   int first, double value)
 {
-	if (!yk_module_given(m, "module_parameter"))
+	if (!yk_module_require(m, "module_parameter"))
 		return NULL;
 	if (!yk_is_float(dtype) || first < YOKE_FIRST_VALUE || first > YOKE_FIRST_NORMAL) {
 		yk_fail(yk_is_float(dtype) ? YOKE_EINVAL : YOKE_EDTYPE, "%s: parameter '%s' is of %s%s",
@@ -257,13 +257,13 @@ bool yk_module_tie(yoke_module *m, const char *name, const yoke_module *with)
 yoke_tensor *yoke_module_buffer(yoke_module *m, const char *name, int dtype, int rank, const int64_t *dims,
 				double value)
 {
-	yoke_tensor *t = yk_module_given(m, "module_buffer") ? add(m, name, dtype, rank, dims, true) : NULL;
+	yoke_tensor *t = yk_module_require(m, "module_buffer") ? add(m, name, dtype, rank, dims, true) : NULL;
 	return t && fill(t, value) == 0 ? t : NULL;
 }
 
 yoke_tensor *yoke_module_own(const yoke_module *m, int i)
 {
-	if (!yk_module_given(m, "module_own"))
+	if (!yk_module_require(m, "module_own"))
 		return NULL;
 	if (i >= 0 && (size_t)i < m->n)
 		return m->own[i].tensor;
@@ -304,9 +304,9 @@ static bool orphan(const yoke_module *m, const yoke_module *child)
 
 int yoke_module_child(yoke_module *m, const char *name, yoke_module *child)
 {
-	int err = yk_given(m, "module");
+	int err = yk_require(m, "module");
 	if (!err)
-		err = yk_given(child, "child");
+		err = yk_require(child, "child");
 	if (!err)
 		err = child_add(m, name, child);
 	if (err && orphan(m, child))
@@ -322,11 +322,11 @@ int yk_module_children(struct yoke_module *m, int n, yoke_module *const *child)
 	else if (n < 0)
 		err = yk_fail(YOKE_EINVAL, "%s: %d modules", m->class->name, n);
 	else if (n)
-		err = yk_given_as(child, m->class->name, "list of modules");
+		err = yk_require_as(child, m->class->name, "list of modules");
 	for (int i = 0; i < n && !err; i++) {
 		char name[16];
 		snprintf(name, sizeof name, "%d", i);
-		err = yk_given_as(child[i], m->class->name, "module");
+		err = yk_require_as(child[i], m->class->name, "module");
 		if (!err)
 			err = child_add(m, name, child[i]);
 	}
@@ -348,7 +348,7 @@ int yk_module_children(struct yoke_module *m, int n, yoke_module *const *child)
 
 yoke_module *yoke_module_at(const yoke_module *m, int i)
 {
-	return !yk_given(m, "module") && i >= 0 && (size_t)i < m->children ? m->child[i] : NULL;
+	return !yk_require(m, "module") && i >= 0 && (size_t)i < m->children ? m->child[i] : NULL;
 }
 
 // ---- forward ----
@@ -361,7 +361,7 @@ int yoke_forward(yoke_module *m, int n, yoke_tensor *const *in, int k, yoke_tens
 		if (!in || !in[i]) // result of an earlier error
 			return yoke_error_code() ? yoke_error_code() :
 						   yk_fail(YOKE_EINVAL, "forward: operand %d is NULL", i);
-	if (!yk_module_given(m, "forward") || (k > 0 && yk_given(out, "list of results")))
+	if (!yk_module_require(m, "forward") || (k > 0 && yk_require(out, "list of results")))
 		return yoke_error_code();
 	struct yoke_context *ctx = yk_current();
 	const struct yk_tensor *own = m->n && m->own[0].tensor ? yk_tensor(m->own[0].tensor, m->class->name) : NULL;

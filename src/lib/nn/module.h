@@ -78,6 +78,6 @@ int yk_module_one_context(const struct yoke_module *, const yoke_context *other,
 // Releases an entry's reference to its tensor; the last one frees it.
 void yk_module_drop(struct yk_module_own *);
 // Is the argument a module?  Otherwise EINVAL, unless there is an error already.
-bool yk_module_given(const struct yoke_module *, const char *what);
+bool yk_module_require(const struct yoke_module *, const char *what);
 
 #endif

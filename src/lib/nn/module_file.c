@@ -45,7 +45,7 @@ int yoke_module_save(yoke_module *m, const char *path)
 	if (path && yk_safetensors_is_index(path))
 		return yk_fail(YOKE_EINVAL, "module_save: '%s' is the name of an index; yoke_module_save_split writes one, with "
 			       "its files", path);
-	struct yk_module_entry *e = yk_module_given(m, "module_save") ? yk_module_entries(m, &n) : NULL;
+	struct yk_module_entry *e = yk_module_require(m, "module_save") ? yk_module_entries(m, &n) : NULL;
 	if (!e)
 		return yoke_error_code();
 	struct yk_host_tensor *t = calloc(n + 1, sizeof *t);
@@ -80,7 +80,7 @@ int yoke_module_save_split(yoke_module *m, const char *path, uint64_t max)
 		return yk_fail(YOKE_EINVAL, "module_save_split: '%s' with files of %llu bytes: an index is called "
 			       "NAME.safetensors.index.json, and its files have a byte at least", path ? path : "",
 			       (unsigned long long)max);
-	struct yk_module_entry *e = yk_module_given(m, "module_save_split") ? yk_module_entries(m, &n) : NULL;
+	struct yk_module_entry *e = yk_module_require(m, "module_save_split") ? yk_module_entries(m, &n) : NULL;
 	if (!e)
 		return yoke_error_code();
 	struct split s = { .entry = e };
@@ -227,13 +227,13 @@ int yoke_module_load(yoke_module *m, const char *path, const struct yoke_module_
 {
 	struct yoke_module_load own = { .size = sizeof own };
 	struct yk_safetensors_set f;
-	int err = how ? yk_sized_take(&own, sizeof own, how, "module_load", "yoke_module_load") : 0;
+	int err = how ? yk_sized_read(&own, sizeof own, how, "module_load", "yoke_module_load") : 0;
 	if (!err)
-		err = yk_given(path, "path");
+		err = yk_require(path, "path");
 	if (err)
 		return err;
 	struct load l = { .file = &f, .how = &own };
-	struct yk_module_entry *e = yk_module_given(m, "module_load") ? yk_module_entries(m, &l.n) : NULL;
+	struct yk_module_entry *e = yk_module_require(m, "module_load") ? yk_module_entries(m, &l.n) : NULL;
 	if (!e)
 		return yoke_error_code();
 	l.entry = e;

@@ -92,7 +92,7 @@ struct yk_module_entry *yk_module_places(struct yoke_module *m, size_t *n)
 int yoke_module_each(yoke_module *m, int (*fn)(void *, const char *, yoke_tensor *, unsigned), void *arg)
 {
 	size_t n;
-	struct yk_module_entry *e = yk_module_given(m, "module_each") && !yk_given(fn, "function") ? yk_module_entries(m, &n) : NULL;
+	struct yk_module_entry *e = yk_module_require(m, "module_each") && !yk_require(fn, "function") ? yk_module_entries(m, &n) : NULL;
 	if (!e)
 		return yoke_error_code();
 	int got = 0;
@@ -110,7 +110,7 @@ int yoke_module_parameters(yoke_module *m, int max, yoke_tensor **to, const char
 	size_t n;
 	if (max < 0)
 		return yk_fail(YOKE_EINVAL, "module_parameters: the array size %d is negative", max);
-	struct yk_module_entry *e = yk_module_given(m, "module_parameters") && (max == 0 || !yk_given(to, "list of tensors")) ?
+	struct yk_module_entry *e = yk_module_require(m, "module_parameters") && (max == 0 || !yk_require(to, "list of tensors")) ?
 					    yk_module_entries(m, &n) : NULL;
 	if (!e)
 		return yoke_error_code();
@@ -135,7 +135,7 @@ static struct yk_module_own *find(yoke_module *m, const char *path, const char *
 {
 	size_t n;
 	struct yk_module_own *found = NULL;
-	struct yk_module_entry *e = yk_module_given(m, what) ? entries(m, true, &n) : NULL;
+	struct yk_module_entry *e = yk_module_require(m, what) ? entries(m, true, &n) : NULL;
 	for (size_t i = 0; e && path && i < n && !found; i++)
 		if (!strcmp(e[i].own->path, path))
 			found = e[i].own;
@@ -254,7 +254,7 @@ static bool matches(const char *patterns, const char *name)
 int yoke_module_freeze(yoke_module *m, const char *pattern, int on)
 {
 	size_t n;
-	struct yk_module_entry *e = yk_module_given(m, "module_freeze") ? entries(m, true, &n) : NULL;
+	struct yk_module_entry *e = yk_module_require(m, "module_freeze") ? entries(m, true, &n) : NULL;
 	if (!e)
 		return yoke_error_code();
 	bool found = false;
@@ -272,7 +272,7 @@ int yoke_module_freeze(yoke_module *m, const char *pattern, int on)
 
 int yoke_module_mode(yoke_module *m, int training)
 {
-	if (!yk_module_given(m, "module_mode"))
+	if (!yk_module_require(m, "module_mode"))
 		return yoke_error_code();
 	m->evaluates = !training;
 	for (size_t i = 0; i < m->children; i++)
@@ -282,7 +282,7 @@ int yoke_module_mode(yoke_module *m, int training)
 
 int yoke_module_training(const yoke_module *m)
 {
-	const int err = yk_given(m, "module");
+	const int err = yk_require(m, "module");
 	return err ? err : !m->evaluates;
 }
 
@@ -353,7 +353,7 @@ static int replace_all(yoke_module *m, int dtype, yoke_context *to)
 
 int yoke_module_cast(yoke_module *m, int dtype)
 {
-	if (!yk_module_given(m, "module_cast"))
+	if (!yk_module_require(m, "module_cast"))
 		return yoke_error_code();
 	if (!yk_is_float(dtype))
 		return yk_fail(YOKE_EDTYPE, "module_cast: %s is not floating point", yoke_dtype_name(dtype));
@@ -362,7 +362,7 @@ int yoke_module_cast(yoke_module *m, int dtype)
 
 int yoke_module_move(yoke_module *m, yoke_context *to)
 {
-	if (!yk_module_given(m, "module_move"))
+	if (!yk_module_require(m, "module_move"))
 		return yoke_error_code();
 	return to ? replace_all(m, YOKE_DTYPE_NONE, to) : yk_fail(YOKE_EINVAL, "module_move: no context is given");
 }

@@ -463,7 +463,7 @@ int yoke_op_check(int op, int nin, yoke_tensor *const *in, int nattr, const unio
 	c.nout = c.own->def.nout;
 	int err = 0;
 	for (int i = 0; i < nin && !err; i++)
-		if (!(err = yk_given(in[i], "operand")))
+		if (!(err = yk_require(in[i], "operand")))
 			err = take_operand(&c, i, in[i]);
 	if (!err)
 		err = compare_ways(&c);

@@ -130,7 +130,7 @@ static bool parameters(yoke_module *m, const struct yoke_nn_recurrent_options *o
 yoke_module *yoke_nn_recurrent(const struct yoke_nn_recurrent_options *given)
 {
 	struct yoke_nn_recurrent_options o = { .size = sizeof o, .layers = 0 };
-	if (yk_sized_take(&o, sizeof o, given, "nn_recurrent", "yoke_nn_recurrent_options") < 0)
+	if (yk_sized_read(&o, sizeof o, given, "nn_recurrent", "yoke_nn_recurrent_options") < 0)
 		return NULL;
 	if (!o.layers)
 		o.layers = 1;

@@ -51,7 +51,7 @@ static enum yoke_profile_state state_of(const struct yoke_profile_schedule *s, i
 int yoke_profile_state(const struct yoke_profile_schedule *from, int64_t step)
 {
 	struct yoke_profile_schedule s = { 0 };
-	int e = yk_sized_take(&s, sizeof s, from, "profile_state", "yoke_profile_schedule");
+	int e = yk_sized_read(&s, sizeof s, from, "profile_state", "yoke_profile_schedule");
 	if (e == 0)
 		e = check("profile_state", &s);
 	return e < 0 ? e : (int)state_of(&s, step);
@@ -65,9 +65,9 @@ static bool is_last(const yoke_profile *p)
 	return m >= 0 && m == p->schedule.wait + p->schedule.warmup + p->schedule.active - 1;
 }
 
-int yk_profile_given_as(const yoke_profile *p, const char *call)
+int yk_profile_require_as(const yoke_profile *p, const char *call)
 {
-	const int err = yk_given_as(p, call, "profile");
+	const int err = yk_require_as(p, call, "profile");
 	return err || !p->core->ctx->access.ended ?
 		       err :
 		       yk_fail(YOKE_ECONTEXT, "%s: the profile's context was freed",
@@ -88,7 +88,7 @@ static void enter(yoke_profile *p, enum yoke_profile_state state, bool fresh)
 yoke_profile *yoke_profile_new(const struct yoke_profile_options *from)
 {
 	struct yoke_profile_options o = { 0 };
-	if (yk_sized_take(&o, sizeof o, from, "profile_new", "yoke_profile_options") < 0)
+	if (yk_sized_read(&o, sizeof o, from, "profile_new", "yoke_profile_options") < 0)
 		return NULL;
 	const struct yoke_profile_schedule s = { sizeof s, o.skip_first, o.wait, o.warmup, o.active, o.repeat,
 						 o.skip_first_wait };
@@ -182,7 +182,7 @@ static int hand_over(yoke_profile *p, bool partial)
 
 int yoke_profile_step(yoke_profile *p)
 {
-	int e = yk_profile_given_as(p, __func__);
+	int e = yk_profile_require_as(p, __func__);
 	if (e)
 		return e;
 	const bool last = p->state == YOKE_PROFILE_ACTIVE && is_last(p);
@@ -229,9 +229,9 @@ uint64_t yk_profile_max_bytes(const yoke_profile *p)
 
 int yoke_profile_trace(yoke_profile *p, const char *path)
 {
-	int e = yk_profile_given_as(p, __func__);
+	int e = yk_profile_require_as(p, __func__);
 	if (!e)
-		e = yk_given(path, "path");
+		e = yk_require(path, "path");
 	if (e)
 		return e;
 	yk_profile_settle(p->core);

@@ -18,7 +18,7 @@ struct yoke_profile {
 
 // Checks the profile and the context that it watches.  An error names the public function `call`
 // (with "yoke_").
-int yk_profile_given_as(const yoke_profile *, const char *call);
+int yk_profile_require_as(const yoke_profile *, const char *call);
 uint64_t yk_profile_max_bytes(const yoke_profile *);
 // Ends a profile without reading its results: its device is lost, or its context is being freed.
 // NULL is fine.

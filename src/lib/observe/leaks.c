@@ -29,7 +29,7 @@ int yoke_memory_record(int on)
 int yoke_memory_snapshot(const char *path)
 {
 	struct yoke_context *ctx = yk_current();
-	const int err = ctx ? yk_given(path, "path") : yk_error_last();
+	const int err = ctx ? yk_require(path, "path") : yk_error_last();
 	return err ? err : yk_pool_snapshot(ctx->device->pool, path, "request");
 }
 
@@ -116,7 +116,7 @@ int yoke_leaks_check(yoke_leaks *l, const char *name, struct yoke_leak *to)
 {
 	struct yk_pool_stats s;
 	char more[32];
-	const int err = yk_given(l, "check for leaks");
+	const int err = yk_require(l, "check for leaks");
 	if (err)
 		return err;
 	yk_pool_stats(l->pool, &s);
@@ -128,5 +128,5 @@ int yoke_leaks_check(yoke_leaks *l, const char *name, struct yoke_leak *to)
 			yk_bytes_text(more, (uint64_t)x.diff));
 		list(l);
 	}
-	return to ? yk_sized_give(to, sizeof x, &x, "leaks_check", "yoke_leak") : 0;
+	return to ? yk_sized_write(to, sizeof x, &x, "leaks_check", "yoke_leak") : 0;
 }

@@ -63,16 +63,16 @@ int yoke_counters(struct yoke_counters *to)
 		.programs_found = s.programs_found,
 		.idle_ns = c->idle_known ? (int64_t)c->idle_ns : -1,
 	};
-	return yk_sized_give(to, sizeof n, &n, "counters", "yoke_counters");
+	return yk_sized_write(to, sizeof n, &n, "counters", "yoke_counters");
 }
 
 int yoke_counters_between(const struct yoke_counters *former, const struct yoke_counters *later,
 			  struct yoke_counters *to)
 {
 	struct yoke_counters a = { 0 }, b = { 0 }, d;
-	int e = yk_sized_take(&a, sizeof a, former, "counters_between", "yoke_counters");
+	int e = yk_sized_read(&a, sizeof a, former, "counters_between", "yoke_counters");
 	if (e == 0)
-		e = yk_sized_take(&b, sizeof b, later, "counters_between", "yoke_counters");
+		e = yk_sized_read(&b, sizeof b, later, "counters_between", "yoke_counters");
 	if (e < 0)
 		return e;
 	d = (struct yoke_counters){
@@ -93,5 +93,5 @@ int yoke_counters_between(const struct yoke_counters *former, const struct yoke_
 		.programs_found = b.programs_found - a.programs_found,
 		.idle_ns = a.idle_ns < 0 ? b.idle_ns : b.idle_ns < 0 ? -1 : b.idle_ns - a.idle_ns,
 	};
-	return yk_sized_give(to, sizeof d, &d, "counters_between", "yoke_counters");
+	return yk_sized_write(to, sizeof d, &d, "counters_between", "yoke_counters");
 }

@@ -150,7 +150,7 @@ const struct yk_roof *yk_roof_of(struct yk_device *d, int dtype)
 			r->own[dtype] = r->own[yoke_f32];
 		}
 	}
-	yk_error_back(was);
+	yk_error_restore(was);
 	return r;
 }
 

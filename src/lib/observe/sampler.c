@@ -113,7 +113,7 @@ static size_t sample(yoke_recorder *s)
 		s->failed = true;
 		yk_warn("telemetry", "%s; the run continues", yoke_error());
 	}
-	yk_error_back(was);
+	yk_error_restore(was);
 	const size_t n = line ? strlen(line) : 0;
 	free(line);
 	free(text);
@@ -159,7 +159,7 @@ yoke_recorder *yoke_recorder_new(const struct yoke_recorder_options *from)
 {
 	struct yoke_recorder_options o = { 0 };
 	struct yoke_context *ctx = yk_current();
-	if (!ctx || yk_sized_take(&o, sizeof o, from, "sampler_new", "yoke_recorder_options") < 0)
+	if (!ctx || yk_sized_read(&o, sizeof o, from, "sampler_new", "yoke_recorder_options") < 0)
 		return NULL;
 	o.seconds = o.seconds == 0 ? 1 : o.seconds;
 	if (!o.path || !(o.seconds >= 0.001 && o.seconds <= 1e6)) {
@@ -191,7 +191,7 @@ yoke_recorder *yoke_recorder_new(const struct yoke_recorder_options *from)
 
 void yoke_recorder_progress(yoke_recorder *s, int64_t step, double data_wait)
 {
-	if (yk_given(s, "recorder"))
+	if (yk_require(s, "recorder"))
 		return;
 	pthread_mutex_lock(&s->lock);
 	s->step = step;
@@ -225,5 +225,5 @@ int yoke_host_telemetry(struct yoke_host_sample *to)
 	began = true;
 	yk_host_sample(&state, &h);
 	pthread_mutex_unlock(&one);
-	return yk_sized_give(to, sizeof h, &h, "host_telemetry", "yoke_host_sample");
+	return yk_sized_write(to, sizeof h, &h, "host_telemetry", "yoke_host_sample");
 }

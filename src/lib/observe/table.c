@@ -177,7 +177,7 @@ int yk_profile_column(const char *name)
 int yoke_profile_rows(yoke_profile *p, int max, struct yoke_profile_row *to)
 {
 	size_t n;
-	int e = yk_profile_given_as(p, __func__);
+	int e = yk_profile_require_as(p, __func__);
 	if (!e)
 		e = yk_sized_array(to, max, "profile_rows", "yoke_profile_row");
 	if (e)
@@ -187,7 +187,7 @@ int yoke_profile_rows(yoke_profile *p, int max, struct yoke_profile_row *to)
 	if (!s)
 		e = yk_error_last();
 	for (int i = 0; i < max && i < (int)n && to && e == 0; i++)
-		e = yk_sized_give_at(to, i, sizeof *row, s[i].row, "profile_rows", "yoke_profile_row");
+		e = yk_sized_write_at(to, i, sizeof *row, s[i].row, "profile_rows", "yoke_profile_row");
 	free(s);
 	free(row);
 	return e < 0 ? e : (int)n;
@@ -287,9 +287,9 @@ int64_t yoke_profile_table(yoke_profile *p, int rows, const char *column, char *
 {
 	struct text t = { to, cap, 0 };
 	size_t n, shown;
-	int e = yk_profile_given_as(p, __func__);
+	int e = yk_profile_require_as(p, __func__);
 	if (!e && cap)
-		e = yk_given(to, "place of the text");
+		e = yk_require(to, "place of the text");
 	if (!e && rows < 0)
 		e = yk_fail(YOKE_EINVAL, "profile_table: %d rows; 0 are all", rows);
 	if (e)
@@ -334,7 +334,7 @@ static uint64_t device_ns(const struct yk_profile *p, uint32_t range)
 
 int yoke_profile_ranges(yoke_profile *prof, int max, struct yoke_profile_range *to)
 {
-	int n = 0, e = yk_profile_given_as(prof, __func__);
+	int n = 0, e = yk_profile_require_as(prof, __func__);
 	if (!e)
 		e = yk_sized_array(to, max, "profile_ranges", "yoke_profile_range");
 	if (e)
@@ -349,7 +349,7 @@ int yoke_profile_ranges(yoke_profile *prof, int max, struct yoke_profile_range *
 		if (!r.calls && r.device == 0)
 			continue;
 		if (n < max && to)
-			e = yk_sized_give_at(to, n, sizeof r, &r, "profile_ranges", "yoke_profile_range");
+			e = yk_sized_write_at(to, n, sizeof r, &r, "profile_ranges", "yoke_profile_range");
 		n++;
 	}
 	return e < 0 ? e : n;
@@ -357,7 +357,7 @@ int yoke_profile_ranges(yoke_profile *prof, int max, struct yoke_profile_range *
 
 int yoke_profile_peak(yoke_profile *prof, int max, struct yoke_profile_holder *to)
 {
-	int e = yk_profile_given_as(prof, __func__);
+	int e = yk_profile_require_as(prof, __func__);
 	if (!e)
 		e = yk_sized_array(to, max, "profile_peak", "yoke_profile_holder");
 	if (e)
@@ -366,17 +366,17 @@ int yoke_profile_peak(yoke_profile *prof, int max, struct yoke_profile_holder *t
 	for (int i = 0; i < max && i < (int)k->holders && to && e == 0; i++) {
 		const struct yk_peak_holder *h = &k->holder[i];
 		const struct yoke_profile_holder x = { sizeof x, h->op, h->range, h->site, h->bytes, h->values };
-		e = yk_sized_give_at(to, i, sizeof x, &x, "profile_peak", "yoke_profile_holder");
+		e = yk_sized_write_at(to, i, sizeof x, &x, "profile_peak", "yoke_profile_holder");
 	}
 	return e < 0 ? e : (int)k->holders;
 }
 
 int yoke_profile_quality(yoke_profile *prof, struct yoke_profile_quality *to)
 {
-	const int err = yk_profile_given_as(prof, __func__);
+	const int err = yk_profile_require_as(prof, __func__);
 	if (err)
 		return err;
 	const struct yk_profile *p = prof->core;
 	const struct yoke_profile_quality q = { sizeof q, 1e-9 * (double)p->clock.error, p->clock.shifted, p->trace.dropped };
-	return yk_sized_give(to, sizeof q, &q, "profile_quality", "yoke_profile_quality");
+	return yk_sized_write(to, sizeof q, &q, "profile_quality", "yoke_profile_quality");
 }

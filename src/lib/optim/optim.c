@@ -172,7 +172,7 @@ static void set_matrix(const struct yk_optim_kind *k, double *option, int rank)
 int yoke_optim_add(yoke_optim *o, int n, yoke_tensor *const *p, const char *const *name, const char *settings)
 {
 	double option[YK_OPTIM_OPTION_COUNT];
-	int err = yk_given(o, "optimizer");
+	int err = yk_require(o, "optimizer");
 	if (err)
 		return err;
 	memcpy(option, o->option, sizeof option);
@@ -234,7 +234,7 @@ void yk_optim_unshard(struct yoke_optim *o)
 
 int yoke_optim_set(yoke_optim *o, const char *pattern, const char *settings)
 {
-	int err = yk_given(o, "optimizer");
+	int err = yk_require(o, "optimizer");
 	if (err)
 		return err;
 	const char *all = pattern ? pattern : "*";
@@ -447,7 +447,7 @@ int yk_optim_groups_make(struct yoke_optim *o)
 
 int yoke_optim_skipped(yoke_optim *o)
 {
-	const int err = yk_given(o, "optimizer");
+	const int err = yk_require(o, "optimizer");
 	if (err || o->t < 1)
 		return err ? err : yk_fail(YOKE_EINVAL, "optim_skipped: there was no step");
 	o->t--;
@@ -456,7 +456,7 @@ int yoke_optim_skipped(yoke_optim *o)
 
 int64_t yoke_optim_steps(const yoke_optim *o)
 {
-	const int err = yk_given(o, "optimizer");
+	const int err = yk_require(o, "optimizer");
 	return err ? err : o->t;
 }
 
@@ -480,7 +480,7 @@ int yk_optim_parameters(const struct yoke_optim *o)
 
 double yoke_optim_lr(const yoke_optim *o, const char *parameter, int64_t t)
 {
-	if (yk_given(o, "optimizer") || yk_given(parameter, "name of a parameter"))
+	if (yk_require(o, "optimizer") || yk_require(parameter, "name of a parameter"))
 		return NAN;
 	for (int i = 0; i < o->n; i++)
 		if (!strcmp(o->member[i].name, parameter)) {

@@ -67,7 +67,7 @@ yoke_scaler *yoke_scaler_new(const struct yoke_scaler_options *given)
 {
 	struct yoke_scaler_options r = { 0 };
 	struct yoke_scaler *s;
-	if (given && yk_sized_take(&r, sizeof r, given, "scaler_new", "yoke_scaler_options"))
+	if (given && yk_sized_read(&r, sizeof r, given, "scaler_new", "yoke_scaler_options"))
 		return NULL;
 	r.scale = or_default(r.scale, 65536);
 	r.growth = or_default(r.growth, 2);
@@ -108,16 +108,16 @@ void yoke_scaler_free(yoke_scaler *s)
 
 int yoke_scaler_save(const yoke_scaler *s, struct yoke_scaler_state *to)
 {
-	const int err = yk_given(s, "scaler");
-	return err ? err : yk_sized_give(to, sizeof s->now, &s->now, "scaler_save", "yoke_scaler_state");
+	const int err = yk_require(s, "scaler");
+	return err ? err : yk_sized_write(to, sizeof s->now, &s->now, "scaler_save", "yoke_scaler_state");
 }
 
 int yoke_scaler_load(yoke_scaler *s, const struct yoke_scaler_state *from)
 {
 	struct yoke_scaler_state now = { 0 };
-	int err = yk_given(s, "scaler");
+	int err = yk_require(s, "scaler");
 	if (!err)
-		err = yk_sized_take(&now, sizeof now, from, "scaler_load", "yoke_scaler_state");
+		err = yk_sized_read(&now, sizeof now, from, "scaler_load", "yoke_scaler_state");
 	if (err)
 		return err;
 	if (!(now.scale >= s->rule.min && now.scale <= s->rule.max))
@@ -138,7 +138,7 @@ int yoke_scaler_load(yoke_scaler *s, const struct yoke_scaler_state *from)
 
 int yoke_scaler_stats(const yoke_scaler *s, struct yoke_scaler_stats *to)
 {
-	const int err = yk_given(s, "scaler");
+	const int err = yk_require(s, "scaler");
 	if (err)
 		return err;
 	const struct yoke_scaler_state *now = &s->now;
@@ -151,14 +151,14 @@ int yoke_scaler_stats(const yoke_scaler *s, struct yoke_scaler_stats *to)
 		.name = s->first >= 0 && s->name[s->first] ? s->name[s->first] : "",
 	};
 	x.rate = x.steps ? (double)x.overflows / (double)x.steps : 0;
-	return yk_sized_give(to, sizeof x, &x, "scaler_stats", "yoke_scaler_stats");
+	return yk_sized_write(to, sizeof x, &x, "scaler_stats", "yoke_scaler_stats");
 }
 
 // ---- a step ----
 
 yoke_tensor *yoke_scaler_scale(yoke_scaler *s, yoke_tensor *loss)
 {
-	if (yk_given(s, "scaler"))
+	if (yk_require(s, "scaler"))
 		return NULL;
 	struct yk_rec r = yk_rec_begin(1, &loss);
 	yk_id x = r.in[0] == YK_BAD || !yk_rec_reals(&r, 1) ? YK_BAD : yk_up(r.g, r.in[0]);
@@ -168,7 +168,7 @@ yoke_tensor *yoke_scaler_scale(yoke_scaler *s, yoke_tensor *loss)
 
 yoke_tensor *yoke_scaler_inverse(yoke_scaler *s)
 {
-	return yk_given(s, "scaler") ? NULL : s->inverse;
+	return yk_require(s, "scaler") ? NULL : s->inverse;
 }
 
 static int begin(struct yoke_scaler *s, int n)
@@ -223,9 +223,9 @@ int yoke_scaler_check(yoke_scaler *s, int n, yoke_tensor *const *p, yoke_tensor 
 		*norm = NULL;
 	if (skip)
 		*skip = NULL;
-	int err = yk_given(s, "scaler");
-	if (!err && !(err = yk_given(norm, "place of the norm")))
-		err = yk_given(skip, "place of skip");
+	int err = yk_require(s, "scaler");
+	if (!err && !(err = yk_require(norm, "place of the norm")))
+		err = yk_require(skip, "place of skip");
 	if (!err)
 		err = begin(s, n);
 	if (!err)
@@ -296,7 +296,7 @@ static int fall(struct yoke_scaler *s)
 int yoke_scaler_update(yoke_scaler *s)
 {
 	float found;
-	int err = yk_given(s, "scaler");
+	int err = yk_require(s, "scaler");
 	if (err)
 		return err;
 	if (!s->checked)

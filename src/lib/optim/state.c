@@ -385,7 +385,7 @@ int yoke_optim_load(yoke_optim *o, const char *path)
 	struct copies c = { 0 };
 	struct yk_safetensors f;
 	yoke_context *former;
-	int err = yk_given(path, "path");
+	int err = yk_require(path, "path");
 	if (!err)
 		err = enter(o, "optim_load", &former);
 	if (err)

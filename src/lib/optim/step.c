@@ -350,7 +350,7 @@ static int step(struct yoke_optim *o, yoke_tensor *const *g, const struct yoke_s
 int yoke_optim_step(yoke_optim *o, int n, yoke_tensor *const *g, const struct yoke_step *given)
 {
 	struct yoke_step s = { .size = sizeof s, .scale = YOKE_NONE, .skip = YOKE_NONE };
-	int err = given ? yk_sized_take(&s, sizeof s, given, "optim_step", "yoke_step") : 0;
+	int err = given ? yk_sized_read(&s, sizeof s, given, "optim_step", "yoke_step") : 0;
 	if (!err)
 		err = check(o, n, g, &s);
 	if (err)

@@ -20,7 +20,7 @@ yoke_run *yoke_run_open(const char *folder, const struct yoke_run_options *given
 		yk_fail(YOKE_EINVAL, "yoke_run_open: no folder");
 		return NULL;
 	}
-	if (given && yk_sized_take(&o, sizeof o, given, "yoke_run_open", "yoke_run_options") < 0)
+	if (given && yk_sized_read(&o, sizeof o, given, "yoke_run_open", "yoke_run_options") < 0)
 		return NULL;
 	if (o.step < 0) {
 		yk_fail(YOKE_EINVAL, "yoke_run_open: step %lld is below 0", (long long)o.step);

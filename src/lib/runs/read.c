@@ -454,7 +454,7 @@ static void poll_object(struct yk_view *v, const char *name, struct timespec *se
 	}
 	free(text);
 	yoke_error_clear();
-	yk_error_back(aside);
+	yk_error_restore(aside);
 }
 
 static enum yk_view_state state_of(const struct yk_view *v)

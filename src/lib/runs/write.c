@@ -54,7 +54,7 @@ static void lose(bool *lost, const char *path, struct yk_error_aside *aside)
 			*yoke_error() ? yoke_error() : path);
 	*lost = true;
 	yoke_error_clear();
-	yk_error_back(aside);
+	yk_error_restore(aside);
 }
 
 static void lines_open(struct lines *l, const char *folder, const char *name)
@@ -64,7 +64,7 @@ static void lines_open(struct lines *l, const char *folder, const char *name)
 		l->path = NULL;
 	struct yk_error_aside *aside = yk_error_aside();
 	if (l->path && (l->fd = yk_file_append_open(l->path)) >= 0)
-		yk_error_back(aside);
+		yk_error_restore(aside);
 	else
 		lose(&l->lost, name, aside);
 }
@@ -93,7 +93,7 @@ static void lines_close(struct lines *l)
 		struct yk_error_aside *aside = yk_error_aside();
 		lines_write(l, ""); // last attempt; the failure was logged already
 		yoke_error_clear();
-		yk_error_back(aside);
+		yk_error_restore(aside);
 	}
 	if (l->fd >= 0)
 		close(l->fd);
@@ -112,7 +112,7 @@ static void lines_add(struct lines *l, json_t *o, int digits, double time)
 		if (json && yk_asprintf(&text, "%.*s,\"time\":%.3f}\n", (int)strlen(json) - 1, json, time) < 0)
 			text = NULL;
 		if (text && lines_write(l, text))
-			yk_error_back(aside);
+			yk_error_restore(aside);
 		else
 			lose(&l->lost, l->path, aside);
 	}
@@ -135,7 +135,7 @@ static void about_save(yoke_run *r)
 	if (path && r->about)
 		e = yk_json_save(path, r->about);
 	if (e == 0)
-		yk_error_back(aside);
+		yk_error_restore(aside);
 	else
 		lose(&r->about_lost, "run.json", aside);
 	free(path);
@@ -186,7 +186,7 @@ static void cut(yoke_run *r, int64_t step)
 	struct yk_error_aside *aside = yk_error_aside();
 	int e = r->metrics.path ? metrics_cut(r->metrics.path, step) : YOKE_ENOMEM;
 	if (e == 0)
-		yk_error_back(aside);
+		yk_error_restore(aside);
 	else
 		lose(&r->metrics.lost, "metrics.jsonl", aside);
 }
@@ -292,7 +292,7 @@ yoke_run *yk_runs_open(const char *folder, const struct yk_runs_options *o)
 		struct yk_error_aside *aside = yk_error_aside();
 		bool lost = false;
 		if ((r->tf = yk_tfevents_open(folder, o->step > 0, o->step + 1)))
-			yk_error_back(aside);
+			yk_error_restore(aside);
 		else
 			lose(&lost, "events.out.tfevents", aside);
 	}
@@ -338,7 +338,7 @@ static void tensorboard(yoke_run *r, const json_t *line, double time)
 	while (n > 0)
 		free(tag[--n]);
 	if (e == 0) {
-		yk_error_back(aside);
+		yk_error_restore(aside);
 		return;
 	}
 	bool lost = false;
@@ -346,7 +346,7 @@ static void tensorboard(yoke_run *r, const json_t *line, double time)
 	aside = yk_error_aside();
 	yk_tfevents_close(r->tf);
 	yoke_error_clear();
-	yk_error_back(aside);
+	yk_error_restore(aside);
 	r->tf = NULL;
 }
 
@@ -445,7 +445,7 @@ void yoke_run_close(yoke_run *r, const char *ended, const char *error)
 	struct yk_error_aside *aside = yk_error_aside();
 	bool lost = false;
 	if (yk_tfevents_close(r->tf) == 0)
-		yk_error_back(aside);
+		yk_error_restore(aside);
 	else
 		lose(&lost, "events.out.tfevents", aside);
 	run_free(r);

@@ -28,7 +28,7 @@ yoke_chat_template *yoke_chat_template_parse(const char *source, size_t bytes, c
 	struct yk_render r = { .steps = 64 * YK_RENDER_STEPS, .memory = 4 * YK_RENDER_MEMORY };
 	struct yk_lexemes lexemes = { 0 };
 	yoke_chat_template *t = NULL;
-	if (yk_given(source, "source") < 0 || yk_given(name, "name") < 0)
+	if (yk_require(source, "source") < 0 || yk_require(name, "name") < 0)
 		return NULL;
 	if (bytes > SOURCE_MAX) {
 		yk_fail(YOKE_ERANGE, "%s: a template of %zu bytes; at most %d", name, bytes,
@@ -56,7 +56,7 @@ yoke_chat_template *yoke_chat_template_parse(const char *source, size_t bytes, c
 yoke_chat_template *yoke_chat_template_of(const yoke_tokenizer *tokenizer)
 {
 	const char *source = yoke_tokenizer_template(tokenizer);
-	if (yk_given(tokenizer, "tokenizer") < 0)
+	if (yk_require(tokenizer, "tokenizer") < 0)
 		return NULL;
 	if (!source) {
 		yk_fail(YOKE_ENOENT, "the tokenizer has no chat template");
@@ -150,7 +150,7 @@ int yk_chat_render(const yoke_chat_template *t, const json_t *messages,
 			       .whole = &out,
 			       .generation = &generation };
 	json_t *tools = NULL, *variables = NULL;
-	int e = options ? yk_sized_take(&o, sizeof o, options, "yoke_chat_template_render",
+	int e = options ? yk_sized_read(&o, sizeof o, options, "yoke_chat_template_render",
 					"yoke_chat_options") :
 			  0;
 	if (e == 0)
@@ -262,12 +262,12 @@ static int ids_of(const yoke_chat_template *t, const yoke_tokenizer *tokenizer, 
 static int given(const char *call, const yoke_chat_template *t, const void *messages,
 		 const void *first, const char *what, const void *bytes)
 {
-	int e = yk_given_as(t, call, "template");
+	int e = yk_require_as(t, call, "template");
 	if (e == 0)
-		e = yk_given_as(messages, call, "messages");
+		e = yk_require_as(messages, call, "messages");
 	if (e == 0)
-		e = yk_given_as(first, call, what);
-	return e ? e : yk_given_as(bytes, call, "pointer to the length");
+		e = yk_require_as(first, call, what);
+	return e ? e : yk_require_as(bytes, call, "pointer to the length");
 }
 
 int yoke_chat_template_render_json(const yoke_chat_template *t, const char *messages, size_t length,
@@ -294,9 +294,9 @@ int yoke_chat_template_render_spans(const yoke_chat_template *t, const char *mes
 	struct yk_chat_text x = { 0 };
 	int e = given(__func__, t, messages, text, "text", bytes);
 	if (e == 0)
-		e = yk_given(spans, "spans");
+		e = yk_require(spans, "spans");
 	if (e == 0)
-		e = yk_given(count, "count");
+		e = yk_require(count, "count");
 	if (e == 0)
 		e = render(t, json_of_text(messages, length), options, &x);
 	// never NULL, also without any
@@ -322,7 +322,7 @@ int yoke_chat_template_encode_json(const yoke_chat_template *t, const yoke_token
 {
 	int e = given(__func__, t, messages, ids, "pointer to the ids", count);
 	if (e == 0)
-		e = yk_given(tokenizer, "tokenizer");
+		e = yk_require(tokenizer, "tokenizer");
 	return e ? e : ids_of(t, tokenizer, json_of_text(messages, length), options, ids, count);
 }
 
@@ -332,6 +332,6 @@ int yoke_chat_template_encode(const yoke_chat_template *t, const yoke_tokenizer 
 {
 	int e = given(__func__, t, m, ids, "pointer to the ids", count);
 	if (e == 0)
-		e = yk_given(tokenizer, "tokenizer");
+		e = yk_require(tokenizer, "tokenizer");
 	return e ? e : ids_of(t, tokenizer, json_of_array(m, messages), options, ids, count);
 }

@@ -227,9 +227,9 @@ int yk_tokenizer_encode_segments(const yoke_tokenizer *t, const char *text, size
 	struct yk_ids ids = { 0 };
 	int e;
 
-	if ((e = yk_given(t, "tokenizer")) || (e = yk_given(to, "pointer to the ids")) ||
-	    (e = yk_given(count, "pointer to the count")) ||
-	    (bytes && (e = yk_given(text, "text"))) || (n && (e = yk_given(plain, "intervals"))))
+	if ((e = yk_require(t, "tokenizer")) || (e = yk_require(to, "pointer to the ids")) ||
+	    (e = yk_require(count, "pointer to the count")) ||
+	    (bytes && (e = yk_require(text, "text"))) || (n && (e = yk_require(plain, "intervals"))))
 		return e;
 	for (size_t i = 0; i < n; i++)
 		if (plain[i].from > plain[i].to || plain[i].to > bytes ||
@@ -286,8 +286,8 @@ int yoke_tokenizer_decode(const yoke_tokenizer *t, const int32_t *ids, size_t co
 	struct yk_string s = { 0 };
 	int e;
 
-	if ((e = yk_given(t, "tokenizer")) || (e = yk_given(text, "pointer to the text")) ||
-	    (e = yk_given(bytes, "pointer to the length")) || (count && (e = yk_given(ids, "ids"))))
+	if ((e = yk_require(t, "tokenizer")) || (e = yk_require(text, "pointer to the text")) ||
+	    (e = yk_require(bytes, "pointer to the length")) || (count && (e = yk_require(ids, "ids"))))
 		return e;
 	if (flags & ~(unsigned)(YOKE_TOKENIZER_SKIP | YOKE_TOKENIZER_BYTES))
 		return yk_fail(YOKE_EINVAL, "tokenizer_decode: unknown flags %#x", flags);

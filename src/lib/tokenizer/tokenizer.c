@@ -159,7 +159,7 @@ static yoke_tokenizer *parse(const void *data, size_t bytes, const char *name, c
 
 yoke_tokenizer *yoke_tokenizer_parse(const void *data, size_t bytes, const char *name)
 {
-	if (yk_given(data, "data") || yk_given(name, "name"))
+	if (yk_require(data, "data") || yk_require(name, "name"))
 		return NULL;
 	return parse(data, bytes, name, NULL);
 }
@@ -172,7 +172,7 @@ yoke_tokenizer *yoke_tokenizer_open(const char *path)
 	struct stat st;
 	size_t bytes;
 
-	if (yk_given(path, "path"))
+	if (yk_require(path, "path"))
 		return NULL;
 	if (strlen(path) > sizeof file - 32) {
 		yk_fail(YOKE_ERANGE, "tokenizer_open: the path has %zu bytes", strlen(path));
@@ -210,13 +210,13 @@ yoke_tokenizer *yoke_tokenizer_open(const char *path)
 
 int yoke_tokenizer_size(const yoke_tokenizer *t)
 {
-	const int e = yk_given(t, "tokenizer");
+	const int e = yk_require(t, "tokenizer");
 	return e ? e : (int)t->vocab.count;
 }
 
 const char *yoke_tokenizer_piece(const yoke_tokenizer *t, int32_t id, size_t *bytes)
 {
-	if (yk_given(t, "tokenizer") || yk_given(bytes, "bytes") || id < 0 || (size_t)id >= t->vocab.count || !t->vocab.token[id].s)
+	if (yk_require(t, "tokenizer") || yk_require(bytes, "bytes") || id < 0 || (size_t)id >= t->vocab.count || !t->vocab.token[id].s)
 		return NULL;
 	*bytes = t->vocab.token[id].n;
 	return t->vocab.token[id].s;
@@ -224,41 +224,41 @@ const char *yoke_tokenizer_piece(const yoke_tokenizer *t, int32_t id, size_t *by
 
 int yoke_tokenizer_id(const yoke_tokenizer *t, const char *piece, size_t bytes)
 {
-	int e = yk_given(t, "tokenizer");
+	int e = yk_require(t, "tokenizer");
 	if (!e)
-		e = yk_given(piece, "piece");
+		e = yk_require(piece, "piece");
 	return e ? e : yk_vocab_id(&t->vocab, piece, bytes);
 }
 
 int yoke_tokenizer_is_special(const yoke_tokenizer *t, int32_t id)
 {
-	const int e = yk_given(t, "tokenizer");
+	const int e = yk_require(t, "tokenizer");
 	return e ? e : id >= 0 && (size_t)id < t->vocab.count && t->vocab.token[id].special;
 }
 
 int yoke_tokenizer_bos(const yoke_tokenizer *t)
 {
-	const int e = yk_given(t, "tokenizer");
+	const int e = yk_require(t, "tokenizer");
 	return e ? e : t->bos;
 }
 
 int yoke_tokenizer_pad(const yoke_tokenizer *t)
 {
-	const int e = yk_given(t, "tokenizer");
+	const int e = yk_require(t, "tokenizer");
 	return e ? e : t->pad;
 }
 
 int yoke_tokenizer_unknown(const yoke_tokenizer *t)
 {
-	const int e = yk_given(t, "tokenizer");
+	const int e = yk_require(t, "tokenizer");
 	return e ? e : t->model.unknown;
 }
 
 int yoke_tokenizer_eos(const yoke_tokenizer *t, const int32_t **ids)
 {
-	int e = yk_given(t, "tokenizer");
+	int e = yk_require(t, "tokenizer");
 	if (!e)
-		e = yk_given(ids, "ids");
+		e = yk_require(ids, "ids");
 	if (e)
 		return e;
 	*ids = t->eos;
@@ -267,5 +267,5 @@ int yoke_tokenizer_eos(const yoke_tokenizer *t, const int32_t **ids)
 
 const char *yoke_tokenizer_template(const yoke_tokenizer *t)
 {
-	return yk_given(t, "tokenizer") ? NULL : t->chat;
+	return yk_require(t, "tokenizer") ? NULL : t->chat;
 }

@@ -404,9 +404,9 @@ yoke_tokenizer *yoke_tokenizer_train(const char *const *texts, const size_t *byt
 {
 	struct yk_bpe_words words = { .what = "tokenizer_train" };
 	yoke_tokenizer *t = NULL;
-	int e = count ? yk_given(texts, "texts") : 0;
+	int e = count ? yk_require(texts, "texts") : 0;
 	for (size_t i = 0; i < count && e == 0; i++) {
-		e = yk_given(texts[i], "text");
+		e = yk_require(texts[i], "text");
 		if (e == 0)
 			e = yk_bpe_words_add(&words, texts[i], bytes ? bytes[i] : strlen(texts[i]));
 	}
@@ -418,9 +418,9 @@ yoke_tokenizer *yoke_tokenizer_train(const char *const *texts, const size_t *byt
 
 int yoke_tokenizer_save(const yoke_tokenizer *t, const char *path)
 {
-	int e = yk_given(t, "tokenizer");
+	int e = yk_require(t, "tokenizer");
 	if (e == 0)
-		e = yk_given(path, "path");
+		e = yk_require(path, "path");
 	if (e == 0 && !t->json)
 		e = yk_fail(YOKE_EINVAL,
 			    "tokenizer_save: %s was opened, not trained; copy its file", t->name);
