@@ -31,7 +31,7 @@ static yoke_tensor *value_of(struct yoke_context *ctx, struct yk_scope *in, stru
 	return yk_handle(t);
 }
 
-yoke_tensor *yk_ahead_new(struct yoke_context *ctx, int dtype, int rank, const int64_t *dims)
+yoke_tensor *yk_prefetch_new(struct yoke_context *ctx, int dtype, int rank, const int64_t *dims)
 {
 	uint64_t bytes = yoke_dtype_size(dtype);
 	struct yk_storage *s = NULL;
@@ -46,7 +46,7 @@ yoke_tensor *yk_ahead_new(struct yoke_context *ctx, int dtype, int rank, const i
 	return handle;
 }
 
-yoke_tensor *yk_ahead_share(yoke_tensor *ahead)
+yoke_tensor *yk_prefetch_share(yoke_tensor *ahead)
 {
 	const struct yk_tensor *t = yk_enter_of(ahead, "loader_next");
 	if (!t)
@@ -59,7 +59,7 @@ yoke_tensor *yk_ahead_share(yoke_tensor *ahead)
 	return handle;
 }
 
-yoke_tensor *yk_share(struct yk_tensor *t, const void **at)
+yoke_tensor *yk_share_bytes(struct yk_tensor *t, const void **at)
 {
 	struct yk_storage *s = t->storage;
 	const char *host = t->ctx->device == t->ctx->cpu ? s->buffer->block->host : NULL;
@@ -77,7 +77,7 @@ yoke_tensor *yk_share(struct yk_tensor *t, const void **at)
 	return shared;
 }
 
-bool yk_ahead_free(yoke_tensor *ahead)
+bool yk_prefetch_free(yoke_tensor *ahead)
 {
 	const struct yk_tensor *t = yk_enter_of(ahead, "loader_next");
 	if (!t)
@@ -113,9 +113,9 @@ static int bring(struct yoke_context *ctx, struct yk_storage *s, const void *fro
 	if (err)
 		yk_queue_drain(q); // the failed copy may still read `from`
 	if (!err && e) {
-		struct yk_ahead *a = &ctx->uploads.ahead[ctx->uploads.aheads++ % YK_AHEAD];
+		struct yk_prefetch *a = &ctx->uploads.ahead[ctx->uploads.aheads++ % YK_AHEAD];
 		yk_event_unref(a->event);
-		*a = (struct yk_ahead){ yk_event_ref(e), ctx->queues.steps->marks };
+		*a = (struct yk_prefetch){ yk_event_ref(e), ctx->queues.steps->marks };
 		yk_event_unref(s->up);
 		s->up = yk_event_ref(e);
 		s->written[YK_STREAM_UP] = e->serial;
@@ -126,7 +126,7 @@ static int bring(struct yoke_context *ctx, struct yk_storage *s, const void *fro
 	return err;
 }
 
-int yk_ahead_fill(yoke_tensor *handle, const void *from, struct yk_event **done)
+int yk_prefetch_fill(yoke_tensor *handle, const void *from, struct yk_event **done)
 {
 	char why[400];
 	*done = NULL;
@@ -148,7 +148,7 @@ int yk_ahead_fill(yoke_tensor *handle, const void *from, struct yk_event **done)
 	return err;
 }
 
-int yk_ahead_put(yoke_tensor *variable, yoke_tensor *ahead)
+int yk_prefetch_put(yoke_tensor *variable, yoke_tensor *ahead)
 {
 	const struct yk_tensor *from = yk_enter_of(ahead, "loader_put");
 	if (!from)

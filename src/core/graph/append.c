@@ -162,12 +162,12 @@ yk_id yk_cast(struct yk_graph *g, yk_id x, int dtype)
 	return yk_record(g, YK_CAST, 1, &x, 1, &(union yoke_attr){ .i = dtype });
 }
 
-yk_id yk_up(struct yk_graph *g, yk_id x)
+yk_id yk_cast_acc(struct yk_graph *g, yk_id x)
 {
 	return x == YK_BAD || x == YK_NIL ? x : yk_cast(g, x, yk_acc(g->value[x].dtype));
 }
 
-yk_id yk_down(struct yk_graph *g, yk_id x, yk_id like)
+yk_id yk_cast_like(struct yk_graph *g, yk_id x, yk_id like)
 {
 	return x == YK_BAD ? x : yk_cast(g, x, g->value[like].dtype);
 }
@@ -312,7 +312,7 @@ yk_id yk_sum_to(struct yk_graph *g, yk_id x, yk_id like)
 	return more ? yk_reshape(g, x, to.rank, to.dims) : x;
 }
 
-int yk_want_literal(const struct yk_graph *g, int dtype, double value)
+int yk_check_literal(const struct yk_graph *g, int dtype, double value)
 {
 	if (yk_has_number(dtype, value))
 		return 0;

@@ -141,7 +141,7 @@ static uint8_t wider(uint8_t a, uint8_t b)
 	return a == yoke_f64 || b == yoke_f64 ? yoke_f64 : yoke_f32;
 }
 
-int yk_autocast_want(struct yoke_context *ctx, int op, int n, uint8_t *dtype)
+int yk_autocast_dtypes(struct yoke_context *ctx, int op, int n, uint8_t *dtype)
 {
 	enum yk_cast_policy policy = yk_op_def(op)->cast;
 	uint8_t all = 0, to = 0;

@@ -17,7 +17,7 @@ struct yoke_context;
 int yk_autocast_end(struct yoke_context *, const struct yk_autocast *former);
 // With autocast on: replaces the dtypes of n operands (0: no tensor) by those that the op's policy
 // casts them to.  Returns the dtype for literals among them, 0: the usual rule.
-int yk_autocast_want(struct yoke_context *, int op, int n, uint8_t *dtype);
+int yk_autocast_dtypes(struct yoke_context *, int op, int n, uint8_t *dtype);
 // x as dtype: a held cast, or a new one.
 yk_id yk_autocast_cast(struct yoke_context *, yk_id x, int dtype);
 // Holds the recorded casts of variables to half precision that have one reader each, so that later

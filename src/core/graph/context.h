@@ -85,7 +85,7 @@ struct yk_staging {
 
 // Prefetch: an asynchronous upload from the caller's memory.  The last YK_AHEAD are remembered.
 enum { YK_AHEAD = 4 };
-struct yk_ahead {
+struct yk_prefetch {
 	struct yk_event *event;
 	uint64_t marks; // as above
 };
@@ -253,7 +253,7 @@ struct yk_pending_roots {
 struct yk_uploads {
 	struct yk_staging staging[4];     // used in turn
 	uint32_t staged;
-	struct yk_ahead ahead[YK_AHEAD];  // used in turn
+	struct yk_prefetch ahead[YK_AHEAD];  // used in turn
 	uint32_t aheads;
 	struct yk_event *joined;          // the last upload that the queue of the steps waits for
 	const struct yk_storage *moved;   // the storage filled by the upload that just ended
@@ -666,21 +666,21 @@ void yk_materialised(struct yk_tensor *variable, struct yk_storage *);
 
 // A value that the caller owns, in no scope: memory is allocated, the contents are not yet defined.
 // NULL with the error.
-yoke_tensor *yk_ahead_new(struct yoke_context *, int dtype, int rank, const int64_t *dims);
+yoke_tensor *yk_prefetch_new(struct yoke_context *, int dtype, int rank, const int64_t *dims);
 // May it be refilled?  False while a handle or a variable shares its bytes; else later uploads wait
 // for possible readers.
-bool yk_ahead_free(yoke_tensor *ahead);
+bool yk_prefetch_free(yoke_tensor *ahead);
 // Starts the upload from memory that must stay unchanged until *done, a reference (NULL: finished
 // already).
-int yk_ahead_fill(yoke_tensor *ahead, const void *from, struct yk_event **done);
+int yk_prefetch_fill(yoke_tensor *ahead, const void *from, struct yk_event **done);
 // Its bytes as a value of the innermost scope.
-yoke_tensor *yk_ahead_share(yoke_tensor *ahead);
+yoke_tensor *yk_prefetch_share(yoke_tensor *ahead);
 // Its bytes as the new version of a variable of the same shape and dtype.
-int yk_ahead_put(yoke_tensor *variable, yoke_tensor *ahead);
+int yk_prefetch_put(yoke_tensor *variable, yoke_tensor *ahead);
 
 // A value that the caller owns, in no scope, on the bytes of a materialised tensor.  While it
 // exists, these stay unchanged in host memory at *at.  NULL with the error.  (ahead.c)
-yoke_tensor *yk_share(struct yk_tensor *, const void **at);
+yoke_tensor *yk_share_bytes(struct yk_tensor *, const void **at);
 
 // ---- failures ----
 
@@ -690,7 +690,7 @@ int yk_settle(struct yoke_context *);
 // named in the message unless a run caused it
 int yk_settle_at(struct yoke_context *, const char *where);
 // Notes, for the next yk_settle, the outcome of finished uploads, staged and prefetched.
-void yk_upload_look(struct yoke_context *);
+void yk_upload_poll(struct yoke_context *);
 // Waits for the evaluation before the last, so that at most two are in flight with the next one;
 // settles.
 void yk_flight_wait(struct yoke_context *);

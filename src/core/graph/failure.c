@@ -154,7 +154,7 @@ static int settle(struct yoke_context *ctx, int stream, const char *where)
 	return f.code;
 }
 
-void yk_upload_look(struct yoke_context *ctx)
+void yk_upload_poll(struct yoke_context *ctx)
 {
 	for (uint32_t i = 0; i < 4 && !yk_queue_failed(ctx->queues.up); i++) { // the oldest first
 		const struct yk_staging *s = &ctx->uploads.staging[(ctx->uploads.staged + i) % 4];
@@ -166,7 +166,7 @@ void yk_upload_look(struct yoke_context *ctx)
 			ctx->flights.good_uploads = s->marks;
 	}
 	for (uint32_t i = 0; i < YK_AHEAD && !yk_queue_failed(ctx->queues.up); i++) {
-		const struct yk_ahead *a =
+		const struct yk_prefetch *a =
 			&ctx->uploads.ahead[(ctx->uploads.aheads + i) % YK_AHEAD];
 		if (!a->event)
 			continue;
@@ -179,7 +179,7 @@ void yk_upload_look(struct yoke_context *ctx)
 
 int yk_settle_at(struct yoke_context *ctx, const char *where)
 {
-	yk_upload_look(ctx);
+	yk_upload_poll(ctx);
 	static const int order[] = { YK_STREAM_UP, YK_STREAM_RANKS, YK_STREAM_DEVICE, YK_STREAM_CPU, YK_STREAM_DOWN };
 	int code = 0;
 	for (int i = 0; i < YK_STREAMS && !code; i++)

@@ -143,8 +143,8 @@ yk_id yk_lit(struct yk_graph *, int dtype, double value);
 yk_id yk_bin_lit(struct yk_graph *, int op, yk_id x, double value);
 yk_id yk_cast(struct yk_graph *, yk_id x, int dtype); // x itself if it has the dtype already
 // x in its accumulator's dtype (YK_NIL stays YK_NIL); and back to the dtype of `like`.
-yk_id yk_up(struct yk_graph *, yk_id x);
-yk_id yk_down(struct yk_graph *, yk_id x, yk_id like);
+yk_id yk_cast_acc(struct yk_graph *, yk_id x);
+yk_id yk_cast_like(struct yk_graph *, yk_id x, yk_id like);
 // Reduction over a mask of axes; keep: reduced axes stay with size 1.
 yk_id yk_reduce(struct yk_graph *, int op, yk_id x, unsigned axes, bool keep);
 // Floating point; summed in the accumulator's dtype and rounded once.
@@ -198,7 +198,7 @@ bool yk_is_int(int dtype); // false for bool
 // The accumulator: f64 for f64, i64 for integers, f32 otherwise.
 int yk_acc(int dtype);
 // ERANGE, with an error, if an integer or bool dtype cannot hold the value.
-int yk_want_literal(const struct yk_graph *, int dtype, double value);
+int yk_check_literal(const struct yk_graph *, int dtype, double value);
 // A number as the bits of a dtype, low bytes first.
 uint64_t yk_bits(int dtype, double value);
 

@@ -59,7 +59,7 @@ static void describe(const yoke_tensor *t, const char *name, char *to, size_t ca
 		snprintf(to, cap, "a result of %s", yk_op_def(op)->name);
 }
 
-int yk_tensor_gone(const yoke_tensor *t, const char *call)
+int yk_fail_handle(const yoke_tensor *t, const char *call)
 {
 	static const char *const how[] = {
 		[YK_END_FREED] = "after it was freed",
@@ -142,7 +142,7 @@ static unsigned next_generation(struct yk_tensor *t)
 // Initial values of the members between id and dims.
 static const struct yk_tensor blank = { .id = YK_NIL, .leaf = YK_NIL, .root = YK_NIL, .chain = YK_NIL };
 
-struct yk_tensor *yk_slot_take(struct yoke_context *ctx, int kind, int op)
+struct yk_tensor *yk_slot_alloc(struct yoke_context *ctx, int kind, int op)
 {
 	if (!ctx->handles.free)
 		take_batch(ctx);
@@ -208,7 +208,7 @@ void yk_free_later(yoke_tensor *t)
 	}
 	pthread_mutex_unlock(&table.lock);
 	if (!ctx)
-		yk_tensor_gone(t, "free");
+		yk_fail_handle(t, "free");
 	if (err)
 		yk_fail(err, "free: no memory to remember it until its context is idle");
 }

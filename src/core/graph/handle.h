@@ -53,13 +53,13 @@ static inline bool yk_is_alive(const yoke_tensor *t)
 
 // Records an error of the public function `call` that describes a handle without a tensor: EINVAL;
 // ECONTEXT when its context is gone.
-int yk_tensor_gone(const yoke_tensor *, const char *call);
+int yk_fail_handle(const yoke_tensor *, const char *call);
 // The tensor of a handle that is neither NULL nor YOKE_NONE; NULL with that error if there is none.
 static inline struct yk_tensor *yk_tensor(const yoke_tensor *t, const char *call)
 {
 	struct yk_tensor *s = yk_tensor_or_null(t);
 	if (!s)
-		yk_tensor_gone(t, call);
+		yk_fail_handle(t, call);
 	return s;
 }
 // The same if the tensor belongs to this context, else NULL without an error.
@@ -73,7 +73,7 @@ static inline struct yk_origin yk_origin_of(const struct yk_tensor *t)
 
 // A new tensor in a slot of the context, in no list; zero except ctx, kind, op and the ids, which
 // are YK_NIL.  NULL: no memory.
-struct yk_tensor *yk_slot_take(struct yoke_context *, int kind, int op);
+struct yk_tensor *yk_slot_alloc(struct yoke_context *, int kind, int op);
 // Ends the tensor: its handle is stale from now on.
 void yk_slot_leave(struct yk_tensor *, enum yk_end);
 // Returns a freed context's slots to the table; its tensors must be gone already.

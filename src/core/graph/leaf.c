@@ -77,7 +77,7 @@ static int upload_chunk(struct yoke_context *ctx, struct yk_queue *q, struct byt
 	int err = 0;
 	if (yk_event_sync(s->event) < 0 && !yk_event_done(s->event))
 		return yk_event_wait(s->event); // the earlier copy from it may still be running
-	yk_upload_look(ctx);
+	yk_upload_poll(ctx);
 	ctx->uploads.staged++;
 	yk_event_unref(s->event);
 	s->event = NULL;
@@ -523,7 +523,7 @@ yk_id yk_value_of_any(struct yoke_context *ctx, struct yk_tensor *t, int dtype)
 			   "yoke_to(tensor, \"%s\")", t->ctx->device->id, ctx->device->id, ctx->device->id);
 		return YK_BAD;
 	}
-	if (t->kind == YK_LITERAL && yk_want_literal(&ctx->graph, dtype, t->scalar) < 0)
+	if (t->kind == YK_LITERAL && yk_check_literal(&ctx->graph, dtype, t->scalar) < 0)
 		return YK_BAD;
 	if (t->kind == YK_LITERAL)
 		return yk_lit(&ctx->graph, dtype, t->scalar);

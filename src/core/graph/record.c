@@ -53,7 +53,7 @@ static int dtypes_wanted(struct yoke_context *ctx, int op, int n, struct yk_tens
 {
 	for (int i = 0; i < n; i++)
 		want[i] = h[i] ? h[i]->dtype : 0;
-	return yk_autocast_want(ctx, op, n, want);
+	return yk_autocast_dtypes(ctx, op, n, want);
 }
 
 struct yk_rec yk_rec_begin_as(const char *call, int op, unsigned optional, int n, yoke_tensor *const *t)
@@ -172,7 +172,7 @@ yk_id yk_rec_last(struct yk_rec *r, yk_id x, int axis)
 	return yk_exchange(r->g, x, axis, x == YK_BAD ? axis : r->g->value[x].rank - 1);
 }
 
-bool yk_rec_want_axis(struct yk_rec *r)
+bool yk_rec_check_axis(struct yk_rec *r)
 {
 	char text[160];
 	const struct yk_value *v = &r->g->value[r->in[0]];

@@ -54,7 +54,7 @@ int yk_rec_axis(struct yk_rec *, yk_id x, int axis);
 // Is this a valid mask of axes of x, with YOKE_KEEP or without?  Else an error.
 bool yk_rec_axes(struct yk_rec *, yk_id x, unsigned axes);
 // Is the first operand floating point with at least one axis?  Else an error.
-bool yk_rec_want_axis(struct yk_rec *);
+bool yk_rec_check_axis(struct yk_rec *);
 // Is `array` non-NULL for n elements?  False after an error, also an earlier one.
 bool yk_rec_array(struct yk_rec *, int n, const void *array, const char *what);
 // x with that axis, as returned by yk_rec_axis, and the last one exchanged; its own inverse.
@@ -74,7 +74,7 @@ int yk_lists_once(size_t n, struct yk_tensor *const *var, const char *call);
 // A frame of n tensors, any number of them and at least one: enters the context of x[0], and turns them
 // into values, cast by the policy of `op`.  The caller frees the array; NULL after an error.  yk_rec_end
 // closes the frame in either case.
-yk_id *yk_rec_many(struct yk_rec *, const char *call, int op, int n, yoke_tensor *const *x);
+yk_id *yk_rec_list(struct yk_rec *, const char *call, int op, int n, yoke_tensor *const *x);
 // After an error the results are NULL, so that operations on them fail too.  Returns err.
 int yk_results(int err, int n, yoke_tensor **to);
 // Unless err: appends an op of n results and makes their handles.  Frees `in`, leaves the context,

@@ -34,7 +34,7 @@ yk_id *yk_lists(struct yoke_context *ctx, int n, int count,
 	return in;
 }
 
-yk_id *yk_rec_many(struct yk_rec *r, const char *call, int op, int n, yoke_tensor *const *x)
+yk_id *yk_rec_list(struct yk_rec *r, const char *call, int op, int n, yoke_tensor *const *x)
 {
 	*r = (struct yk_rec){ .n = 0 };
 	if (n < 1 || !x) {
@@ -56,7 +56,7 @@ yk_id *yk_rec_many(struct yk_rec *r, const char *call, int op, int n, yoke_tenso
 		dtype[i] = good ? r->g->value[in[i]].dtype : 0;
 	}
 	if (good && op != YK_LEAF && r->ctx->autocast.setting.dtype)
-		yk_autocast_want(r->ctx, op, n, dtype);
+		yk_autocast_dtypes(r->ctx, op, n, dtype);
 	for (int i = 0; i < n && good; i++)
 		good = (in[i] = yk_cast(r->g, in[i], dtype[i])) != YK_BAD;
 	if (good)

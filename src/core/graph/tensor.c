@@ -62,7 +62,7 @@ static void unlink_handle(struct yk_tensor *t)
 
 struct yk_tensor *yk_tensor_new(struct yoke_context *ctx, int kind, int op)
 {
-	struct yk_tensor *t = yk_slot_take(ctx, kind, op);
+	struct yk_tensor *t = yk_slot_alloc(ctx, kind, op);
 	if (!t)
 		return NULL;
 	t->scope = ctx->scopes.innermost;

@@ -323,7 +323,7 @@ static void put_at(struct yk_text *t, const struct yk_map_form *f)
 	for (unsigned k = 0; k < f->map->ninsn; k++)
 		if (is_drawn(f, &f->map->insn[k])) {
 			yk_put(t, "\tint v%u = rand_bits(", k);
-			yk_put_place(t, f, f->noperand, f->rank);
+			yk_put_index(t, f, f->noperand, f->rank);
 			put_seed(t, f, k);
 			yk_put(t, ");\n");
 		}
@@ -340,7 +340,7 @@ static void put_block(struct yk_text *t, const struct yk_map_form *f)
 	yk_put(t, "#ifdef MAP_BLOCK\nFN void map_block(ulong r, ulong j0 MAP_PARAMS)\n{\n");
 	if (draws(f)) {
 		yk_put(t, "\tulong j = j0;\n\tulong index = (ulong)");
-		yk_put_place(t, f, f->noperand, f->rank);
+		yk_put_index(t, f, f->noperand, f->rank);
 		yk_put(t, ", first = index & 3;\n");
 	}
 	for (unsigned k = 0; k < f->map->ninsn; k++)
@@ -416,7 +416,7 @@ static int put_quad(struct yk_text *t, const struct yk_map_form *f)
 	if (draws(f))
 		yk_put(t, "\tulong index = (ulong)");
 	if (draws(f))
-		yk_put_place(t, f, f->noperand, f->rank);
+		yk_put_index(t, f, f->noperand, f->rank);
 	if (draws(f))
 		yk_put(t, ";\n");
 	for (unsigned k = 0; k < f->map->ninsn; k++)
@@ -488,7 +488,7 @@ static int put_load(struct yk_text *t, const struct yk_map_form *f)
 		yk_put(t, "FN ulong map_place(ulong r, ulong c MAP_PARAMS)\n{\n");
 		yk_put_axes(t, f, 0, f->split, "r", "c");
 		yk_put(t, "\treturn (ulong)");
-		yk_put_place(t, f, 0, f->split);
+		yk_put_index(t, f, 0, f->split);
 		yk_put(t, ";\n}\n");
 	}
 	int err = put_loaded(t, f, false);

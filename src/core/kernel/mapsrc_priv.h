@@ -28,7 +28,7 @@ bool yk_map_in_memory(const struct yk_map_operand *);
 void yk_put_axes(struct yk_text *, const struct yk_map_form *, int first, int end, const char *row,
 		 const char *last);
 // The index of operand k's element along merged axes 0 .. end-1.
-void yk_put_place(struct yk_text *, const struct yk_map_form *, unsigned k, int end);
+void yk_put_index(struct yk_text *, const struct yk_map_form *, unsigned k, int end);
 // p0, p1, ..: base addresses of operand k's elements; e0, e1, ..: the index of the current element.
 void yk_put_operand(struct yk_text *, const struct yk_map_form *, unsigned k);
 // The value that an input's buffer or word holds.

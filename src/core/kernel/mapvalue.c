@@ -69,7 +69,7 @@ static void put_stride(struct yk_text *t, const struct yk_map_form *f, unsigned 
 	}
 }
 
-void yk_put_place(struct yk_text *t, const struct yk_map_form *f, unsigned k, int end)
+void yk_put_index(struct yk_text *t, const struct yk_map_form *f, unsigned k, int end)
 {
 	const struct yk_map_operand *o = &f->operand[k];
 
@@ -94,7 +94,7 @@ void yk_put_operand(struct yk_text *t, const struct yk_map_form *f, unsigned k)
 		return;
 	yk_put(t, "\tGLOBAL %s *p%u = (GLOBAL %s *)(s%u + at%u);\n", type, k, type, k, k);
 	yk_put(t, "\tlong e%u = ", k);
-	yk_put_place(t, f, k, f->rank);
+	yk_put_index(t, f, k, f->rank);
 	yk_put(t, ";\n");
 }
 
@@ -319,7 +319,7 @@ int yk_put_value(struct yk_text *t, const struct yk_map_form *f,
 		put_word(t, n->dtype, word);
 		return 0;
 	case YOKE_MAP_INDEX:
-		yk_put_place(t, f, f->noperand, f->rank);
+		yk_put_index(t, f, f->noperand, f->rank);
 		return 0;
 	case YOKE_MAP_RAND:
 		yk_put(t, "rand_bits(v%u, v%u, v%u)", n->a, n->b, n->c);

@@ -16,7 +16,7 @@
 yoke_tensor *yoke_stack(int n, yoke_tensor *const *x, int axis)
 {
 	struct yk_rec r;
-	yk_id *in = yk_rec_many(&r, "stack", YK_CONCAT, n, x), y = YK_BAD;
+	yk_id *in = yk_rec_list(&r, "stack", YK_CONCAT, n, x), y = YK_BAD;
 	char a[160], b[160];
 	if (!in)
 		return yk_rec_end(&r, YK_BAD);
@@ -108,7 +108,7 @@ int yoke_meshgrid(int n, yoke_tensor *const *x, yoke_tensor **to)
 	if (yk_require(to, "list of results"))
 		return yk_error_last();
 	struct yk_rec r;
-	yk_id *in = yk_rec_many(&r, "meshgrid", YK_LEAF, n, x);
+	yk_id *in = yk_rec_list(&r, "meshgrid", YK_LEAF, n, x);
 	int64_t dims[YOKE_MAX_RANK], one[YOKE_MAX_RANK];
 	char text[160];
 	int err = in ? 0 : yk_error_last();

@@ -299,7 +299,7 @@ static void decompose_attention_mask_backward(struct yk_graph *g, const struct y
 				      yk_id *out)
 {
 	yk_id dx = yk_sum_to(g, back_of(g, c).dx, c->in[3]);
-	out[0] = yk_down(g, dx, c->in[3]);
+	out[0] = yk_cast_like(g, dx, c->in[3]);
 }
 
 static void grad_attention(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gin)

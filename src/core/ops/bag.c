@@ -85,8 +85,8 @@ yoke_tensor *yoke_embedding_bag(yoke_tensor *w, yoke_tensor *ids, const struct y
 		there = yk_bin_lit(g, YK_NE, idx, (double)o.padding);
 		idx = yk_tri(g, YK_SELECT, there, idx, none);
 	}
-	const yk_id x = yk_up(g, yk_reshape(g, r.in[0], 4, (int64_t[]){ 1, 1, table.dims[0], table.dims[1] }));
-	const struct yk_sparse m = { .idx = idx, .w = r.in[3] == YK_NIL ? YK_NIL : yk_up(g, yk_reshape(g, r.in[3], 2, all)),
+	const yk_id x = yk_cast_acc(g, yk_reshape(g, r.in[0], 4, (int64_t[]){ 1, 1, table.dims[0], table.dims[1] }));
+	const struct yk_sparse m = { .idx = idx, .w = r.in[3] == YK_NIL ? YK_NIL : yk_cast_acc(g, yk_reshape(g, r.in[3], 2, all)),
 				     .first = r.in[2] == YK_NIL ? YK_NIL : ends_of(g, r.in[2], o.include_last, entries), .rows = bags };
 	yk_id y = yk_sparse(g, x, &m, max ? YK_SPARSE_MAX : YK_SPARSE_SUM);
 	const bool even = there == YK_NIL && m.first == YK_NIL && entries; // as many rows in each bag
@@ -106,5 +106,5 @@ yoke_tensor *yoke_embedding_bag(yoke_tensor *w, yoke_tensor *ids, const struct y
 			y = yk_bin(g, YK_DIV, y, yk_bin_lit(g, YK_MAX, count, 1));
 	}
 	y = y == YK_BAD ? y : yk_reshape(g, y, 2, (int64_t[]){ bags, table.dims[1] });
-	return yk_rec_end(&r, y == YK_BAD ? y : yk_down(g, y, r.in[0]));
+	return yk_rec_end(&r, y == YK_BAD ? y : yk_cast_like(g, y, r.in[0]));
 }

@@ -37,13 +37,13 @@ static yk_id sign_bit(struct yk_graph *g, yk_id bits)
 // As numbers of the dtype of `like`.
 static yk_id number_like(struct yk_graph *g, yk_id bits, yk_id like)
 {
-	return yk_down(g, number_of(g, bits, bits != YK_BAD && g->value[bits].dtype == yoke_i64), like);
+	return yk_cast_like(g, number_of(g, bits, bits != YK_BAD && g->value[bits].dtype == yoke_i64), like);
 }
 
 // x with the sign bit inverted where it is not that of the other operand
 static void decompose_copysign(struct yk_graph *g, const struct yk_call *c, yk_id *out)
 {
-	yk_id x = bits_of(g, yk_up(g, c->in[0])), sign = bits_of(g, yk_up(g, c->in[1]));
+	yk_id x = bits_of(g, yk_cast_acc(g, c->in[0])), sign = bits_of(g, yk_cast_acc(g, c->in[1]));
 	yk_id differs = yk_bin(g, YK_AND, yk_bin(g, YK_XOR, x, sign), sign_bit(g, x));
 	out[0] = number_like(g, yk_bin(g, YK_XOR, x, differs), c->in[0]);
 }
@@ -68,7 +68,7 @@ static int shape_nextafter(struct yk_graph *g, const struct yk_call *c, struct y
 // x positive, and x moves by their difference, limited to a step.  0 takes the sign of `to`.
 static void decompose_nextafter(struct yk_graph *g, const struct yk_call *c, yk_id *out)
 {
-	const yk_id x = yk_up(g, c->in[0]), to = yk_up(g, c->in[1]), bx = bits_of(g, x), bt = bits_of(g, to), bit = sign_bit(g, bx);
+	const yk_id x = yk_cast_acc(g, c->in[0]), to = yk_cast_acc(g, c->in[1]), bx = bits_of(g, x), bt = bits_of(g, to), bit = sign_bit(g, bx);
 	const bool wide = is_f64(g, x);
 	const double step = IN(0)->dtype == yoke_bf16 ? 65536 : 1; // a bf16 is the upper half of an f32
 	const yk_id modulus = wide ? yk_bin(g, YK_XOR, bx, yk_bin(g, YK_AND, bx, bit)) : yk_bin_lit(g, YK_AND, bx, INT32_MAX);
@@ -109,7 +109,7 @@ static int shape_frexp(struct yk_graph *g, const struct yk_call *c, struct yk_va
 
 static void decompose_frexp(struct yk_graph *g, const struct yk_call *c, yk_id *out)
 {
-	yk_id x = yk_up(g, c->in[0]);
+	yk_id x = yk_cast_acc(g, c->in[0]);
 	const bool wide = is_f64(g, x);
 	const int places = wide ? 52 : 23, bias = wide ? 1022 : 126;
 	const double field = ldexp(1, places), scale = ldexp(1, places + 2);
@@ -126,7 +126,7 @@ static void decompose_frexp(struct yk_graph *g, const struct yk_call *c, yk_id *
 	yk_id sign = yk_bin(g, YK_AND, bits, yk_lit(g, dtype, wide ? -0x1p63 : -0x1p31));
 	yk_id kept = yk_bin(g, YK_OR, sign, yk_bin(g, YK_AND, bits, yk_lit(g, dtype, field - 1)));
 	yk_id mantissa = number_of(g, yk_bin(g, YK_OR, kept, yk_lit(g, dtype, bias * field)), wide);
-	out[0] = yk_down(g, yk_tri(g, YK_SELECT, whole, x, mantissa), c->in[0]);
+	out[0] = yk_cast_like(g, yk_tri(g, YK_SELECT, whole, x, mantissa), c->in[0]);
 	e = yk_bin(g, YK_SUB, e, yk_tri(g, YK_SELECT, small, yk_lit(g, dtype, bias + places + 2), yk_lit(g, dtype, bias)));
 	out[1] = yk_cast(g, yk_tri(g, YK_SELECT, whole, yk_lit(g, dtype, 0), e), yoke_i32);
 }
@@ -137,11 +137,11 @@ static void grad_frexp(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_
 	const struct yk_node_copy n = yk_node_copy(g, node);
 	if (gout[0] == YK_NIL)
 		return;
-	yk_id x = yk_up(g, n.in[0]), one = lit_like(g, x, 1);
+	yk_id x = yk_cast_acc(g, n.in[0]), one = lit_like(g, x, 1);
 	yk_id whole = yk_bin(g, YK_OR, yk_bin_lit(g, YK_EQ, x, 0), yk_un(g, YK_NOT, yk_un(g, YK_ISFINITE, x)));
-	yk_id slope = yk_bin(g, YK_DIV, yk_up(g, n.y), yk_tri(g, YK_SELECT, whole, one, x));
+	yk_id slope = yk_bin(g, YK_DIV, yk_cast_acc(g, n.y), yk_tri(g, YK_SELECT, whole, one, x));
 	slope = yk_un(g, YK_STOP_GRAD, yk_tri(g, YK_SELECT, whole, one, slope)); // a step function
-	gin[0] = yk_down(g, yk_bin(g, YK_MUL, yk_up(g, gout[0]), slope), n.in[0]);
+	gin[0] = yk_cast_like(g, yk_bin(g, YK_MUL, yk_cast_acc(g, gout[0]), slope), n.in[0]);
 }
 
 YK_OP(FREXP) = { .name = "frexp", .flags = YK_F_FLOAT, .min_in = 1, .max_in = 1, .nout = 2,

@@ -168,7 +168,7 @@ static yk_id windows_of(struct yk_graph *g, const struct parts *p, yk_id x)
 		lo[2 + i] = p->axis[i].lo;
 		hi[2 + i] = p->axis[i].hi;
 	}
-	x = yk_pad(g, yk_up(g, x), lo, hi, 0);
+	x = yk_pad(g, yk_cast_acc(g, x), lo, hi, 0);
 	for (int i = 0; i < p->axes; i++)
 		x = yk_record(g, YK_WINDOW, 1, &x, 4,
 			      (union yoke_attr[]){ { .i = 2 + i }, { .i = p->taps[i] }, { .i = p->axis[i].stride },
@@ -179,13 +179,13 @@ static yk_id windows_of(struct yk_graph *g, const struct parts *p, yk_id x)
 
 static yk_id weights(struct yk_graph *g, const struct parts *p, yk_id w)
 {
-	return yk_reshape(g, yk_up(g, w), 3, (int64_t[]){ p->groups, p->outputs, p->channels * p->all_taps });
+	return yk_reshape(g, yk_cast_acc(g, w), 3, (int64_t[]){ p->groups, p->outputs, p->channels * p->all_taps });
 }
 
 // y [B,O,Q..] as [B,groups,O,Q]
 static yk_id outputs(struct yk_graph *g, const struct parts *p, yk_id y)
 {
-	return yk_reshape(g, yk_up(g, y), 4, (int64_t[]){ p->batch, p->groups, p->outputs, p->all_out });
+	return yk_reshape(g, yk_cast_acc(g, y), 4, (int64_t[]){ p->batch, p->groups, p->outputs, p->all_out });
 }
 
 static void decompose_conv(struct yk_graph *g, const struct yk_call *c, yk_id *out)
@@ -194,7 +194,7 @@ static void decompose_conv(struct yk_graph *g, const struct yk_call *c, yk_id *o
 	shape_conv(g, c, &y);
 	const struct parts p = parts_of(c, IN(0), IN(1), &y);
 	const yk_id w = weights(g, &p, c->in[1]);
-	out[0] = yk_down(g, yk_reshape(g, yk_matmul(g, w, windows_of(g, &p, c->in[0]), 0), y.rank, y.dims), c->in[0]);
+	out[0] = yk_cast_like(g, yk_reshape(g, yk_matmul(g, w, windows_of(g, &p, c->in[0]), 0), y.rank, y.dims), c->in[0]);
 }
 
 static void decompose_conv_x(struct yk_graph *g, const struct yk_call *c, yk_id *out)
@@ -219,7 +219,7 @@ static void decompose_conv_x(struct yk_graph *g, const struct yk_call *c, yk_id 
 		step[i] = 1;
 		start[i] = i < 2 ? 0 : p.axis[i - 2].lo;
 	}
-	out[0] = yk_down(g, yk_slice(g, v, start, step, x.dims), c->in[0]);
+	out[0] = yk_cast_like(g, yk_slice(g, v, start, step, x.dims), c->in[0]);
 }
 
 static void decompose_conv_w(struct yk_graph *g, const struct yk_call *c, yk_id *out)
@@ -228,7 +228,7 @@ static void decompose_conv_w(struct yk_graph *g, const struct yk_call *c, yk_id 
 	shape_conv_w(g, c, &w);
 	const struct parts p = parts_of(c, IN(0), &w, IN(1));
 	const yk_id each = yk_matmul(g, outputs(g, &p, c->in[1]), windows_of(g, &p, c->in[0]), YOKE_TB);
-	out[0] = yk_down(g, yk_reshape(g, yk_reduce(g, YK_SUM, each, 1, false), w.rank, w.dims), c->in[0]);
+	out[0] = yk_cast_like(g, yk_reshape(g, yk_reduce(g, YK_SUM, each, 1, false), w.rank, w.dims), c->in[0]);
 }
 
 #define CONV(N, NAME, rule) YK_OP(N) = { \

@@ -48,7 +48,7 @@ static yk_id counted(struct yk_graph *g, yk_id ids, int64_t ignore, int dtype,
 
 static void decompose_cross_entropy(struct yk_graph *g, const struct yk_call *c, yk_id *out)
 {
-	yk_id x = yk_up(g, c->in[0]), ids = c->in[1], valid;
+	yk_id x = yk_cast_acc(g, c->in[0]), ids = c->in[1], valid;
 	int dtype = g->value[x].dtype;
 	int64_t columns = g->value[x].dims[1];
 	double smooth = c->attr[1].f;
@@ -75,7 +75,7 @@ static void decompose_cross_entropy(struct yk_graph *g, const struct yk_call *c,
 static void decompose_cross_entropy_backward(struct yk_graph *g, const struct yk_call *c,
 				     yk_id *out)
 {
-	yk_id x = yk_up(g, c->in[0]), ids = c->in[1], valid;
+	yk_id x = yk_cast_acc(g, c->in[0]), ids = c->in[1], valid;
 	int dtype = g->value[x].dtype;
 	int64_t columns = g->value[x].dims[1];
 	double smooth = c->attr[1].f;
@@ -86,7 +86,7 @@ static void decompose_cross_entropy_backward(struct yk_graph *g, const struct yk
 	yk_id each =
 		yk_bin(g, YK_DIV, c->in[3], counted(g, ids, c->attr[0].i, dtype, &valid));
 	yk_id d = yk_bin(g, YK_MUL, yk_bin(g, YK_SUB, p, target), each);
-	out[0] = yk_down(g, yk_tri(g, YK_SELECT, yk_add_last(g, valid), d, yk_lit(g, dtype, 0)),
+	out[0] = yk_cast_like(g, yk_tri(g, YK_SELECT, yk_add_last(g, valid), d, yk_lit(g, dtype, 0)),
 		      c->in[0]);
 }
 

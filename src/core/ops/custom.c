@@ -54,7 +54,7 @@ static void see_value(struct yoke_op_tensor *to, const struct yk_value *v)
 		memcpy(to->dims, v->dims, v->rank * sizeof *v->dims);
 }
 
-static struct yoke_op_args args_of(const struct yk_custom *o, struct yk_custom_seen *s, const union yoke_attr *attr)
+static struct yoke_op_args args_of(const struct yk_custom *o, struct yk_custom_args *s, const union yoke_attr *attr)
 {
 	return (struct yoke_op_args){
 		.size = sizeof s->args, .name = o->def.name, .nin = o->def.nin, .nout = o->def.nout,
@@ -63,7 +63,7 @@ static struct yoke_op_args args_of(const struct yk_custom *o, struct yk_custom_s
 }
 
 void yk_custom_see(const struct yk_custom *o, const struct yk_graph *g, const yk_id *in, const union yoke_attr *attr,
-		const struct yk_value *outs, struct yk_custom_seen *to)
+		const struct yk_value *outs, struct yk_custom_args *to)
 {
 	to->args = args_of(o, to, attr);
 	for (int i = 0; i < o->def.nin; i++)
@@ -83,7 +83,7 @@ static void see_view(struct yoke_op_tensor *to, const struct yoke_view *v, void 
 	memcpy(to->strides, v->strides, sizeof to->strides);
 }
 
-static void see_op(const struct yk_custom *o, const struct yoke_op *op, void *const *data, struct yk_custom_seen *to)
+static void see_op(const struct yk_custom *o, const struct yoke_op *op, void *const *data, struct yk_custom_args *to)
 {
 	to->args = args_of(o, to, op->attr);
 	for (uint32_t i = 0; i < op->nout; i++)
@@ -104,7 +104,7 @@ static char *describe(const struct yoke_op_tensor *t, char *to)
 }
 
 // Calls the shape function and validates its results like untrusted input.
-static int call_shape(const struct yk_custom *o, const struct yk_custom_seen *s, struct yoke_op_tensor *out)
+static int call_shape(const struct yk_custom *o, const struct yk_custom_args *s, struct yoke_op_tensor *out)
 {
 	struct yoke_op_args args = s->args;
 	char text[160];
@@ -139,7 +139,7 @@ static const struct yk_custom *own_of(const struct yk_call *c)
 
 int yk_shape_custom(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
 {
-	struct yk_custom_seen s;
+	struct yk_custom_args s;
 	struct yoke_op_tensor shapes[YOKE_OP_MAX_OUT];
 	const struct yk_custom *o = own_of(c);
 	yk_custom_see(o, g, c->in, c->attr, NULL, &s);
@@ -159,7 +159,7 @@ int yk_shape_custom_joined(struct yk_graph *g, const struct yk_call *c, struct y
 	return 0;
 }
 
-static int is_same_result(const struct yk_custom *o, const struct yk_custom_seen *s)
+static int is_same_result(const struct yk_custom *o, const struct yk_custom_args *s)
 {
 	struct yoke_op_tensor now[YOKE_OP_MAX_OUT];
 	char was[160], is[160];
@@ -181,7 +181,7 @@ static int is_same_result(const struct yk_custom *o, const struct yk_custom_seen
 static int run_chunk(const void *arg, const struct yoke_op *op, void *const *data, int64_t chunk, int64_t chunks)
 {
 	const struct yk_custom *o = arg;
-	struct yk_custom_seen s;
+	struct yk_custom_args s;
 	see_op(o, op, data, &s);
 	return o->def.cpu(&s.args, chunk, chunks);
 }
@@ -194,7 +194,7 @@ static int64_t elements(const struct yoke_op_tensor *t)
 	return n;
 }
 
-static int geometry(const struct yk_custom *o, const struct yk_custom_seen *s, struct yoke_source *to)
+static int geometry(const struct yk_custom *o, const struct yk_custom_args *s, struct yoke_source *to)
 {
 	const int64_t n = elements(&s->out[0]);
 	uint64_t *global = to->global, *local = to->local;
@@ -216,7 +216,7 @@ static int geometry(const struct yk_custom *o, const struct yk_custom_seen *s, s
 
 int yk_custom_source(const struct yk_custom *o, struct yoke_op *op, struct yk_device *d, struct yoke_source *to)
 {
-	struct yk_custom_seen s;
+	struct yk_custom_args s;
 	see_op(o, op, NULL, &s);
 	int err = is_same_result(o, &s);
 	*to = (struct yoke_source){ .size = sizeof *to, .dialect = YOKE_DIALECT_HOST };

@@ -106,7 +106,7 @@ static int decompose(struct yoke_context *ctx, const struct yk_custom *o, const 
 		     const struct yk_value *want, yk_id *out)
 {
 	struct frame f;
-	struct yk_custom_seen s;
+	struct yk_custom_args s;
 	yoke_tensor *x[YOKE_OP_MAX_IN], *y[YOKE_OP_MAX_OUT] = { NULL };
 	yk_custom_see(o, &ctx->graph, in, attr, want, &s);
 	frame_begin(&f, ctx);
@@ -326,7 +326,7 @@ void yk_grad_custom(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id 
 	yk_id in[YOKE_OP_MAX_IN], out[YOKE_OP_MAX_OUT], cot[YOKE_OP_MAX_OUT];
 	union yoke_attr attr[YOKE_MAX_ATTRS];
 	yoke_tensor *x[YOKE_OP_MAX_IN], *y[YOKE_OP_MAX_OUT], *c[YOKE_OP_MAX_OUT], *to[YOKE_OP_MAX_IN] = { NULL };
-	struct yk_custom_seen s;
+	struct yk_custom_args s;
 	struct frame f;
 	int err;
 	memcpy(in, yk_ins(g, &n), (size_t)o->def.nin * sizeof *in); // appending moves the arrays

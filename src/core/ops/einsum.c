@@ -503,7 +503,7 @@ static yk_id contract(struct sum *s)
 yoke_tensor *yoke_einsum(const char *subscripts, int n, yoke_tensor *const *x)
 {
 	struct yk_rec r;
-	yk_id *in = yk_rec_many(&r, "einsum", YK_MATMUL, n, x), y = YK_BAD;
+	yk_id *in = yk_rec_list(&r, "einsum", YK_MATMUL, n, x), y = YK_BAD;
 	struct sum *s = in ? calloc(1, sizeof *s) : NULL;
 	if (!subscripts || n > MAX) {
 		if (in)

@@ -136,10 +136,10 @@ static void grad_map(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id
 	yk_id a = n.in[0], b = n.in[1], cot = gout[0], t;
 	int wins;
 	if (rounds_often(g, &n)) {
-		a = yk_up(g, a);
-		b = n.nin > 1 ? yk_up(g, b) : YK_NIL;
-		n.y = yk_up(g, n.y);
-		cot = yk_up(g, cot);
+		a = yk_cast_acc(g, a);
+		b = n.nin > 1 ? yk_cast_acc(g, b) : YK_NIL;
+		n.y = yk_cast_acc(g, n.y);
+		cot = yk_cast_acc(g, cot);
 	}
 	switch (n.op) {
 	case YK_ADD:
@@ -179,7 +179,7 @@ static void grad_map(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id
 	}
 	for (uint32_t i = 0; i < n.nin; i++)
 		if (gin[i] != YK_NIL)
-			gin[i] = yk_down(g, gin[i], n.in[i]);
+			gin[i] = yk_cast_like(g, gin[i], n.in[i]);
 }
 
 static void grad_cast(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gin)
@@ -304,11 +304,11 @@ yoke_tensor *yoke_gelu(yoke_tensor *x)
 	struct yk_rec r = yk_rec_begin_op(YK_MUL, 1, &x);
 	if (!yk_rec_reals(&r, 1))
 		return yk_rec_end(&r, YK_BAD);
-	yk_id v = yk_up(r.g, r.in[0]);
+	yk_id v = yk_cast_acc(r.g, r.in[0]);
 	yk_id e = yk_un(r.g, YK_ERF, yk_bin_lit(r.g, YK_MUL, v, M_SQRT1_2));
 	yk_id half = yk_bin_lit(r.g, YK_MUL, v, 0.5);
 	e = v == r.in[0] ? yk_bin_lit(r.g, YK_ADD, e, 1) : one_plus(r.g, v, e);
-	return yk_rec_end(&r, yk_down(r.g, yk_bin(r.g, YK_MUL, half, e), r.in[0]));
+	return yk_rec_end(&r, yk_cast_like(r.g, yk_bin(r.g, YK_MUL, half, e), r.in[0]));
 }
 
 yoke_tensor *yoke_gelu_tanh(yoke_tensor *x)
@@ -319,10 +319,10 @@ yoke_tensor *yoke_gelu_tanh(yoke_tensor *x)
 	const double k = 2 * sqrt(2 / M_PI);
 	if (!yk_rec_reals(&r, 1))
 		return yk_rec_end(&r, YK_BAD);
-	yk_id v = yk_up(r.g, r.in[0]), s = yk_un(r.g, YK_SQUARE, v);
+	yk_id v = yk_cast_acc(r.g, r.in[0]), s = yk_un(r.g, YK_SQUARE, v);
 	yk_id u = yk_bin_lit(r.g, YK_ADD, yk_bin_lit(r.g, YK_MUL, s, k * 0.044715), k);
 	yk_id p = yk_un(r.g, YK_SIGMOID, yk_bin(r.g, YK_MUL, v, u));
-	return yk_rec_end(&r, yk_down(r.g, yk_bin(r.g, YK_MUL, v, p), r.in[0]));
+	return yk_rec_end(&r, yk_cast_like(r.g, yk_bin(r.g, YK_MUL, v, p), r.in[0]));
 }
 
 yoke_tensor *yoke_silu(yoke_tensor *x)
@@ -330,9 +330,9 @@ yoke_tensor *yoke_silu(yoke_tensor *x)
 	struct yk_rec r = yk_rec_begin_op(YK_MUL, 1, &x);
 	if (!yk_rec_reals(&r, 1))
 		return yk_rec_end(&r, YK_BAD);
-	yk_id v = yk_up(r.g, r.in[0]);
+	yk_id v = yk_cast_acc(r.g, r.in[0]);
 	v = yk_bin(r.g, YK_MUL, v, yk_un(r.g, YK_SIGMOID, v));
-	return yk_rec_end(&r, yk_down(r.g, v, r.in[0]));
+	return yk_rec_end(&r, yk_cast_like(r.g, v, r.in[0]));
 }
 
 yoke_tensor *yoke_swiglu(yoke_tensor *gate, yoke_tensor *x)
@@ -340,10 +340,10 @@ yoke_tensor *yoke_swiglu(yoke_tensor *gate, yoke_tensor *x)
 	struct yk_rec r = yk_rec_begin_op(YK_MUL, 2, (yoke_tensor *[]){ gate, x });
 	if (!yk_rec_reals(&r, 2))
 		return yk_rec_end(&r, YK_BAD);
-	yk_id v = yk_up(r.g, r.in[0]);
+	yk_id v = yk_cast_acc(r.g, r.in[0]);
 	v = yk_bin(r.g, YK_MUL, v, yk_un(r.g, YK_SIGMOID, v));
-	v = yk_bin(r.g, YK_MUL, v, yk_up(r.g, r.in[1]));
-	return yk_rec_end(&r, yk_down(r.g, v, r.in[0]));
+	v = yk_bin(r.g, YK_MUL, v, yk_cast_acc(r.g, r.in[1]));
+	return yk_rec_end(&r, yk_cast_like(r.g, v, r.in[0]));
 }
 
 yoke_tensor *yoke_clamp(yoke_tensor *x, yoke_tensor *lo, yoke_tensor *hi)

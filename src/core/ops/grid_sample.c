@@ -160,15 +160,15 @@ static void decompose_grid_sample(struct yk_graph *g, const struct yk_call *c, y
 		return;
 	}
 	s.index = s.size < INT32_MAX / (4 * AXES) ? yoke_i32 : yoke_i64; // the sum of an index outside of each axis fits
-	const yk_id at = yk_reshape(g, yk_up(g, c->in[1]), 3, (int64_t[]){ s.batch, s.points, s.axes });
+	const yk_id at = yk_reshape(g, yk_cast_acc(g, c->in[1]), 3, (int64_t[]){ s.batch, s.points, s.axes });
 	out[0] = YK_BAD;
 	if (at == YK_BAD)
 		return;
 	s.dtype = g->value[at].dtype;
 	const struct yk_sparse m = matrix(g, &s, at, v.dims + 2);
-	const yk_id y = yk_sparse(g, yk_reshape(g, yk_up(g, c->in[0]), 4, (int64_t[]){ v.dims[0], v.dims[1], s.size, 1 }), &m, YK_SPARSE_SUM);
+	const yk_id y = yk_sparse(g, yk_reshape(g, yk_cast_acc(g, c->in[0]), 4, (int64_t[]){ v.dims[0], v.dims[1], s.size, 1 }), &m, YK_SPARSE_SUM);
 	if (y != YK_BAD)
-		out[0] = yk_down(g, yk_reshape(g, y, to.rank, to.dims), c->in[0]);
+		out[0] = yk_cast_like(g, yk_reshape(g, y, to.rank, to.dims), c->in[0]);
 }
 
 YK_OP(GRID_SAMPLE) = { .name = "grid_sample", .min_in = 2, .max_in = 2, .nout = 1, .cast = YK_CAST_F32,
@@ -219,7 +219,7 @@ yoke_tensor *yoke_affine_grid(yoke_tensor *theta, int n, const int64_t *to, int 
 	int64_t dims[YOKE_MAX_RANK] = { t.dims[0], 1, 1, 1, 1 };
 	dims[1 + n] = n;
 	dims[2 + n] = n + 1;
-	const yk_id m = yk_reshape(g, yk_up(g, r.in[0]), 3 + n, dims);
+	const yk_id m = yk_reshape(g, yk_cast_acc(g, r.in[0]), 3 + n, dims);
 	dims[2 + n] = 1;
 	yk_id y = YK_BAD;
 	for (int k = n; k >= 0 && m != YK_BAD; k--) {
@@ -232,5 +232,5 @@ yoke_tensor *yoke_affine_grid(yoke_tensor *theta, int n, const int64_t *to, int 
 		const yk_id at = spaced(g, g->value[m].dtype, to[axis], align_corners, 2 + n, 1 + axis);
 		y = yk_bin(g, YK_ADD, y, yk_bin(g, YK_MUL, column, at));
 	}
-	return yk_rec_end(&r, y == YK_BAD ? y : yk_down(g, y, r.in[0]));
+	return yk_rec_end(&r, y == YK_BAD ? y : yk_cast_like(g, y, r.in[0]));
 }

@@ -67,18 +67,18 @@ static yk_id spread(struct yk_graph *g, yk_id x, yk_id in)
 static void decompose_grouped(struct yk_graph *g, const struct yk_call *c, yk_id *out)
 {
 	yk_id in = members(g, c->in[2], g->value[c->in[0]].dims[0]);
-	yk_id y = yk_matmul(g, spread(g, yk_up(g, c->in[0]), in), yk_up(g, c->in[1]), c->attr[0].i ? YOKE_TB : 0);
+	yk_id y = yk_matmul(g, spread(g, yk_cast_acc(g, c->in[0]), in), yk_cast_acc(g, c->in[1]), c->attr[0].i ? YOKE_TB : 0);
 	// select, not multiply: 0 times another group's matrix could be NaN
 	if (y != YK_BAD)
 		y = yk_tri(g, YK_SELECT, in, y, yk_lit(g, g->value[y].dtype, 0));
-	out[0] = yk_down(g, yk_reduce(g, YK_SUM, y, 1u << 0, false), c->in[0]);
+	out[0] = yk_cast_like(g, yk_reduce(g, YK_SUM, y, 1u << 0, false), c->in[0]);
 }
 
 static void decompose_grouped_backward(struct yk_graph *g, const struct yk_call *c, yk_id *out)
 {
 	yk_id in = members(g, c->in[2], g->value[c->in[0]].dims[0]);
-	yk_id x = spread(g, yk_up(g, c->in[0]), in), cot = spread(g, yk_up(g, c->in[1]), in);
-	out[0] = yk_down(g, yk_matmul(g, x, cot, YOKE_TA), c->in[0]);
+	yk_id x = spread(g, yk_cast_acc(g, c->in[0]), in), cot = spread(g, yk_cast_acc(g, c->in[1]), in);
+	out[0] = yk_cast_like(g, yk_matmul(g, x, cot, YOKE_TA), c->in[0]);
 }
 
 // ---- gradients ----

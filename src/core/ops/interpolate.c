@@ -241,7 +241,7 @@ yoke_tensor *yoke_interpolate(yoke_tensor *x, const int64_t *to, const struct yo
 	// an axis that keeps its size is as it is, but for these, as in PyTorch
 	const bool shifts = o.mode == YOKE_NEAREST_EXACT || (o.mode == YOKE_CUBIC && !o.antialias);
 	const bool exact = o.mode == YOKE_NEAREST || o.mode == YOKE_NEAREST_EXACT;
-	yk_id v = exact ? r.in[0] : yk_up(r.g, r.in[0]);
+	yk_id v = exact ? r.in[0] : yk_cast_acc(r.g, r.in[0]);
 	// the rows of earlier axes are longer vectors: they come last where elements become more
 	for (int k = 0; k < axes && v != YK_BAD; k++) {
 		const bool grows = size[axes - 1] > r.g->value[r.in[0]].dims[1 + axes];
@@ -256,5 +256,5 @@ yoke_tensor *yoke_interpolate(yoke_tensor *x, const int64_t *to, const struct yo
 		if (n != size[i] || (shifts && o.scale[i] > 0))
 			v = along(r.g, v, 2 + i, &a, &o);
 	}
-	return yk_rec_end(&r, v == YK_BAD ? v : yk_down(r.g, v, r.in[0]));
+	return yk_rec_end(&r, v == YK_BAD ? v : yk_cast_like(r.g, v, r.in[0]));
 }

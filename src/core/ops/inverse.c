@@ -17,7 +17,7 @@
 static int shape_lu(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
 {
 	const struct yk_value *a = IN(0);
-	if (yk_want_matrices(g, c, a) < 0)
+	if (yk_check_matrices(g, c, a) < 0)
 		return yk_error_last();
 	out[0] = out[1] = out[2] = *a;
 	out[1].dtype = yoke_i64;
@@ -37,7 +37,7 @@ static int shape_lu_solve(struct yk_graph *g, const struct yk_call *c, struct yk
 // a [..,n,n], b [..,n,k]; attr: transposed
 static int shape_solve(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
 {
-	if (yk_want_system(g, c, IN(0), IN(1)) < 0)
+	if (yk_check_system(g, c, IN(0), IN(1)) < 0)
 		return yk_error_last();
 	*out = *IN(1);
 	return want_size(g, c, out);
@@ -45,7 +45,7 @@ static int shape_solve(struct yk_graph *g, const struct yk_call *c, struct yk_va
 
 static int shape_det(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
 {
-	if (yk_want_square(g, c, IN(0)) < 0)
+	if (yk_check_square(g, c, IN(0)) < 0)
 		return yk_error_last();
 	out[0] = *IN(0);
 	out[0].rank -= 2;
@@ -284,7 +284,7 @@ yoke_tensor *yoke_matrix_power(yoke_tensor *a, int64_t n)
 	struct yk_rec r = yk_rec_begin_op(YK_INV, 1, &a);
 	struct yk_graph *g = r.g;
 	yk_id base = r.in[0], y = YK_NIL;
-	if (base == YK_BAD || yk_want_square(g, &(struct yk_call){ .op = YK_INV }, &g->value[base]) < 0)
+	if (base == YK_BAD || yk_check_square(g, &(struct yk_call){ .op = YK_INV }, &g->value[base]) < 0)
 		return yk_rec_end(&r, YK_BAD);
 	if (n < 0)
 		base = yk_inverse(g, base);

@@ -11,7 +11,7 @@
 #include "graph/record.h"
 #include "ops/algebra.h"
 
-int yk_want_matrices(struct yk_graph *g, const struct yk_call *c, const struct yk_value *a)
+int yk_check_matrices(struct yk_graph *g, const struct yk_call *c, const struct yk_value *a)
 {
 	if (a->dtype != yoke_f32 && a->dtype != yoke_f64)
 		return fail_one(g, c, YOKE_EDTYPE, "takes f32 or f64, got", a);
@@ -20,17 +20,17 @@ int yk_want_matrices(struct yk_graph *g, const struct yk_call *c, const struct y
 	return 0;
 }
 
-int yk_want_square(struct yk_graph *g, const struct yk_call *c, const struct yk_value *a)
+int yk_check_square(struct yk_graph *g, const struct yk_call *c, const struct yk_value *a)
 {
-	const int err = yk_want_matrices(g, c, a);
+	const int err = yk_check_matrices(g, c, a);
 	if (!err && a->dims[a->rank - 1] != a->dims[a->rank - 2])
 		return fail_one(g, c, YOKE_ESHAPE, "takes square matrices, got", a);
 	return err;
 }
 
-int yk_want_system(struct yk_graph *g, const struct yk_call *c, const struct yk_value *t, const struct yk_value *b)
+int yk_check_system(struct yk_graph *g, const struct yk_call *c, const struct yk_value *t, const struct yk_value *b)
 {
-	if (yk_want_square(g, c, t) < 0)
+	if (yk_check_square(g, c, t) < 0)
 		return yk_error_last();
 	if (b->dtype != t->dtype)
 		return fail_two(g, c, YOKE_EDTYPE, "dtypes differ:", t, b);
@@ -46,20 +46,20 @@ static int shape_eigh(struct yk_graph *g, const struct yk_call *c, struct yk_val
 {
 	out[0] = out[1] = *IN(0);
 	out[0].rank--;
-	return yk_want_square(g, c, IN(0));
+	return yk_check_square(g, c, IN(0));
 }
 
 int yk_shape_square(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
 {
 	*out = *IN(0);
-	return yk_want_square(g, c, IN(0));
+	return yk_check_square(g, c, IN(0));
 }
 
 // attr: transposed, upper, unit
 static int shape_solve_triangular(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
 {
 	const struct yk_value *b = IN(1);
-	if (yk_want_system(g, c, IN(0), b) < 0)
+	if (yk_check_system(g, c, IN(0), b) < 0)
 		return yk_error_last();
 	*out = *b;
 	return want_size(g, c, out);

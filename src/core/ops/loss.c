@@ -14,15 +14,15 @@ yoke_tensor *yoke_mse(yoke_tensor *x, yoke_tensor *y)
 	if (!yk_rec_reals(&r, 2))
 		return yk_rec_end(&r, YK_BAD);
 	// the mean of squares may fit half precision where one square does not
-	yk_id d = yk_bin(r.g, YK_SUB, yk_up(r.g, r.in[0]), yk_up(r.g, r.in[1]));
+	yk_id d = yk_bin(r.g, YK_SUB, yk_cast_acc(r.g, r.in[0]), yk_cast_acc(r.g, r.in[1]));
 	yk_id m = yk_mean(r.g, yk_un(r.g, YK_SQUARE, d), YOKE_ALL, false);
-	return yk_rec_end(&r, yk_down(r.g, m, r.in[0]));
+	return yk_rec_end(&r, yk_cast_like(r.g, m, r.in[0]));
 }
 
 // The sum of x over its elements divided by n, in the dtype of `like`.
 static yk_id average(struct yk_graph *g, yk_id x, double n, yk_id like)
 {
-	return yk_down(g, yk_bin_lit(g, YK_MUL, yk_reduce(g, YK_SUM, x, YOKE_ALL, false), 1 / n),
+	return yk_cast_like(g, yk_bin_lit(g, YK_MUL, yk_reduce(g, YK_SUM, x, YOKE_ALL, false), 1 / n),
 		       like);
 }
 
@@ -48,7 +48,7 @@ yoke_tensor *yoke_bce_logits(yoke_tensor *x, yoke_tensor *y)
 	struct yk_rec r = yk_rec_begin_op(YK_SUM, 2, (yoke_tensor *[]){ x, y });
 	if (!want_pair(&r))
 		return yk_rec_end(&r, YK_BAD);
-	yk_id v = yk_up(r.g, r.in[0]), t = yk_up(r.g, r.in[1]);
+	yk_id v = yk_cast_acc(r.g, r.in[0]), t = yk_cast_acc(r.g, r.in[1]);
 	yk_id tail = yk_un(r.g, YK_LOG1P,
 			   yk_un(r.g, YK_EXP, yk_un(r.g, YK_NEG, yk_un(r.g, YK_ABS, v))));
 	yk_id loss = yk_bin(r.g, YK_SUB, yk_bin_lit(r.g, YK_MAX, v, 0),
@@ -61,9 +61,9 @@ yoke_tensor *yoke_bce_logits(yoke_tensor *x, yoke_tensor *y)
 yoke_tensor *yoke_kl(yoke_tensor *p, yoke_tensor *q)
 {
 	struct yk_rec r = yk_rec_begin_op(YK_SUM, 2, (yoke_tensor *[]){ p, q });
-	if (!want_pair(&r) || !yk_rec_want_axis(&r))
+	if (!want_pair(&r) || !yk_rec_check_axis(&r))
 		return yk_rec_end(&r, YK_BAD);
-	yk_id lp = yk_up(r.g, r.in[0]), lq = yk_up(r.g, r.in[1]);
+	yk_id lp = yk_cast_acc(r.g, r.in[0]), lq = yk_cast_acc(r.g, r.in[1]);
 	struct yk_value v = r.g->value[lp];
 	yk_id e = yk_un(r.g, YK_EXP, lp), zero = yk_lit(r.g, v.dtype, 0);
 	// 0 log 0 and its gradient are 0: the difference is never infinite there
@@ -105,13 +105,13 @@ static yk_id weight_of(struct yk_rec *r, yoke_tensor *w, yk_id like)
 static yk_id reduce(struct yk_graph *g, const struct yoke_loss *o, yk_id parts, yk_id total, yk_id like)
 {
 	if (parts == YK_BAD || o->reduction == YOKE_LOSS_NONE)
-		return yk_down(g, parts, like);
+		return yk_cast_like(g, parts, like);
 	const double n = (double)yk_count(&g->value[parts]);
 	yk_id sum = yk_reduce(g, YK_SUM, parts, YOKE_ALL, false);
 	if (o->reduction == YOKE_LOSS_MEAN)
 		sum = total == YK_NIL ? yk_bin_lit(g, YK_MUL, sum, 1 / n) :
 					yk_bin(g, YK_DIV, sum, yk_reduce(g, YK_SUM, total, YOKE_ALL, false));
-	return yk_down(g, sum, like);
+	return yk_cast_like(g, sum, like);
 }
 
 // ---- cross entropy ----
@@ -159,7 +159,7 @@ static yk_id of_ids(struct yk_graph *g, const struct yoke_loss *o, yk_id lost, y
 static yk_id of_probabilities(struct yk_graph *g, const struct yoke_loss *o, yk_id lost, yk_id p, yk_id w)
 {
 	const struct yk_value v = g->value[lost];
-	p = yk_up(g, p);
+	p = yk_cast_acc(g, p);
 	if (o->smooth > 0)
 		p = yk_bin_lit(g, YK_ADD, yk_bin_lit(g, YK_MUL, p, 1 - o->smooth), o->smooth / (double)v.dims[v.rank - 1]);
 	return over_classes(g, yk_bin(g, YK_MUL, times(g, lost, w), p));
@@ -183,7 +183,7 @@ yoke_tensor *yoke_loss_cross_entropy(yoke_tensor *logits, yoke_tensor *target, c
 			    yk_describe(&v, a), yk_describe(&t, b));
 		return yk_rec_end(&r, YK_BAD);
 	}
-	yk_id x = yk_up(g, r.in[0]), w = weight_of(&r, o.weight, x), total = YK_NIL, parts;
+	yk_id x = yk_cast_acc(g, r.in[0]), w = weight_of(&r, o.weight, x), total = YK_NIL, parts;
 	if (w == YK_BAD)
 		return yk_rec_end(&r, w);
 	if (w != YK_NIL && (g->value[w].rank != 1 || g->value[w].dims[0] != v.dims[v.rank - 1])) {
@@ -208,7 +208,7 @@ yoke_tensor *yoke_loss_bce_logits(yoke_tensor *x, yoke_tensor *y, const struct y
 	struct yoke_loss o;
 	if (!yk_rec_reals(&r, 2) || !options(&r, "loss_bce_logits", how, &o))
 		return yk_rec_end(&r, YK_BAD);
-	yk_id v = yk_up(g, r.in[0]), t = yk_up(g, r.in[1]), w = weight_of(&r, o.weight, v), q = weight_of(&r, o.pos_weight, v);
+	yk_id v = yk_cast_acc(g, r.in[0]), t = yk_cast_acc(g, r.in[1]), w = weight_of(&r, o.weight, v), q = weight_of(&r, o.pos_weight, v);
 	if (w == YK_BAD || q == YK_BAD)
 		return yk_rec_end(&r, YK_BAD);
 	yk_id zero = yk_lit(g, g->value[v].dtype, 0), one = yk_lit(g, g->value[v].dtype, 1);
@@ -227,7 +227,7 @@ yoke_tensor *yoke_loss_mse(yoke_tensor *x, yoke_tensor *y, const struct yoke_los
 	struct yoke_loss o;
 	if (!yk_rec_reals(&r, 2) || !options(&r, "loss_mse", how, &o))
 		return yk_rec_end(&r, YK_BAD);
-	yk_id d = yk_un(g, YK_SQUARE, yk_bin(g, YK_SUB, yk_up(g, r.in[0]), yk_up(g, r.in[1])));
+	yk_id d = yk_un(g, YK_SQUARE, yk_bin(g, YK_SUB, yk_cast_acc(g, r.in[0]), yk_cast_acc(g, r.in[1])));
 	yk_id w = d == YK_BAD ? d : weight_of(&r, o.weight, d);
 	return yk_rec_end(&r, w == YK_BAD ? w : reduce(g, &o, times(g, d, w), YK_NIL, r.in[0]));
 }

@@ -49,8 +49,8 @@ static void grad_matmul(struct yk_graph *g, uint32_t node, const yk_id *gout, yk
 	yk_id a = n.in[0], b = n.in[1], c = gout[0];
 	// the result has another dtype: rounded once, at the end
 	if (g->value[c].dtype != g->value[a].dtype) {
-		a = yk_up(g, a);
-		b = yk_up(g, b);
+		a = yk_cast_acc(g, a);
+		b = yk_cast_acc(g, b);
 	}
 	bool ta = n.attr[0].i & YOKE_TA, tb = n.attr[0].i & YOKE_TB;
 	// a' and b' are the operands as multiplied: ga' = c b'^T, gb' = a'^T c, transposed back
@@ -59,8 +59,8 @@ static void grad_matmul(struct yk_graph *g, uint32_t node, const yk_id *gout, yk
 			yk_matmul(g, c, b, tb ? 0 : YOKE_TB);
 	yk_id gb = tb ? yk_matmul(g, c, a, YOKE_TA | (ta ? YOKE_TB : 0)) :
 			yk_matmul(g, a, c, ta ? 0 : YOKE_TA);
-	gin[0] = yk_down(g, yk_sum_to(g, ga, a), n.in[0]);
-	gin[1] = yk_down(g, yk_sum_to(g, gb, b), n.in[1]);
+	gin[0] = yk_cast_like(g, yk_sum_to(g, ga, a), n.in[0]);
+	gin[1] = yk_cast_like(g, yk_sum_to(g, gb, b), n.in[1]);
 }
 
 YK_OP(MATMUL) = { .name = "matmul", .code = YOKE_OP_CONTRACT, .flags = YK_F_STRIDED,

@@ -352,7 +352,7 @@ yoke_tensor *yoke_flip(yoke_tensor *x, unsigned axes)
 yoke_tensor *yoke_pad(yoke_tensor *x, const int64_t *lo, const int64_t *hi, double value)
 {
 	struct yk_rec r = yk_rec_begin(1, &x);
-	if (r.in[0] == YK_BAD || yk_want_literal(r.g, r.g->value[r.in[0]].dtype, value) < 0)
+	if (r.in[0] == YK_BAD || yk_check_literal(r.g, r.g->value[r.in[0]].dtype, value) < 0)
 		return yk_rec_end(&r, YK_BAD);
 	const int rank = r.g->value[r.in[0]].rank;
 	if (!yk_rec_array(&r, rank, lo, "lo") || !yk_rec_array(&r, rank, hi, "hi"))
@@ -363,7 +363,7 @@ yoke_tensor *yoke_pad(yoke_tensor *x, const int64_t *lo, const int64_t *hi, doub
 yoke_tensor *yoke_concat(int n, yoke_tensor *const *x, int axis)
 {
 	struct yk_rec r;
-	yk_id *in = yk_rec_many(&r, "concat", YK_CONCAT, n, x), y = YK_BAD;
+	yk_id *in = yk_rec_list(&r, "concat", YK_CONCAT, n, x), y = YK_BAD;
 	const int k = in ? yk_rec_axis(&r, in[0], axis) : -1;
 	if (k >= 0)
 		y = yk_record(r.g, YK_CONCAT, (uint32_t)n, in, 1, &(union yoke_attr){ .i = k });

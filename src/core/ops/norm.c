@@ -66,7 +66,7 @@ static int shape_norm_backward(struct yk_graph *g, const struct yk_call *c, stru
 static void decompose_layer_norm(struct yk_graph *g, const struct yk_call *c, yk_id *out)
 {
 	// two passes: first the mean, then the mean square of the differences
-	yk_id x = yk_up(g, c->in[0]), w = yk_up(g, c->in[1]), b = yk_up(g, c->in[2]);
+	yk_id x = yk_cast_acc(g, c->in[0]), w = yk_cast_acc(g, c->in[1]), b = yk_cast_acc(g, c->in[2]);
 	yk_id mean = yk_mean_last(g, x), d = yk_bin(g, YK_SUB, x, mean);
 	yk_id var = yk_mean_last(g, yk_un(g, YK_SQUARE, d));
 	yk_id rstd = yk_un(g, YK_RSQRT, yk_bin_lit(g, YK_ADD, var, c->attr[0].f));
@@ -75,20 +75,20 @@ static void decompose_layer_norm(struct yk_graph *g, const struct yk_call *c, yk
 		y = yk_bin(g, YK_MUL, y, w);
 	if (b != YK_NIL)
 		y = yk_bin(g, YK_ADD, y, b);
-	out[0] = yk_down(g, y, c->in[0]);
+	out[0] = yk_cast_like(g, y, c->in[0]);
 	out[1] = yk_drop_last(g, mean);
 	out[2] = yk_drop_last(g, rstd);
 }
 
 static void decompose_rms_norm(struct yk_graph *g, const struct yk_call *c, yk_id *out)
 {
-	yk_id x = yk_up(g, c->in[0]), w = yk_up(g, c->in[1]);
+	yk_id x = yk_cast_acc(g, c->in[0]), w = yk_cast_acc(g, c->in[1]);
 	yk_id ms = yk_mean_last(g, yk_un(g, YK_SQUARE, x));
 	yk_id rstd = yk_un(g, YK_RSQRT, yk_bin_lit(g, YK_ADD, ms, c->attr[0].f));
 	yk_id y = yk_bin(g, YK_MUL, x, rstd);
 	if (w != YK_NIL)
 		y = yk_bin(g, YK_MUL, y, w);
-	out[0] = yk_down(g, y, c->in[0]);
+	out[0] = yk_cast_like(g, y, c->in[0]);
 	out[1] = yk_drop_last(g, rstd);
 }
 
@@ -101,7 +101,7 @@ static void norm_backward(struct yk_graph *g, yk_id xhat, yk_id w, yk_id rstd, y
 	yk_id dx = yk_bin(g, YK_SUB, gw, yk_bin(g, YK_MUL, xhat, along));
 	if (subtract)
 		dx = yk_bin(g, YK_SUB, dx, yk_mean_last(g, gw));
-	out[0] = yk_down(g, yk_bin(g, YK_MUL, dx, rstd), c->in[0]);
+	out[0] = yk_cast_like(g, yk_bin(g, YK_MUL, dx, rstd), c->in[0]);
 	unsigned rows = yk_last_axis(g, c->in[0]) - 1;
 	const int dtype = (int)c->attr[0].i;
 	out[1] = yk_cast(g, yk_reduce(g, YK_SUM, yk_bin(g, YK_MUL, cot, xhat), rows, false),
@@ -112,16 +112,16 @@ static void norm_backward(struct yk_graph *g, yk_id xhat, yk_id w, yk_id rstd, y
 
 static void decompose_layer_norm_backward(struct yk_graph *g, const struct yk_call *c, yk_id *out)
 {
-	yk_id x = yk_up(g, c->in[0]), rstd = yk_add_last(g, c->in[3]);
+	yk_id x = yk_cast_acc(g, c->in[0]), rstd = yk_add_last(g, c->in[3]);
 	yk_id xhat = yk_bin(g, YK_MUL, yk_bin(g, YK_SUB, x, yk_add_last(g, c->in[2])), rstd);
-	norm_backward(g, xhat, yk_up(g, c->in[1]), rstd, yk_up(g, c->in[4]), true, c, out);
+	norm_backward(g, xhat, yk_cast_acc(g, c->in[1]), rstd, yk_cast_acc(g, c->in[4]), true, c, out);
 }
 
 static void decompose_rms_norm_backward(struct yk_graph *g, const struct yk_call *c, yk_id *out)
 {
 	yk_id rstd = yk_add_last(g, c->in[2]);
-	yk_id xhat = yk_bin(g, YK_MUL, yk_up(g, c->in[0]), rstd);
-	norm_backward(g, xhat, yk_up(g, c->in[1]), rstd, yk_up(g, c->in[3]), false, c, out);
+	yk_id xhat = yk_bin(g, YK_MUL, yk_cast_acc(g, c->in[0]), rstd);
+	norm_backward(g, xhat, yk_cast_acc(g, c->in[1]), rstd, yk_cast_acc(g, c->in[3]), false, c, out);
 }
 
 static void grad_norm(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gin)
@@ -184,7 +184,7 @@ static yk_id flat(struct yk_graph *g, yk_id t, const struct yk_value *x)
 static void decompose_batch_norm(struct yk_graph *g, const struct yk_call *c, yk_id *out)
 {
 	const struct yk_value v = g->value[c->in[0]];
-	const yk_id x = yk_up(g, c->in[0]), w = by_channel(g, yk_up(g, c->in[1]), &v), b = by_channel(g, yk_up(g, c->in[2]), &v);
+	const yk_id x = yk_cast_acc(g, c->in[0]), w = by_channel(g, yk_cast_acc(g, c->in[1]), &v), b = by_channel(g, yk_cast_acc(g, c->in[2]), &v);
 	const yk_id mean = yk_mean(g, x, others(&v), true);
 	// separate from the difference that is scaled below
 	const yk_id square = yk_un(g, YK_SQUARE, yk_bin(g, YK_SUB, mean, x));
@@ -195,7 +195,7 @@ static void decompose_batch_norm(struct yk_graph *g, const struct yk_call *c, yk
 	yk_id y = yk_bin(g, YK_MUL, yk_bin(g, YK_SUB, x, mean), scale);
 	if (b != YK_NIL)
 		y = yk_bin(g, YK_ADD, y, b);
-	out[0] = yk_down(g, y, c->in[0]);
+	out[0] = yk_cast_like(g, y, c->in[0]);
 	out[1] = flat(g, mean, &v);
 	out[2] = flat(g, var, &v);
 }
@@ -210,7 +210,7 @@ static void grad_batch_norm(struct yk_graph *g, uint32_t node, const yk_id *gout
 	if (gout[0] == YK_NIL)
 		return;
 	const struct yk_value v = g->value[in[0]];
-	const yk_id x = yk_up(g, in[0]), w = by_channel(g, yk_up(g, in[1]), &v), cot = yk_up(g, gout[0]);
+	const yk_id x = yk_cast_acc(g, in[0]), w = by_channel(g, yk_cast_acc(g, in[1]), &v), cot = yk_cast_acc(g, gout[0]);
 	const yk_id mean = by_channel(g, y + 1, &v), var = by_channel(g, y + 2, &v);
 	const double share = 1 / yk_reduced(&v, others(&v));
 	const yk_id r = yk_un(g, YK_RSQRT, yk_bin_lit(g, YK_ADD, var, eps)), s = w == YK_NIL ? r : yk_bin(g, YK_MUL, w, r);
@@ -220,7 +220,7 @@ static void grad_batch_norm(struct yk_graph *g, uint32_t node, const yk_id *gout
 	const yk_id p = yk_bin(g, YK_MUL, yk_bin(g, YK_MUL, s, r), yk_bin_lit(g, YK_MUL, dw, share));
 	const yk_id q = yk_bin(g, YK_SUB, yk_bin(g, YK_MUL, s, yk_bin_lit(g, YK_MUL, db, share)), yk_bin(g, YK_MUL, mean, p));
 	const yk_id dx = yk_bin(g, YK_SUB, yk_bin(g, YK_MUL, cot, s), yk_bin(g, YK_ADD, yk_bin(g, YK_MUL, x, p), q));
-	gin[0] = yk_down(g, dx, in[0]);
+	gin[0] = yk_cast_like(g, dx, in[0]);
 	if (in[1] != YK_NIL)
 		gin[1] = yk_cast(g, flat(g, dw, &v), g->value[in[1]].dtype);
 	if (in[2] != YK_NIL)

@@ -104,15 +104,15 @@ static void decompose_pool_max_backward(struct yk_graph *g, const struct yk_call
 {
 	const struct yk_value x = *IN(0);
 	const int axes = x.rank - 2;
-	const struct largest l = largest_of(g, yk_up(g, c->in[0]), axes, c->attr);
+	const struct largest l = largest_of(g, yk_cast_acc(g, c->in[0]), axes, c->attr);
 	if (l.ties == YK_BAD) {
 		out[0] = YK_BAD;
 		return;
 	}
 	const struct yk_value kept = g->value[l.ties];
-	const yk_id each = yk_bin(g, YK_DIV, yk_reshape(g, yk_up(g, c->in[1]), kept.rank, kept.dims), l.ties);
+	const yk_id each = yk_bin(g, YK_DIV, yk_reshape(g, yk_cast_acc(g, c->in[1]), kept.rank, kept.dims), l.ties);
 	const yk_id v = yk_tri(g, YK_SELECT, l.is, each, yk_lit(g, kept.dtype, 0));
-	out[0] = yk_down(g, yk_windows_gathered(g, v, &x, axes, c->attr), c->in[0]);
+	out[0] = yk_cast_like(g, yk_windows_gathered(g, v, &x, axes, c->attr), c->in[0]);
 }
 
 // Gradient by g: the mean of the cotangent over each window's maxima; by x it is 0.
@@ -124,8 +124,8 @@ static void grad_pool_max_backward(struct yk_graph *g, uint32_t node, const yk_i
 	const struct yk_value y = g->value[by];
 	const int axes = g->value[x].rank - 2;
 	memcpy(attr, yk_attrs(g, n), 2 * (size_t)axes * sizeof *attr);
-	const struct largest l = largest_of(g, yk_up(g, x), axes, attr);
-	const yk_id cot = yk_windows_in_front(g, yk_up(g, gout[0]), axes, attr, 0);
+	const struct largest l = largest_of(g, yk_cast_acc(g, x), axes, attr);
+	const yk_id cot = yk_windows_in_front(g, yk_cast_acc(g, gout[0]), axes, attr, 0);
 	if (l.ties == YK_BAD || cot == YK_BAD)
 		return;
 	const yk_id v = yk_tri(g, YK_SELECT, l.is, cot, yk_lit(g, g->value[cot].dtype, 0));
@@ -133,7 +133,7 @@ static void grad_pool_max_backward(struct yk_graph *g, uint32_t node, const yk_i
 	const yk_id mean = yk_tri(g, YK_SELECT, yk_bin(g, YK_GT, l.ties, yk_lit(g, g->value[l.ties].dtype, 0)),
 				  yk_bin(g, YK_DIV, sum, l.ties), sum);
 	gin[0] = yk_full_like(g, x, 0);
-	gin[1] = yk_down(g, yk_reshape(g, mean, y.rank, y.dims), by);
+	gin[1] = yk_cast_like(g, yk_reshape(g, mean, y.rank, y.dims), by);
 }
 
 YK_OP(POOL_MAX) = { .name = "pool_max", .code = YOKE_OP_POOL_MAX, .flags = YK_F_FLOAT, .min_in = 1, .max_in = 1,
@@ -236,9 +236,9 @@ yoke_tensor *yoke_mean_pool(yoke_tensor *x, const struct yoke_pool_options *opti
 	if (v == YK_BAD)
 		return yk_rec_end(&r, v);
 	const struct yk_value was = r.g->value[v];
-	v = yk_windows_in_front(r.g, yk_up(r.g, v), p.axes, p.attr, 0);
+	v = yk_windows_in_front(r.g, yk_cast_acc(r.g, v), p.axes, p.attr, 0);
 	v = yk_reduce(r.g, YK_SUM, v, yk_axes_in_front(r.g, v, p.axes), false);
 	if (v != YK_BAD)
 		v = yk_bin(r.g, YK_DIV, v, counted(r.g, &p, was.dims + 2, r.g->value[v].dtype));
-	return pool_end(&r, &p, v == YK_BAD ? v : yk_down(r.g, v, r.in[0]));
+	return pool_end(&r, &p, v == YK_BAD ? v : yk_cast_like(r.g, v, r.in[0]));
 }

@@ -212,10 +212,10 @@ yoke_tensor *yoke_fold(yoke_tensor *x, const int64_t *sizes, const struct yoke_p
 	}
 	dims[0] = to.dims[0] = p.single ? 1 : was.dims[0];
 	dims[1] = to.dims[1] = rows / taps;
-	const yk_id v = yk_reshape(g, yk_up(g, r.in[0]), 2 + 2 * p.axes, dims);
+	const yk_id v = yk_reshape(g, yk_cast_acc(g, r.in[0]), 2 + 2 * p.axes, dims);
 	const yk_id y = yk_windows_gathered(g, v, &to, p.axes, p.attr);
 	if (y == YK_BAD)
 		return yk_rec_end(&r, y);
-	const yk_id done = yk_down(g, y, r.in[0]);
+	const yk_id done = yk_cast_like(g, y, r.in[0]);
 	return yk_rec_end(&r, p.single ? yk_conv_single(&r, done) : done);
 }

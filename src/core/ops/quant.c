@@ -385,7 +385,7 @@ yoke_tensor *yoke_dequant(yoke_tensor *w, int format, int64_t k, int dtype)
 yoke_tensor *yoke_qlinear(yoke_tensor *x, yoke_tensor *w, int format)
 {
 	struct yk_rec r = yk_rec_begin_op(YK_QLINEAR, 2, (yoke_tensor *[]){ x, w });
-	if (r.in[0] == YK_BAD || !yk_rec_want_axis(&r))
+	if (r.in[0] == YK_BAD || !yk_rec_check_axis(&r))
 		return yk_rec_end(&r, YK_BAD);
 	const struct yk_value *v = &r.g->value[r.in[0]];
 	const bool by_row = format & YOKE_QUANT_BY_ROW;

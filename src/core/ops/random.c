@@ -71,7 +71,8 @@ yoke_tensor *yoke_dropout(yoke_tensor *x, double p)
 	struct yk_value like = r.g->value[v];
 	yk_id u = yk_un(r.g, YK_UNIFORM, bits(&r, like.rank, like.dims));
 	yk_id keep = yk_bin(r.g, YK_GE, u, yk_lit(r.g, yoke_f32, p));
-	yk_id scaled = yk_down(r.g, yk_bin_lit(r.g, YK_MUL, yk_up(r.g, v), 1 / (1 - p)), v);
+	yk_id scaled =
+		yk_cast_like(r.g, yk_bin_lit(r.g, YK_MUL, yk_cast_acc(r.g, v), 1 / (1 - p)), v);
 	yk_id y = yk_tri(r.g, YK_SELECT, keep, scaled, yk_lit(r.g, like.dtype, 0));
 	return yk_rec_end(&r, y);
 }

@@ -60,7 +60,7 @@ static void grad_extreme(struct yk_graph *g, uint32_t node, const yk_id *gout, y
 	yk_id x = n.in[0], y = unreduce(g, n.y, x, axes);
 	yk_id one = yk_cast(g, yk_bin(g, YK_EQ, x, y), yk_acc(g->value[x].dtype));
 	yk_id ties = yk_reduce(g, YK_SUM, one, axes, n.attr[1].i != 0);
-	yk_id each = yk_down(g, yk_bin(g, YK_DIV, yk_up(g, gout[0]), ties), x);
+	yk_id each = yk_cast_like(g, yk_bin(g, YK_DIV, yk_cast_acc(g, gout[0]), ties), x);
 	each = unreduce(g, each, x, axes);
 	yk_id zero = yk_lit(g, g->value[x].dtype, 0);
 	gin[0] = yk_tri(g, YK_SELECT, yk_bin(g, YK_NE, x, y), zero, each);

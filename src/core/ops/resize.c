@@ -107,7 +107,7 @@ yoke_tensor *yoke_adaptive_mean_pool(yoke_tensor *x, const int64_t *to)
 	double count;
 	if (!sizes(&r, axes, to))
 		return yk_rec_end(&r, YK_BAD);
-	yk_id v = yk_up(r.g, r.in[0]);
+	yk_id v = yk_cast_acc(r.g, r.in[0]);
 	if (v != YK_BAD && split(&r.g->value[v], axes, to, dims, &over, &count)) {
 		v = yk_reduce(r.g, YK_SUM, yk_reshape(r.g, v, 2 + 2 * axes, dims), over, false);
 		v = yk_bin_lit(r.g, YK_MUL, v, 1 / count);
@@ -116,7 +116,7 @@ yoke_tensor *yoke_adaptive_mean_pool(yoke_tensor *x, const int64_t *to)
 			if (r.g->value[v].dims[2 + i] != to[i])
 				v = means(r.g, v, 2 + i, to[i]);
 	}
-	return yk_rec_end(&r, v == YK_BAD ? v : yk_down(r.g, v, r.in[0]));
+	return yk_rec_end(&r, v == YK_BAD ? v : yk_cast_like(r.g, v, r.in[0]));
 }
 
 yoke_tensor *yoke_adaptive_max_pool(yoke_tensor *x, const int64_t *to)
@@ -181,11 +181,11 @@ yoke_tensor *yoke_resize(yoke_tensor *x, const int64_t *to, int smooth)
 	const int axes = yk_conv_axes_of(&r, r.in[0]);
 	if (!sizes(&r, axes, to))
 		return yk_rec_end(&r, YK_BAD);
-	yk_id v = smooth ? yk_up(r.g, r.in[0]) : r.in[0];
+	yk_id v = smooth ? yk_cast_acc(r.g, r.in[0]) : r.in[0];
 	for (int i = 0; i < axes && v != YK_BAD; i++) {
 		const int64_t n = r.g->value[v].dims[2 + i];
 		if (n != to[i])
 			v = smooth ? linear(r.g, v, 2 + i, n, to[i]) : nearest(r.g, v, 2 + i, n, to[i]);
 	}
-	return yk_rec_end(&r, v == YK_BAD ? v : yk_down(r.g, v, r.in[0]));
+	return yk_rec_end(&r, v == YK_BAD ? v : yk_cast_like(r.g, v, r.in[0]));
 }

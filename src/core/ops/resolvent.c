@@ -199,7 +199,7 @@ static void decompose_resolvent(struct yk_graph *g, const struct yk_call *c, yk_
 	struct chain h = chain_of(g, c);
 	const bool both = how.side == YOKE_SIDE_BOTH;
 	struct yk_pair l = inverses(&h, false), r = both ? inverses(&h, true) : l;
-	out[0] = yk_down(g, yk_pair_join(g, diagonal(&h, l, r, both)), c->in[0]);
+	out[0] = yk_cast_like(g, yk_pair_join(g, diagonal(&h, l, r, both)), c->in[0]);
 	// the half tier has no known bound: certify as if each row had been recomputed
 	struct yk_value rows = g->value[c->in[0]];
 	out[1] = yk_broadcast(g, yk_lit(g, yk_acc(rows.dtype), yk_tier_half(how.tier) ? INFINITY : 0), rows.rank - 1,
@@ -258,7 +258,7 @@ static void decompose_resolvent_backward(struct yk_graph *g, const struct yk_cal
 		out[2] = out[1];
 		out[3] = yk_full_like(g, c->in[3], 0);
 		for (int i = 0; i < 4; i++)
-			out[i] = yk_down(g, out[i], c->in[0]);
+			out[i] = yk_cast_like(g, out[i], c->in[0]);
 		return;
 	}
 	d = yk_pair_mul(g, d, conj);
@@ -273,13 +273,13 @@ static void decompose_resolvent_backward(struct yk_graph *g, const struct yk_cal
 		k = yk_pair_bin(g, YK_ADD, k, yk_pair_mul(g, right, yk_pair_moved(g, r, h.axis, 1, true, 0)));
 	}
 	yk_id dk = yk_without_end(g, yk_un(g, YK_NEG, k.re), false);
-	out[0] = yk_down(g, total.re, c->in[0]);
-	out[1] = yk_down(g, h.c == YK_NIL ? dk : yk_bin(g, YK_MUL, dk, h.c), c->in[0]);
-	out[2] = yk_down(g, h.b == YK_NIL ? dk : yk_bin(g, YK_MUL, dk, h.b), c->in[0]);
+	out[0] = yk_cast_like(g, total.re, c->in[0]);
+	out[1] = yk_cast_like(g, h.c == YK_NIL ? dk : yk_bin(g, YK_MUL, dk, h.c), c->in[0]);
+	out[2] = yk_cast_like(g, h.b == YK_NIL ? dk : yk_bin(g, YK_MUL, dk, h.b), c->in[0]);
 	const unsigned along = 1u << h.axis;
 	struct yk_pair dz = { yk_un(g, YK_NEG, yk_reduce(g, YK_SUM, total.re, along, false)),
 			 yk_reduce(g, YK_SUM, total.im, along, false) };
-	out[3] = yk_down(g, yk_pair_join(g, dz), c->in[0]);
+	out[3] = yk_cast_like(g, yk_pair_join(g, dz), c->in[0]);
 }
 
 static void grad_resolvent(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gin)

@@ -30,14 +30,14 @@ static yk_id half(struct yk_graph *g, yk_id x, int k)
 	if (x == YK_BAD)
 		return x;
 	const int64_t size = g->value[x].dims[3] / 2;
-	return yk_up(g, yk_slice_axis(g, x, 3, k * size, size));
+	return yk_cast_acc(g, yk_slice_axis(g, x, 3, k * size, size));
 }
 
 // A table [T,D/2], to broadcast over the heads: [T,1,D/2]
 static yk_id table(struct yk_graph *g, yk_id x)
 {
 	const struct yk_value *v = &g->value[x];
-	return yk_up(g, yk_reshape(g, x, 3, (int64_t[]){ v->dims[0], 1, v->dims[1] }));
+	return yk_cast_acc(g, yk_reshape(g, x, 3, (int64_t[]){ v->dims[0], 1, v->dims[1] }));
 }
 
 // a x + b y, or (sub) a x - b y
@@ -54,7 +54,7 @@ static void decompose_rope(struct yk_graph *g, const struct yk_call *c, yk_id *o
 	yk_id y[2] = { turn(g, x0, cosine, x1, sine, true),
 		       turn(g, x1, cosine, x0, sine, false) };
 	for (int k = 0; k < 2; k++)
-		y[k] = yk_down(g, y[k], c->in[0]);
+		y[k] = yk_cast_like(g, y[k], c->in[0]);
 	out[0] = yk_record(g, YK_CONCAT, 2, y, 1, &(union yoke_attr){ .i = 3 });
 }
 
@@ -70,8 +70,8 @@ static void grad_rope(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_i
 	const unsigned axes = 1u << 0 | 1u << 2;
 	gin[1] = yk_reduce(g, YK_SUM, turn(g, g0, x0, g1, x1, false), axes, false);
 	gin[2] = yk_reduce(g, YK_SUM, turn(g, g1, x0, g0, x1, true), axes, false);
-	gin[1] = yk_down(g, gin[1], cosine);
-	gin[2] = yk_down(g, gin[2], sine);
+	gin[1] = yk_cast_like(g, gin[1], cosine);
+	gin[2] = yk_cast_like(g, gin[2], sine);
 }
 
 YK_OP(ROPE) = { .name = "rope", .code = YOKE_OP_ROPE, .flags = YK_F_FLOAT, .min_in = 3,

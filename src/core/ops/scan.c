@@ -250,8 +250,8 @@ static yoke_tensor *extremes(const char *call, yoke_tensor *x, int axis, int kin
 	const yk_id at = k < 0 ? YK_BAD : yk_record(r.g, YK_CUM_ARG, 1, &in, 2, (union yoke_attr[]){ { .i = k }, { .i = kind } });
 	yk_id y = at;
 	if (at != YK_BAD) { // gradients in half precision are sums of many terms: f32
-		const yk_id from = yk_is_float(r.g->value[r.in[0]].dtype) ? yk_up(r.g, r.in[0]) : r.in[0];
-		y = yk_down(r.g, yk_record(r.g, YK_TAKE_ALONG, 2, (yk_id[]){ from, at }, 1, &(union yoke_attr){ .i = k }), r.in[0]);
+		const yk_id from = yk_is_float(r.g->value[r.in[0]].dtype) ? yk_cast_acc(r.g, r.in[0]) : r.in[0];
+		y = yk_cast_like(r.g, yk_record(r.g, YK_TAKE_ALONG, 2, (yk_id[]){ from, at }, 1, &(union yoke_attr){ .i = k }), r.in[0]);
 	}
 	return yk_rec_end_with(&r, y, 1, &(struct yk_rec_result){ indices, at });
 }
@@ -310,5 +310,5 @@ yoke_tensor *yoke_logcumsumexp(yoke_tensor *x, int axis)
 	const int k = yk_rec_axis(&r, r.in[0], axis);
 	if (k < 0 || !yk_rec_reals(&r, 1))
 		return yk_rec_end(&r, YK_BAD);
-	return yk_rec_end(&r, yk_down(r.g, running_log(r.g, yk_up(r.g, r.in[0]), k), r.in[0]));
+	return yk_rec_end(&r, yk_cast_like(r.g, running_log(r.g, yk_cast_acc(r.g, r.in[0]), k), r.in[0]));
 }

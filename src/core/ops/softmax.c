@@ -27,19 +27,19 @@ static int shape_softmax_backward(struct yk_graph *g, const struct yk_call *c,
 
 static void decompose_softmax(struct yk_graph *g, const struct yk_call *c, yk_id *out)
 {
-	yk_id x = yk_up(g, c->in[0]);
+	yk_id x = yk_cast_acc(g, c->in[0]);
 	yk_id d = yk_bin(g, YK_SUB, x, yk_row_max(g, x, g->value[c->in[0]].rank - 1));
 	yk_id e = yk_un(g, YK_EXP, d), s = yk_sum_last(g, e);
 	if (c->attr[0].i)
 		d = yk_bin(g, YK_SUB, d, yk_un(g, YK_LOG, s));
 	else
 		d = yk_bin(g, YK_DIV, e, s);
-	out[0] = yk_down(g, d, c->in[0]);
+	out[0] = yk_cast_like(g, d, c->in[0]);
 }
 
 static void decompose_softmax_backward(struct yk_graph *g, const struct yk_call *c, yk_id *out)
 {
-	yk_id y = yk_up(g, c->in[0]), cot = yk_up(g, c->in[1]), dx;
+	yk_id y = yk_cast_acc(g, c->in[0]), cot = yk_cast_acc(g, c->in[1]), dx;
 	if (c->attr[0].i) // g - exp(y) sum g
 		dx = yk_bin(g, YK_SUB, cot,
 			    yk_bin(g, YK_MUL, yk_un(g, YK_EXP, y), yk_sum_last(g, cot)));
@@ -47,7 +47,7 @@ static void decompose_softmax_backward(struct yk_graph *g, const struct yk_call 
 		dx = yk_bin(
 			g, YK_MUL, y,
 			yk_bin(g, YK_SUB, cot, yk_sum_last(g, yk_bin(g, YK_MUL, cot, y))));
-	out[0] = yk_down(g, dx, c->in[0]);
+	out[0] = yk_cast_like(g, dx, c->in[0]);
 }
 
 static void grad_softmax(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gin)
@@ -69,7 +69,7 @@ static yoke_tensor *softmax(const char *call, yoke_tensor *x, int axis, int loga
 {
 	struct yk_rec r = yk_rec_begin_as(call, YK_SOFTMAX, 0, 1, &x);
 	int at;
-	if (r.in[0] == YK_BAD || !yk_rec_want_axis(&r) ||
+	if (r.in[0] == YK_BAD || !yk_rec_check_axis(&r) ||
 	    (at = yk_rec_axis(&r, r.in[0], axis)) < 0)
 		return yk_rec_end(&r, YK_BAD);
 	yk_id v = yk_rec_last(&r, r.in[0], at);
@@ -92,12 +92,12 @@ yoke_tensor *yoke_logsumexp(yoke_tensor *x, int axis)
 	// max + log sum exp(x - max), where the maximum is held constant: its gradients cancel
 	struct yk_rec r = yk_rec_begin_op(YK_SUM, 1, &x);
 	int at;
-	if (r.in[0] == YK_BAD || !yk_rec_want_axis(&r) ||
+	if (r.in[0] == YK_BAD || !yk_rec_check_axis(&r) ||
 	    (at = yk_rec_axis(&r, r.in[0], axis)) < 0)
 		return yk_rec_end(&r, YK_BAD);
 	struct yk_value shape = r.g->value[r.in[0]];
 	unsigned along = 1u << at;
-	yk_id v = yk_up(r.g, r.in[0]), y;
+	yk_id v = yk_cast_acc(r.g, r.in[0]), y;
 	if (shape.dims[at]) {
 	// an infinite maximum is the result, and the elements equal to it share the gradient
 		yk_id max = yk_reduce(r.g, YK_REDUCE_MAX, v, along, true), zero = yk_lit(r.g, yk_acc(shape.dtype), 0);
@@ -113,5 +113,5 @@ yoke_tensor *yoke_logsumexp(yoke_tensor *x, int axis)
 	for (int i = at; i < shape.rank - 1; i++)
 		shape.dims[i] = shape.dims[i + 1];
 	y = yk_reshape(r.g, y, shape.rank - 1, shape.dims);
-	return yk_rec_end(&r, yk_down(r.g, y, r.in[0]));
+	return yk_rec_end(&r, yk_cast_like(r.g, y, r.in[0]));
 }

@@ -75,7 +75,7 @@ yoke_tensor *yoke_full(int dtype, int rank, const int64_t *dims, double value)
 		yk_rec_fail(&r, YOKE_EDTYPE, "no dtype has the number %d", dtype);
 		return yk_rec_end(&r, YK_BAD);
 	}
-	if (yk_want_literal(r.g, dtype, value) < 0)
+	if (yk_check_literal(r.g, dtype, value) < 0)
 		return yk_rec_end(&r, YK_BAD);
 	return yk_rec_end(&r, yk_broadcast(r.g, yk_lit(r.g, dtype, value), rank, dims));
 }

@@ -83,7 +83,7 @@ static yk_id acos_of(struct yk_graph *g, yk_id x)
 
 static void decompose_atan2(struct yk_graph *g, const struct yk_call *c, yk_id *out)
 {
-	yk_id v = yk_up(g, c->in[0]), u = yk_up(g, c->in[1]), zero = lit_like(g, v, 0);
+	yk_id v = yk_cast_acc(g, c->in[0]), u = yk_cast_acc(g, c->in[1]), zero = lit_like(g, v, 0);
 	yk_id steep = yk_bin(g, YK_GT, yk_un(g, YK_ABS, v), yk_un(g, YK_ABS, u));
 	yk_id none =
 		yk_bin(g, YK_AND, yk_bin(g, YK_EQ, v, zero), yk_bin(g, YK_EQ, u, zero));
@@ -105,7 +105,7 @@ static void decompose_atan2(struct yk_graph *g, const struct yk_call *c, yk_id *
 		yk_tri(g, YK_SELECT, down, lit_like(g, v, -M_PI), lit_like(g, v, M_PI));
 	yk_id turn = yk_tri(g, YK_SELECT, steep, quarter,
 			    yk_tri(g, YK_SELECT, left, half, zero));
-	out[0] = yk_down(g, yk_bin(g, YK_ADD, angle, turn), c->in[0]);
+	out[0] = yk_cast_like(g, yk_bin(g, YK_ADD, angle, turn), c->in[0]);
 }
 
 // By y: g x / (x^2 + y^2); by x: -g y / (x^2 + y^2); 0 where both are 0, and where one is infinite,
@@ -115,7 +115,7 @@ static void grad_atan2(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_
 {
 	const struct yk_node *n = &g->node[node];
 	const yk_id in[2] = { yk_ins(g, n)[0], yk_ins(g, n)[1] };
-	yk_id y = yk_up(g, in[0]), x = yk_up(g, in[1]), cot = yk_up(g, gout[0]),
+	yk_id y = yk_cast_acc(g, in[0]), x = yk_cast_acc(g, in[1]), cot = yk_cast_acc(g, gout[0]),
 	      zero = lit_like(g, cot, 0);
 	yk_id steep = yk_bin(g, YK_GT, yk_un(g, YK_ABS, y), yk_un(g, YK_ABS, x));
 	yk_id big = yk_tri(g, YK_SELECT, steep, y, x),
@@ -134,14 +134,14 @@ static void grad_atan2(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_
 	yk_id by_big = yk_bin(g, YK_MUL, quotient, by_small);
 	yk_id dy = yk_tri(g, YK_SELECT, steep, by_big, by_small),
 	      dx = yk_tri(g, YK_SELECT, steep, by_small, by_big);
-	gin[0] = yk_down(g, yk_sum_to(g, dy, in[0]), in[0]);
-	gin[1] = yk_down(g, yk_sum_to(g, yk_un(g, YK_NEG, dx), in[1]), in[1]);
+	gin[0] = yk_cast_like(g, yk_sum_to(g, dy, in[0]), in[0]);
+	gin[1] = yk_cast_like(g, yk_sum_to(g, yk_un(g, YK_NEG, dx), in[1]), in[1]);
 }
 
 // The larger one times sqrt(1 + quotient^2), which does not overflow before the result does.
 static void decompose_hypot(struct yk_graph *g, const struct yk_call *c, yk_id *out)
 {
-	yk_id a = yk_un(g, YK_ABS, yk_up(g, c->in[0])), b = yk_un(g, YK_ABS, yk_up(g, c->in[1]));
+	yk_id a = yk_un(g, YK_ABS, yk_cast_acc(g, c->in[0])), b = yk_un(g, YK_ABS, yk_cast_acc(g, c->in[1]));
 	yk_id big = yk_bin(g, YK_MAX, a, b), small = yk_bin(g, YK_MIN, a, b);
 	// neither 0 / 0 nor infinity / infinity occurs
 	yk_id divisor = yk_tri(g, YK_SELECT, yk_bin_lit(g, YK_EQ, big, 0), lit_like(g, a, 1), big);
@@ -151,17 +151,17 @@ static void decompose_hypot(struct yk_graph *g, const struct yk_call *c, yk_id *
 	// infinite also beside a NaN
 	yk_id either = yk_bin(g, YK_OR, yk_bin(g, YK_EQ, a, infinite), yk_bin(g, YK_EQ, b, infinite));
 	y = yk_tri(g, YK_SELECT, either, infinite, y);
-	out[0] = yk_down(g, y, c->in[0]);
+	out[0] = yk_cast_like(g, y, c->in[0]);
 }
 
 // g x / hypot; 0 where both are 0
 static void grad_hypot(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gin)
 {
 	const struct yk_node_copy n = yk_node_copy(g, node);
-	yk_id y = yk_up(g, n.y), cot = yk_up(g, gout[0]);
+	yk_id y = yk_cast_acc(g, n.y), cot = yk_cast_acc(g, gout[0]);
 	yk_id unit = yk_bin(g, YK_DIV, cot, yk_tri(g, YK_SELECT, yk_bin_lit(g, YK_EQ, y, 0), lit_like(g, y, 1), y));
 	for (int i = 0; i < 2; i++)
-		gin[i] = yk_down(g, yk_sum_to(g, yk_bin(g, YK_MUL, unit, yk_up(g, n.in[i])), n.in[i]), n.in[i]);
+		gin[i] = yk_cast_like(g, yk_sum_to(g, yk_bin(g, YK_MUL, unit, yk_cast_acc(g, n.in[i])), n.in[i]), n.in[i]);
 }
 
 // ---- the gamma function ----
@@ -380,7 +380,7 @@ static yk_id erfinv_of(struct yk_graph *g, yk_id x)
 
 static void decompose_special(struct yk_graph *g, const struct yk_call *c, yk_id *out)
 {
-	yk_id x = yk_up(g, c->in[0]), y = YK_BAD;
+	yk_id x = yk_cast_acc(g, c->in[0]), y = YK_BAD;
 	switch (c->op) {
 	case YK_ASIN: y = asin_of(g, x); break;
 	case YK_ACOS: y = acos_of(g, x); break;
@@ -389,7 +389,7 @@ static void decompose_special(struct yk_graph *g, const struct yk_call *c, yk_id
 	case YK_DIGAMMA: y = digamma_of(g, x); break;
 	case YK_ERFINV: y = erfinv_of(g, x); break;
 	}
-	out[0] = yk_down(g, y, c->in[0]);
+	out[0] = yk_cast_like(g, y, c->in[0]);
 }
 
 // The derivative at x, which is in the accumulator's dtype.
@@ -418,8 +418,8 @@ static void grad_special(struct yk_graph *g, uint32_t node, const yk_id *gout, y
 {
 	const int op = g->node[node].op;
 	const yk_id x = yk_ins(g, &g->node[node])[0];
-	gin[0] = yk_down(
-		g, yk_bin(g, YK_MUL, yk_up(g, gout[0]), slope(g, op, yk_up(g, x))), x);
+	gin[0] = yk_cast_like(
+		g, yk_bin(g, YK_MUL, yk_cast_acc(g, gout[0]), slope(g, op, yk_cast_acc(g, x))), x);
 }
 
 #define SPECIAL(N, NAME, nin, family) YK_OP(N) = { \

@@ -43,7 +43,7 @@ static yk_id var(struct yk_graph *g, yk_id x, unsigned axes, double correction)
 	if (x == YK_BAD)
 		return x;
 	double n = yk_reduced(&g->value[x], axes);
-	x = yk_up(g, x);
+	x = yk_cast_acc(g, x);
 	yk_id d = yk_bin(g, YK_SUB, x, yk_mean(g, x, axes & YOKE_ALL, true));
 	yk_id sum = yk_reduce(g, YK_SUM, yk_un(g, YK_SQUARE, d), axes & YOKE_ALL,
 			      axes & YOKE_KEEP);
@@ -56,7 +56,7 @@ yoke_tensor *yoke_var(yoke_tensor *x, unsigned axes, double correction)
 	yk_id v = real(&r, r.in[0], 0);
 	if (!yk_rec_axes(&r, v, axes))
 		return yk_rec_end(&r, YK_BAD);
-	return yk_rec_end(&r, yk_down(r.g, var(r.g, v, axes, correction), v));
+	return yk_rec_end(&r, yk_cast_like(r.g, var(r.g, v, axes, correction), v));
 }
 
 // x [..,V,N] minus its mean over N
@@ -64,7 +64,7 @@ static yk_id centred(struct yk_graph *g, yk_id x)
 {
 	if (x == YK_BAD)
 		return x;
-	x = yk_up(g, x);
+	x = yk_cast_acc(g, x);
 	unsigned last = 1u << (g->value[x].rank - 1);
 	return yk_bin(g, YK_SUB, x, yk_mean(g, x, last, true));
 }
@@ -78,7 +78,7 @@ yoke_tensor *yoke_cov(yoke_tensor *x, double correction)
 	double n = (double)r.g->value[d].dims[r.g->value[d].rank - 1];
 	d = yk_matmul(r.g, d, d, YOKE_TB);
 	d = yk_bin_lit(r.g, YK_MUL, d, one_over(n, correction));
-	return yk_rec_end(&r, yk_down(r.g, d, v));
+	return yk_rec_end(&r, yk_cast_like(r.g, d, v));
 }
 
 yoke_tensor *yoke_corr(yoke_tensor *x)
@@ -94,7 +94,7 @@ yoke_tensor *yoke_corr(yoke_tensor *x)
 	// clamps values that rounding moved outside -1 .. 1, without affecting the gradient
 	yk_id in = yk_bin_lit(r.g, YK_MIN, yk_bin_lit(r.g, YK_MAX, c, -1), 1);
 	in = yk_un(r.g, YK_STOP_GRAD, yk_bin(r.g, YK_SUB, in, c));
-	return yk_rec_end(&r, yk_down(r.g, yk_bin(r.g, YK_ADD, c, in), v));
+	return yk_rec_end(&r, yk_cast_like(r.g, yk_bin(r.g, YK_ADD, c, in), v));
 }
 
 // ---- norm ----
@@ -140,7 +140,7 @@ static yk_id norm(struct yk_graph *g, yk_id x, double p, unsigned axes)
 	unsigned over = axes & YOKE_ALL, keep = axes & YOKE_KEEP;
 	if (x == YK_BAD)
 		return x;
-	x = yk_up(g, x);
+	x = yk_cast_acc(g, x);
 	yk_id a = yk_un(g, YK_ABS, x), s;
 	if (isinf(p))
 		return yk_reduce(g, p > 0 ? YK_REDUCE_MAX : YK_REDUCE_MIN, a, over, keep);
@@ -169,7 +169,7 @@ yoke_tensor *yoke_std(yoke_tensor *x, unsigned axes, double correction)
 	if (!yk_rec_axes(&r, v, axes))
 		return yk_rec_end(&r, YK_BAD);
 	yk_id s = yk_unless_zero(r.g, YK_SQRT, var(r.g, v, axes, correction), 0);
-	return yk_rec_end(&r, yk_down(r.g, s, v));
+	return yk_rec_end(&r, yk_cast_like(r.g, s, v));
 }
 
 yoke_tensor *yoke_norm(yoke_tensor *x, double p, unsigned axes)
@@ -182,7 +182,7 @@ yoke_tensor *yoke_norm(yoke_tensor *x, double p, unsigned axes)
 		yk_rec_fail(&r, YOKE_EINVAL, "the order p is NaN");
 		v = YK_BAD;
 	}
-	return yk_rec_end(&r, yk_down(r.g, norm(r.g, v, p, axes), v));
+	return yk_rec_end(&r, yk_cast_like(r.g, norm(r.g, v, p, axes), v));
 }
 
 // ---- order statistics, counting ----
@@ -203,10 +203,10 @@ static yk_id between(struct yk_graph *g, yk_id x, yk_id q, int mode)
 	yk_id good = yk_bin(g, YK_AND, yk_bin_lit(g, YK_GE, q, 0), yk_bin_lit(g, YK_LE, q, 1));
 	yk_id lo = yk_tri(g, YK_SELECT, good, yk_cast(g, low, yoke_i64), yk_lit(g, yoke_i64, -1));
 	yk_id hi = yk_bin_lit(g, YK_MIN, yk_bin_lit(g, YK_ADD, lo, 1), (double)(n - 1));
-	yk_id a = yk_up(g, yk_record(g, YK_GATHER, 2, (yk_id[]){ x, lo }, 1, &axis));
+	yk_id a = yk_cast_acc(g, yk_record(g, YK_GATHER, 2, (yk_id[]){ x, lo }, 1, &axis));
 	if (one)
 		return a;
-	yk_id b = yk_up(g, yk_record(g, YK_GATHER, 2, (yk_id[]){ x, hi }, 1, &axis));
+	yk_id b = yk_cast_acc(g, yk_record(g, YK_GATHER, 2, (yk_id[]){ x, hi }, 1, &axis));
 	if (a == YK_BAD || b == YK_BAD)
 		return YK_BAD;
 	yk_id f = yk_cast(g, yk_bin(g, YK_SUB, pos, low), g->value[a].dtype);
@@ -229,7 +229,7 @@ static yk_id largest(struct yk_graph *g, yk_id x, bool keep)
 		return x;
 	const int last = g->value[x].rank - 1;
 	yk_id y = yk_slice_axis(g, x, last, g->value[x].dims[last] - 1, 1);
-	return yk_up(g, keep ? y : yk_drop_last(g, y));
+	return yk_cast_acc(g, keep ? y : yk_drop_last(g, y));
 }
 
 static yk_id quantile(struct yk_graph *g, yk_id x, yk_id q, int axis, int mode)
@@ -276,7 +276,7 @@ static yoke_tensor *quantile_of(const char *call, yoke_tensor *x, yoke_tensor *q
 		yk_rec_fail(&r, YOKE_ERANGE, "q = %g is not in 0..1", number->scalar);
 	else if (at != YK_BAD)
 		y = quantile(r.g, v, at, k, mode);
-	return yk_rec_end(&r, yk_down(r.g, y, v));
+	return yk_rec_end(&r, yk_cast_like(r.g, y, v));
 }
 
 yoke_tensor *yoke_quantile(yoke_tensor *x, yoke_tensor *q, int axis)
@@ -344,6 +344,6 @@ yoke_tensor *yoke_histogram_weighted(yoke_tensor *x, yoke_tensor *weight, int64_
 			    yk_describe(&v, a), yk_describe(&w, b));
 		return yk_rec_end(&r, YK_BAD);
 	}
-	yk_id y = histogram(r.g, r.in[0], yk_up(r.g, r.in[1]), bins, lo, hi);
-	return yk_rec_end(&r, yk_down(r.g, y, r.in[1]));
+	yk_id y = histogram(r.g, r.in[0], yk_cast_acc(r.g, r.in[1]), bins, lo, hi);
+	return yk_rec_end(&r, yk_cast_like(r.g, y, r.in[1]));
 }

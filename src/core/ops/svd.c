@@ -28,7 +28,7 @@ static int64_t smaller(const struct yk_value *v)
 static int shape_qr(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
 {
 	const struct yk_value *a = IN(0);
-	if (yk_want_matrices(g, c, a) < 0)
+	if (yk_check_matrices(g, c, a) < 0)
 		return yk_error_last();
 	const int64_t k = c->attr[0].i ? rows(a) : smaller(a);
 	out[0] = out[1] = *a;
@@ -40,7 +40,7 @@ static int shape_qr(struct yk_graph *g, const struct yk_call *c, struct yk_value
 static int shape_svd(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
 {
 	const struct yk_value *a = IN(0);
-	if (yk_want_matrices(g, c, a) < 0)
+	if (yk_check_matrices(g, c, a) < 0)
 		return yk_error_last();
 	const int64_t k = smaller(a);
 	out[0] = out[1] = out[2] = *a;
@@ -55,7 +55,7 @@ static int shape_svd(struct yk_graph *g, const struct yk_call *c, struct yk_valu
 static int shape_pinv(struct yk_graph *g, const struct yk_call *c, struct yk_value *out)
 {
 	const struct yk_value *a = IN(0);
-	if (yk_want_matrices(g, c, a) < 0)
+	if (yk_check_matrices(g, c, a) < 0)
 		return yk_error_last();
 	*out = *a;
 	out->dims[a->rank - 2] = columns(a);
@@ -355,7 +355,7 @@ yoke_tensor *yoke_lstsq(yoke_tensor *a, yoke_tensor *b, int full_rank, double rc
 	struct yk_rec r = yk_rec_begin_op(YK_PINV, 2, (yoke_tensor *[]){ a, b });
 	char ta[160], tb[160];
 	if (r.in[0] == YK_BAD || r.in[1] == YK_BAD || !tolerance(&r, r.in[0], &rcond) ||
-	    yk_want_matrices(r.g, &(struct yk_call){ .op = YK_PINV }, &r.g->value[r.in[0]]) < 0)
+	    yk_check_matrices(r.g, &(struct yk_call){ .op = YK_PINV }, &r.g->value[r.in[0]]) < 0)
 		return yk_rec_end(&r, YK_BAD);
 	const yk_id left = yk_batch(r.g, r.in[0], r.in[1]), right = yk_batch(r.g, r.in[1], r.in[0]);
 	if (left == YK_BAD || right == YK_BAD)

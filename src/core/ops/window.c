@@ -104,11 +104,11 @@ static void decompose_window_add(struct yk_graph *g, const struct yk_call *c, yk
 {
 	const int axis = (int)c->attr[0].i;
 	const int64_t size = c->attr[1].i, stride = c->attr[2].i, dilation = c->attr[3].i, n = c->attr[4].i;
-	const yk_id x = yk_up(g, c->in[0]);
+	const yk_id x = yk_cast_acc(g, c->in[0]);
 	yk_id sum = spread(g, x, axis, 0, stride, 0, n);
 	for (int64_t k = 1; k < size && sum != YK_BAD; k++)
 		sum = yk_bin(g, YK_ADD, sum, spread(g, x, axis, k, stride, k * dilation, n));
-	out[0] = yk_down(g, sum, c->in[0]);
+	out[0] = yk_cast_like(g, sum, c->in[0]);
 }
 
 yk_id yk_windows_in_front(struct yk_graph *g, yk_id x, int axes, const union yoke_attr *attr, double fill)

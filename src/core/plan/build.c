@@ -81,7 +81,7 @@ static void plain_view(struct yk_work *w, struct yoke_view *to, yk_id v, bool de
 		return;
 	}
 	const struct yk_value *x = &w->g.value[v];
-	const struct yk_place *p = &w->value[v].place;
+	const struct yk_location *p = &w->value[v].place;
 	int64_t stride[YOKE_MAX_RANK];
 	if (dense) {
 		yk_strides(x->rank, x->dims, stride);
@@ -196,13 +196,13 @@ int yk_build_node(struct yk_work *w, uint32_t node, bool dense, struct yk_built 
 	return row->custom ? yk_custom_source(row->custom, op, yk_work_device(w, n->stream), &b->source) : 0;
 }
 
-struct yk_place yk_part_place(const struct yk_work *w, uint32_t node, uint32_t k)
+struct yk_location yk_operand_region(const struct yk_work *w, uint32_t node, uint32_t k)
 {
 	const struct yk_graph *g = &w->g;
 	const struct yk_node *n = &g->node[node];
 	const union yoke_attr *a = yk_attrs(g, n);
 	const yk_id *in = yk_ins(g, n);
-	struct yk_place p = w->value[n->out].place;
+	struct yk_location p = w->value[n->out].place;
 	const int64_t size = (int64_t)yoke_dtype_size(g->value[n->out].dtype);
 	if (n->op == YK_CONCAT) {
 		int64_t at = 0;
@@ -216,8 +216,8 @@ struct yk_place yk_part_place(const struct yk_work *w, uint32_t node, uint32_t k
 	return p;
 }
 
-int yk_build_copy(struct yk_work *w, const struct yk_value *x, const struct yk_place *to,
-		  const struct yk_place *from, bool map, struct yk_built *b)
+int yk_build_copy(struct yk_work *w, const struct yk_value *x, const struct yk_location *to,
+		  const struct yk_location *from, bool map, struct yk_built *b)
 {
 	if (yk_built_reset(b, map ? YOKE_OP_MAP : YOKE_OP_MOVE, 2) < 0)
 		return YOKE_ENOMEM;

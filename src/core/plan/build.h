@@ -23,14 +23,14 @@ int yk_build_node(struct yk_work *, uint32_t node, bool dense, struct yk_built *
 int yk_build_group(struct yk_work *, const uint32_t *member, uint32_t n, struct yk_built *);
 // Copies elements of x's shape from one location to another, as MOVE or, with map, as a map
 // program.
-int yk_build_copy(struct yk_work *, const struct yk_value *x, const struct yk_place *to,
-		  const struct yk_place *from, bool map, struct yk_built *);
+int yk_build_copy(struct yk_work *, const struct yk_value *x, const struct yk_location *to,
+		  const struct yk_location *from, bool map, struct yk_built *);
 void yk_built_fini(struct yk_built *);
 // Lowers a collective op, with contiguous operands in the memory that it uses; and emits its step.
 int yk_lower_ranks(struct yk_work *, const struct yk_call *, uint32_t nout, const struct yk_value *outs, yk_id *out);
 int yk_emit_ranks(struct yk_work *, uint32_t node, struct yk_built *);
 // The region of the result that operand k of a pad, concat or slice_update is copied to.
-struct yk_place yk_part_place(const struct yk_work *, uint32_t node, uint32_t k);
+struct yk_location yk_operand_region(const struct yk_work *, uint32_t node, uint32_t k);
 // Is a base value without bytes: a literal or a host scalar?
 static inline bool yk_is_number(const struct yk_work *w, yk_id base)
 {

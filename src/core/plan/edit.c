@@ -155,7 +155,7 @@ int yk_edit_clone(struct yk_work *w, uint32_t node, const yk_id *in, yk_id *out)
 
 int yk_edit_view(struct yk_work *w, yk_id v, yk_id base, yk_id *out)
 {
-	struct yk_place p = w->value[v].place;
+	struct yk_location p = w->value[v].place;
 	struct yk_value like = w->g.value[v];
 	struct yk_call c = { .op = YK_STOP_GRAD, .nin = 1, .in = &base };
 	*out = base;

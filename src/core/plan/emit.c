@@ -206,12 +206,12 @@ static int add_fill(struct yk_work *w, uint32_t node, uint64_t pattern)
 	return 0;
 }
 
-static int add_copy(struct yk_work *w, uint32_t node, yk_id x, const struct yk_place *to,
+static int add_copy(struct yk_work *w, uint32_t node, yk_id x, const struct yk_location *to,
 		    struct yk_built *b)
 {
 	struct yk_device *d = yk_work_device(w, w->g.node[node].stream);
 	struct yk_value v = w->g.value[x];
-	const struct yk_place from = w->value[x].place;
+	const struct yk_location from = w->value[x].place;
 	if (!yk_count(&v) || (from.base == to->base && from.offset == to->offset))
 		return 0; // it was computed in place
 	bool map = yk_is_number(w, from.base);
@@ -228,7 +228,7 @@ static int add_moves(struct yk_work *w, uint32_t node, struct yk_built *b)
 	if (n->op == YK_PAD)
 		err = add_fill(w, node, (uint64_t)yk_attrs(&w->g, n)[n->nattr - 1].i);
 	for (uint32_t k = 0; k < n->nin && !err; k++) {
-		struct yk_place to = yk_part_place(w, node, k);
+		struct yk_location to = yk_operand_region(w, node, k);
 		err = add_copy(w, node, w->g.arg[n->in + k], &to, b);
 	}
 	return err;

@@ -514,7 +514,7 @@ static int place_arena(struct layout *l, int stream)
 				      (unsigned long long)span[i].bytes, d->id,
 				      (unsigned long long)largest);
 	if (!err)
-		err = yk_spans_place(span, n, (uint32_t)p->steps, largest, &l->top[stream]);
+		err = yk_spans_assign(span, n, (uint32_t)p->steps, largest, &l->top[stream]);
 	free(span);
 	for (uint64_t at = 0; at < l->top[stream] && !err; at += largest) {
 		if (yk_grow(&a->chunk, &a->cap, a->n + 1, sizeof *a->chunk) < 0)

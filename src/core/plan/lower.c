@@ -114,7 +114,7 @@ static int merge_equal(struct yk_work *w, yk_id *out)
 // ---- views ----
 
 // Changes the element size of a location of v: elements are split or combined along the last axis.
-static bool resize(const struct yk_value *v, int64_t size, struct yk_place *to)
+static bool resize(const struct yk_value *v, int64_t size, struct yk_location *to)
 {
 	const int64_t was = (int64_t)yoke_dtype_size(v->dtype);
 	const int last = v->rank - 1;
@@ -133,8 +133,8 @@ static bool resize(const struct yk_value *v, int64_t size, struct yk_place *to)
 
 // The location of a view's elements; false if no strides describe it.
 static bool view_place(const struct yk_work *w, const struct yk_call *c,
-		       const struct yk_place *x, const struct yk_value *out,
-		       struct yk_place *to)
+		       const struct yk_location *x, const struct yk_value *out,
+		       struct yk_location *to)
 {
 	const struct yk_value *v = &w->g.value[c->in[0]];
 	const int64_t size = (int64_t)yoke_dtype_size(out->dtype);
@@ -184,7 +184,7 @@ static int contiguous(struct yk_work *w, yk_id v, int device, yk_id *out)
 int yk_lower_view(struct yk_work *w, const struct yk_call *c, const struct yk_value *outv,
 		  yk_id *out)
 {
-	struct yk_place p;
+	struct yk_location p;
 	struct yk_value value = *outv;
 	yk_id x = c->in[0];
 	struct yk_call again = *c;
@@ -216,10 +216,10 @@ static int lower_barrier(struct yk_work *w, const struct yk_call *c, uint32_t no
 }
 
 // v's elements on a device: v itself, or the same view of a copy of its base.
-int yk_lower_bring(struct yk_work *w, yk_id v, int device, yk_id *out)
+int yk_lower_on_device(struct yk_work *w, yk_id v, int device, yk_id *out)
 {
 	struct yk_graph *g = &w->g;
-	struct yk_place p = w->value[v].place;
+	struct yk_location p = w->value[v].place;
 	int err;
 	*out = v;
 	if (yk_is_number(w, p.base) || yk_maker(g, p.base)->stream == device)
@@ -252,7 +252,7 @@ int yk_lower_bring(struct yk_work *w, yk_id v, int device, yk_id *out)
 int yk_lower_dense(struct yk_work *w, yk_id v, int device, yk_id *out)
 {
 	int err = contiguous(w, v, device, out);
-	return err ? err : yk_lower_bring(w, *out, device, out);
+	return err ? err : yk_lower_on_device(w, *out, device, out);
 }
 
 // ---- may a device run it? ----
@@ -264,7 +264,7 @@ static uint64_t query(struct yk_work *w, int device, const struct yoke_op *op)
 }
 
 static bool can_copy(struct yk_work *w, int device, const struct yk_value *x,
-		     const struct yk_place *to, const struct yk_place *from,
+		     const struct yk_location *to, const struct yk_location *from,
 		     struct yk_built *b)
 {
 	for (int map = yk_is_number(w, from->base); map < 2; map++)
@@ -282,7 +282,7 @@ static bool can_run(struct yk_work *w, int device, bool dense, struct yk_built *
 	const struct yk_op_def *row = yk_op_def(n->op);
 	if (row->code == YOKE_OP_MOVE) {
 		for (uint32_t k = 0; k < n->nin; k++) {
-			struct yk_place part = yk_part_place(w, node, k);
+			struct yk_location part = yk_operand_region(w, node, k);
 			yk_id x = yk_ins(g, n)[k];
 			if (!can_copy(w, device, &g->value[x], &part, &w->value[x].place, b))
 				return false;
@@ -327,9 +327,9 @@ int yk_lower_try(struct yk_work *w, const struct yk_call *c, uint32_t nout, cons
 		in[i] = c->in[i];
 		if (in[i] == YK_NIL)
 			continue;
-		err = yk_lower_bring(w, in[i], device, &in[i]);
+		err = yk_lower_on_device(w, in[i], device, &in[i]);
 		struct yk_value *v = &g->value[in[i]];
-		struct yk_place *p = &w->value[in[i]].place;
+		struct yk_location *p = &w->value[in[i]].place;
 		if (!err && dense &&
 		    (yk_is_number(w, p->base) || p->offset ||
 		     !yk_is_dense(v->rank, v->dims, p->stride)))
@@ -583,10 +583,10 @@ int yk_lower_node(struct yk_work *w, const struct yk_call *c, uint32_t nout,
 static int settle_root(struct yk_work *w, const struct yk_tensor *handle, yk_id *v)
 {
 	const bool placed = handle && handle->host && w->ctx->device != w->ctx->cpu;
-	int device = placed || yk_is_too_large(w, *v), err = yk_lower_bring(w, *v, device, v);
+	int device = placed || yk_is_too_large(w, *v), err = yk_lower_on_device(w, *v, device, v);
 	if (err)
 		return err;
-	const struct yk_place *p = &w->value[*v].place;
+	const struct yk_location *p = &w->value[*v].place;
 	const struct yk_value *x = &w->g.value[*v], *base = &w->g.value[p->base];
 	if (yk_is_number(w, p->base) || p->offset || yk_bytes_of_value(x) != yk_bytes_of_value(base) ||
 	    !yk_is_dense(x->rank, x->dims, p->stride))

@@ -20,7 +20,7 @@ int yk_lower_try(struct yk_work *, const struct yk_call *, uint32_t nout, const 
 // does not pay.
 int yk_lower_aligned(struct yk_work *, const struct yk_call *, const struct yk_value *, yk_id *out);
 // v's elements on a device: v itself, or the same view of a copy of v's base.
-int yk_lower_bring(struct yk_work *, yk_id v, int device, yk_id *out);
+int yk_lower_on_device(struct yk_work *, yk_id v, int device, yk_id *out);
 // A contiguous row-major copy of v on this device.
 int yk_lower_dense(struct yk_work *, yk_id v, int device, yk_id *out);
 bool yk_strict(void);

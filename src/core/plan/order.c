@@ -122,7 +122,7 @@ static uint32_t last_required(const struct yk_work *w, const uint32_t *pos, uint
 		for (uint32_t a = 0; a < m->nin; a++) {
 			if (g->arg[m->in + a] == YK_NIL)
 				continue;
-			const struct yk_place *p = &w->value[g->arg[m->in + a]].place;
+			const struct yk_location *p = &w->value[g->arg[m->in + a]].place;
 			yk_id base = p->base;
 			uint32_t other = p->gate ? w->node[p->gate - 1].group : YK_NIL;
 			if (other != YK_NIL && pos[other] > after)

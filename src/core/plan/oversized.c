@@ -173,7 +173,7 @@ static int slice(struct yk_work *w, yk_id v, int axis, int64_t step, int64_t at,
 	}
 	struct yk_call c = { .op = YK_SLICE, .nin = 1, .in = &v, .nattr = 3u * part.rank, .attr = a };
 	int err = yk_lower_view(w, &c, &part, out);
-	return err || yk_is_too_large(w, *out) ? err : yk_lower_bring(w, *out, 0, out);
+	return err || yk_is_too_large(w, *out) ? err : yk_lower_on_device(w, *out, 0, out);
 }
 
 // One slice of each result.

@@ -62,7 +62,7 @@ static const char *why_gone(const struct yk_work *w, uint32_t node, const uint8_
 	return "empty";
 }
 
-int yk_parts_gone(struct yk_work *w)
+int yk_omitted_nodes(struct yk_work *w)
 {
 	struct yk_plan *p = w->plan;
 	uint8_t *done = calloc(w->g.nodes + 1, 1);

@@ -129,7 +129,7 @@ static int (*const pipeline[])(struct yk_work *) = {
 	yk_fallbacks_note,
 	yk_waits,           // guarantees work.clock: the steps known to be done when a step begins
 	yk_layout,          // guarantees the location of each view; reuses memory by work.clock
-	yk_parts_gone,
+	yk_omitted_nodes,
 	print,
 };
 

@@ -40,7 +40,7 @@ int yk_waits(struct yk_work *);
 // Assigns memory: an arena, a root block, or the block of an old version that is no longer needed.
 int yk_layout(struct yk_work *);
 // Lists the nodes that no step computes, with reasons.
-int yk_parts_gone(struct yk_work *);
+int yk_omitted_nodes(struct yk_work *);
 
 // YOKE_LOG=plan: logs one line per step.
 void yk_plan_print(const struct yk_work *, const struct yk_plan *);

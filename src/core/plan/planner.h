@@ -27,7 +27,7 @@ struct yk_misaligned { // a product whose sizes are not the multiples that its d
 
 // The state in which an evaluation leaves a node: not concerned; still pending; computed, and read
 // by a node that is still pending.
-enum yk_left { YK_LEFT_NOT, YK_LEFT_LATER, YK_LEFT_READ };
+enum yk_node_outcome { YK_LEFT_NOT, YK_LEFT_LATER, YK_LEFT_READ };
 
 struct yk_plan_cache { // cache.c
 	struct yk_plan **bucket; // YK_BUCKETS
@@ -84,7 +84,7 @@ struct yk_planner {
 	struct yk_key key;
 	struct yk_root *root;
 	size_t roots, root_cap;
-	uint8_t *left; // by node of the context's graph, if some stay pending: enum yk_left
+	uint8_t *left; // by node of the context's graph, if some stay pending: enum yk_node_outcome
 	size_t left_cap;
 	uint64_t evaluations;
 	bool plain; // never pad products, whatever the setting is

@@ -19,7 +19,7 @@
 struct input {
 	yk_id base;
 	int dtype;
-	int64_t offset, stride[YOKE_MAX_RANK]; // as in struct yk_place
+	int64_t offset, stride[YOKE_MAX_RANK]; // as in struct yk_location
 };
 
 struct program {
@@ -81,7 +81,7 @@ static uint16_t read(struct program *p, yk_id v, int rank, const int64_t *dims)
 {
 	struct yk_work *w = p->w;
 	const struct yk_value *x = &w->g.value[v];
-	const struct yk_place *at = &w->value[v].place;
+	const struct yk_location *at = &w->value[v].place;
 	const struct yk_node *maker = yk_maker(&w->g, at->base);
 	if (maker->op == YK_CONST)
 		return constant(p, x->dtype, (uint64_t)yk_attrs(&w->g, maker)[1].i);
@@ -95,7 +95,7 @@ static uint16_t read(struct program *p, yk_id v, int rank, const int64_t *dims)
 				// element by element: must match the layout of the maker's own
 				// result
 			const struct yk_value *b = &w->g.value[at->base];
-			const struct yk_place *bp = &w->value[at->base].place;
+			const struct yk_location *bp = &w->value[at->base].place;
 			int64_t own[YOKE_MAX_RANK], elements = 1;
 			for (int i = 0; i < rank; i++)
 				elements *= dims[i];
@@ -170,7 +170,7 @@ static void output(struct program *p, struct yk_built *b, yk_id v)
 {
 	struct yk_work *w = p->w;
 	const struct yk_value *x = &w->g.value[v];
-	const struct yk_place *at = &w->value[v].place;
+	const struct yk_location *at = &w->value[v].place;
 	int64_t stride[YOKE_MAX_RANK];
 	if (!yk_restride(x->rank, x->dims, at->stride, p->rank, p->dims, stride))
 		p->full = true;
@@ -184,7 +184,7 @@ static void reduced_output(struct program *p, struct yk_built *b, const struct y
 {
 	struct yk_work *w = p->w;
 	const struct yk_value *y = &w->g.value[r->out];
-	const struct yk_place *at = &w->value[r->out].place;
+	const struct yk_location *at = &w->value[r->out].place;
 	bool keep = yk_attrs(&w->g, r)[1].i;
 	int64_t dims[YOKE_MAX_RANK], stride[YOKE_MAX_RANK];
 	for (int i = 0, k = 0; i < p->rank; i++) {

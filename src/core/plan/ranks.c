@@ -33,12 +33,12 @@ int yk_lower_ranks(struct yk_work *w, const struct yk_call *c, uint32_t nout, co
 	int err = in ? 0 : yk_fail(YOKE_ENOMEM, "no memory to plan");
 	brought.in = in;
 	for (uint32_t i = 0; i < c->nin && !err; i++) {
-		const struct yk_place *p = &w->value[c->in[i]].place;
+		const struct yk_location *p = &w->value[c->in[i]].place;
 		const struct yk_value *v = &w->g.value[c->in[i]];
 		if (yk_is_number(w, p->base) || !yk_is_dense(v->rank, v->dims, p->stride))
 			err = yk_lower_dense(w, c->in[i], home, &in[i]);
 		else
-			err = yk_lower_bring(w, c->in[i], home, &in[i]);
+			err = yk_lower_on_device(w, c->in[i], home, &in[i]);
 	}
 	if (!err)
 		err = yk_node_add(w, &brought, nout, outs, home, NULL, out);
@@ -63,7 +63,7 @@ int yk_emit_ranks(struct yk_work *w, uint32_t node, struct yk_built *b)
 	for (uint32_t i = 0; i < n->nout + n->nin; i++) {
 		const yk_id v = i < n->nout ? n->out + i : w->g.arg[n->in + i - n->nout];
 		const struct yk_value *x = &w->g.value[v];
-		const struct yk_place *p = &w->value[v].place;
+		const struct yk_location *p = &w->value[v].place;
 		struct yoke_view *view = &w->plan->view[s->view + i];
 		yk_buffer_view(w, view, x->dtype, x->rank, x->dims, p->stride, p->offset);
 		yk_ref_set(w, &w->plan->ref[s->view + i], view, v);

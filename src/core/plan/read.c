@@ -140,7 +140,7 @@ yoke_tensor *yoke_share(yoke_tensor *handle, const void **at)
 		err = t->storage->failed ? yk_failure_of(t) : 0;
 	}
 	if (!err)
-		shared = yk_share(t, at);
+		shared = yk_share_bytes(t, at);
 	yk_leave(ctx);
 	return shared;
 }

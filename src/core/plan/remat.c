@@ -134,7 +134,7 @@ static bool gather(struct trial *t, uint32_t r, uint32_t node)
 		if ((left -= cost(m)) < 0)
 			return false;
 		for (uint32_t k = 0; k < m->nin; k++) {
-			const struct yk_place *p;
+			const struct yk_location *p;
 			uint32_t maker;
 			if (g->arg[m->in + k] == YK_NIL)
 				return false;

@@ -162,7 +162,7 @@ static int by_size(const void *x, const void *y)
 	return a->born != b->born ? (a->born > b->born ? 1 : -1) : 0;
 }
 
-int yk_spans_place(struct yk_span *span, size_t n, uint32_t steps, uint64_t largest, uint64_t *top)
+int yk_spans_assign(struct yk_span *span, size_t n, uint32_t steps, uint64_t largest, uint64_t *top)
 {
 	bool share = yk_param_bool(&arena);
 	const struct taken *set[SETS];

@@ -14,6 +14,6 @@ struct yk_span { // bytes of an arena, used from step born to step dies
 };
 // Assigns offsets to n spans (and sorts them) such that none crosses a multiple of `largest`; *top
 // grows to the end of the last span.  0 or ENOMEM.
-int yk_spans_place(struct yk_span *, size_t n, uint32_t steps, uint64_t largest, uint64_t *top);
+int yk_spans_assign(struct yk_span *, size_t n, uint32_t steps, uint64_t largest, uint64_t *top);
 
 #endif

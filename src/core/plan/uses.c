@@ -47,13 +47,13 @@ static void place_in(struct yk_work *w, uint32_t node, uint32_t k)
 	yk_id v = yk_ins(g, concat)[k], base = w->value[v].place.base;
 	const struct yk_node *maker = yk_maker(g, base);
 	const struct yk_value *x = &g->value[v], *b = &g->value[base];
-	const struct yk_place *p = &w->value[v].place;
+	const struct yk_location *p = &w->value[v].place;
 	uint16_t flags = yk_op_def(maker->op)->flags;
 	if (!(flags & YK_F_STRIDED) || maker->stream != concat->stream ||
 	    w->value[base].rooted || !read_once(w, base) || p->offset ||
 	    yk_count(x) != yk_count(b) || !yk_is_dense(x->rank, x->dims, p->stride))
 		return;
-	struct yk_place part = yk_part_place(w, node, k), was = w->value[base].place, in = part;
+	struct yk_location part = yk_operand_region(w, node, k), was = w->value[base].place, in = part;
 	if (!yk_restride(x->rank, x->dims, part.stride, b->rank, b->dims, in.stride))
 		return;
 	w->value[base].place = in;

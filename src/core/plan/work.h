@@ -6,7 +6,7 @@
 
 #include "plan/plan.h"
 
-struct yk_place { // location of a value's elements within the base value that owns the bytes;
+struct yk_location { // location of a value's elements within the base value that owns the bytes;
 		  // dtypes may differ
 	yk_id base;
 	uint32_t gate;  // the last barrier on its path: node + 1, 0: none
@@ -42,7 +42,7 @@ struct yk_node_facts {
 	bool live;
 };
 struct yk_value_facts { // facts about a value
-	struct yk_place place;
+	struct yk_location place;
 	uint32_t use; // for a base value: the first operand that reads it, in work.use; YK_NIL:
 		      // none
 	uint32_t viewed; // 1 + the last view of a step that reads it, while steps are emitted; 0: none

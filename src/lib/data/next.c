@@ -78,7 +78,7 @@ int64_t yoke_loader_next(yoke_loader *l, int n, yoke_tensor **to, yoke_tensor **
 	yoke_tensor **sent = s ? yk_loader_sent(l) : NULL;
 	const bool copy = s && yk_loader_out(l) >= l->feed.held; // read-ahead needs the other slots
 	for (int k = 0; s && k < n; k++) {
-		to[k] = sent ? yk_ahead_share(sent[k]) : in_place(s, k / (int)l->feed.parts, k % l->feed.parts, copy);
+		to[k] = sent ? yk_prefetch_share(sent[k]) : in_place(s, k / (int)l->feed.parts, k % l->feed.parts, copy);
 		if (!to[k])
 			rows = yoke_error_code();
 	}
@@ -102,7 +102,7 @@ static int put(struct yk_batch *s, int f, int64_t part, yoke_tensor *variable, y
 			       x->name);
 	if (!sent || t->host)
 		return yoke_put(variable, yk_batch_part(s, f, part), yoke_bytes(variable));
-	return yk_ahead_put(variable, sent);
+	return yk_prefetch_put(variable, sent);
 }
 
 int64_t yoke_loader_put(yoke_loader *l, int n, yoke_tensor *const *variable)

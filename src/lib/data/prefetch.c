@@ -182,7 +182,7 @@ static yoke_tensor *device_tensor(const struct yoke_loader *l, const struct yk_b
 		yk_batch_dims(s, f, dims);
 	else
 		memcpy(dims + 1, x->dims, sizeof x->dims);
-	return yk_ahead_new(l->upload.ctx, x->dtype, x->rank + 1, dims);
+	return yk_prefetch_new(l->upload.ctx, x->dtype, x->rank + 1, dims);
 }
 
 // Do all batches of the field have the full shape?
@@ -197,7 +197,7 @@ static int make_tensors(struct yoke_loader *l, struct yk_sent *a, const struct y
 {
 	for (int k = 0; k < yk_loader_tensors(l); k++) {
 		const int f = k / (int)l->feed.parts;
-		if (s && a->tensor[k] && !(is_regular(l, f) && yk_ahead_free(a->tensor[k]))) {
+		if (s && a->tensor[k] && !(is_regular(l, f) && yk_prefetch_free(a->tensor[k]))) {
 			yoke_free(a->tensor[k]);
 			a->tensor[k] = NULL;
 		}
@@ -213,7 +213,7 @@ static int send(struct yoke_loader *l, struct yk_sent *a, struct yk_batch *s)
 	for (int k = 0; k < yk_loader_tensors(l) && e == 0; k++) {
 		struct yk_event *copied = NULL;
 		const int64_t parts = l->feed.parts;
-		e = yk_ahead_fill(a->tensor[k], yk_batch_part(s, k / (int)parts, k % parts), &copied);
+		e = yk_prefetch_fill(a->tensor[k], yk_batch_part(s, k / (int)parts, k % parts), &copied);
 		if (e == 0 && copied) { // covers the earlier copies as well
 			yk_event_unref(s->copied);
 			s->copied = copied;

@@ -152,8 +152,8 @@ static bool unquantized(struct yk_onnx *e, struct yk_graph *g, const struct yk_c
 	} else {
 		const struct yk_value x = g->value[c->in[0]];
 		const int64_t row[] = { 1, x.dims[0] };
-		yk_id y = yk_up(g, x.rank > 1 ? c->in[0] : yk_reshape(g, c->in[0], 2, row));
-		y = yk_down(g, yk_matmul(g, y, yk_cast(g, w, yoke_f32), YOKE_TB), c->in[0]);
+		yk_id y = yk_cast_acc(g, x.rank > 1 ? c->in[0] : yk_reshape(g, c->in[0], 2, row));
+		y = yk_cast_like(g, yk_matmul(g, y, yk_cast(g, w, yoke_f32), YOKE_TB), c->in[0]);
 		out[0] = x.rank > 1 || y == YK_BAD ? y : yk_reshape(g, y, 1, &g->value[w].dims[0]);
 	}
 	return true;
@@ -174,10 +174,10 @@ static bool attention(struct yk_graph *g, const struct yk_call *c, yk_id *out)
 	if (!b || !t || !h || !s)
 		return false;
 	const int dtype = yk_acc(vq.dtype), order[] = { 0, 2, 1, 3 };
-	yk_id q = yk_reshape(g, yk_permute(g, yk_up(g, c->in[0]), order), 4,
+	yk_id q = yk_reshape(g, yk_permute(g, yk_cast_acc(g, c->in[0]), order), 4,
 			     (int64_t[]){ b, groups, h / groups * t, d });
-	yk_id k = yk_permute(g, yk_up(g, c->in[1]), order),
-	      v = yk_permute(g, yk_up(g, c->in[2]), order);
+	yk_id k = yk_permute(g, yk_cast_acc(g, c->in[1]), order),
+	      v = yk_permute(g, yk_cast_acc(g, c->in[2]), order);
 	yk_id x = yk_bin_lit(g, YK_MUL, yk_matmul(g, q, k, YOKE_TB), c->attr[1].f);
 	x = yk_reshape(g, x, 4, (int64_t[]){ b, h, t, s });
 	const yk_id none = yk_lit(g, dtype, -INFINITY), zero = yk_lit(g, dtype, 0);
@@ -201,7 +201,7 @@ static bool attention(struct yk_graph *g, const struct yk_call *c, yk_id *out)
 	yk_id o = yk_matmul(g, yk_reshape(g, w, 4, (int64_t[]){ b, groups, h / groups * t, s }), v,
 			    0);
 	o = yk_permute(g, yk_reshape(g, o, 4, (int64_t[]){ b, h, t, d }), order);
-	out[0] = yk_down(g, o, c->in[0]);
+	out[0] = yk_cast_like(g, o, c->in[0]);
 	max = yk_tri(g, YK_SELECT, hidden, zero, max);
 	yk_id sum = yk_reduce(g, YK_SUM, yk_un(g, YK_EXP, yk_bin(g, YK_SUB, x, max)), 8, true);
 	out[1] = yk_reshape(g, yk_bin(g, YK_ADD, max, yk_un(g, YK_LOG, sum)), 3,

@@ -161,7 +161,7 @@ yoke_tensor *yoke_scaler_scale(yoke_scaler *s, yoke_tensor *loss)
 	if (yk_require(s, "scaler"))
 		return NULL;
 	struct yk_rec r = yk_rec_begin(1, &loss);
-	yk_id x = r.in[0] == YK_BAD || !yk_rec_reals(&r, 1) ? YK_BAD : yk_up(r.g, r.in[0]);
+	yk_id x = r.in[0] == YK_BAD || !yk_rec_reals(&r, 1) ? YK_BAD : yk_cast_acc(r.g, r.in[0]);
 	yk_id by = x == YK_BAD ? x : yk_operand(r.ctx, s->scale, r.g->value[x].dtype);
 	return yk_rec_end(&r, x == YK_BAD ? x : yk_bin(r.g, YK_MUL, x, by));
 }
