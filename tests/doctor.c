@@ -217,7 +217,7 @@ static void refused(void)
 	struct yk_cache_state s;
 	mkdir(in("locked"), 0500);
 	setenv("XDG_CACHE_HOME", in("locked"), 1);
-	yk_cache_look(&s);
+	yk_cache_inspect(&s);
 	ok(!s.usable && !s.requested && strstr(s.why, "it cannot be made in "), "a cache: %s", s.why);
 }
 

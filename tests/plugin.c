@@ -530,21 +530,21 @@ static void patience(void)
 	struct yk_verdict v = { .outcome = "", .tried = 1000000 }, got = { .outcome = "none" };
 	const int64_t year = 365 * 86400;
 
-	yk_verdict_keep("a", 1, &v, "");
+	yk_verdict_save("a", 1, &v, "");
 	ok(yk_verdict_recall("a", 1, v.tried + year, &got) && !*got.outcome && got.tried == v.tried,
 	   "a success is valid as long as nothing changes");
 	ok(!yk_verdict_recall("b", 1, v.tried, &got), "another key has no verdict");
 	snprintf(v.outcome, sizeof v.outcome, "died of SIGABRT");
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		v.cost_ms = cases[i].cost_ms;
-		yk_verdict_keep("a", 1, &v, "");
+		yk_verdict_save("a", 1, &v, "");
 		const bool kept = yk_verdict_recall("a", 1, v.tried + cases[i].seconds - 1, &got);
 		ok(kept && !strcmp(got.outcome, v.outcome) && got.cost_ms == v.cost_ms &&
 			   !yk_verdict_recall("a", 1, v.tried + cases[i].seconds, &got),
 		   "a failure that took %lld ms is valid for %lld s", (long long)v.cost_ms, (long long)cases[i].seconds);
 	}
 	ok(!yk_verdict_recall("a", 1, v.tried - 1, &got), "not when the clock was set back");
-	yk_verdict_keep("a", 1, &v, "/nowhere/lib.so\n");
+	yk_verdict_save("a", 1, &v, "/nowhere/lib.so\n");
 	ok(yk_verdict_recall("a", 1, v.tried, &got), "a missing library is still missing");
 }
 

@@ -81,7 +81,7 @@ static void tuned(void)
 	yk_tuning_add(&t, "all_reduce.f32.4096 halving=100 tree=200");
 	yk_tuning_add(&t, "all_reduce.f32.16384 tree=300 doubling=301");
 	yk_tuning_add(&t, "model.fs alpha=2000000000 beta=100000 gamma=50000");
-	const int err = yk_tuned_keep("processes", 2, 2, &t);
+	const int err = yk_tuned_save("processes", 2, 2, &t);
 	snprintf(path, sizeof path, "%s", t.path);
 	yk_tuning_fini(&t);
 	yk_tuned_best(2, best);

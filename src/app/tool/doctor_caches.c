@@ -74,7 +74,7 @@ json_t *yk_doctor_caches(json_t *problems, json_t *advice)
 	struct yk_cache_state s;
 	json_t *list = json_array(), *o;
 
-	yk_cache_look(&s);
+	yk_cache_inspect(&s);
 	json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s, s:I, s:I}", "name", "yoke", "path",
 					      s.path, "state", s.usable ? "used" : "not used", "why", s.why,
 					      "files", (json_int_t)s.files, "bytes", (json_int_t)s.bytes));
@@ -94,7 +94,7 @@ static json_t *tuning_of(const struct yk_device *d)
 	char why[PATH_MAX + 200];
 	struct yk_tuning t;
 
-	yk_tuning_look(d, &t, why, sizeof why);
+	yk_tuning_try_read(d, &t, why, sizeof why);
 	if (!*why && !yk_tuning_applied())
 		snprintf(why, sizeof why, "YOKE_TUNE=0");
 	json_t *o = json_pack("{s:s, s:s, s:s, s:I, s:s}", "device", d->id, "state",

@@ -169,7 +169,7 @@ static int member(yoke_group *world, void *arg)
 		yk_tuned_open(far ? "mpi" : "processes", world->ranks, node, &old);
 		memcpy(u->t.path, old.path, sizeof old.path);
 		yk_tuning_fini(&old);
-		e = yk_tuned_keep(far ? "mpi" : "processes", world->ranks, node, &u->t);
+		e = yk_tuned_save(far ? "mpi" : "processes", world->ranks, node, &u->t);
 	}
 	if (e == 0 && u->leads)
 		printf("%u ranks, %u per machine, by %s: %s\n", world->ranks, node,

@@ -111,7 +111,7 @@ static bool find_holes(struct yk_pool *p, const struct window *w, struct yk_queu
 static void give_back(struct yk_pool *p, struct moves *m)
 {
 	while (m->n)
-		yk_pool_give(p, m->move[--m->n].to);
+		yk_pool_free_chunk(p, m->move[--m->n].to);
 }
 
 // Enqueues the copies; false, without any change to the pool, if one cannot be enqueued.
@@ -145,7 +145,7 @@ static void hand_over(struct yk_pool *p, struct moves *m, struct yk_event *done)
 		p->stats.moved_bytes += to->block.bytes;
 		if (done->handle)
 			yk_chunk_stamp(from, yk_event_ref(done));
-		yk_pool_give(p, from);
+		yk_pool_free_chunk(p, from);
 	}
 	p->stats.num_compactions++;
 }

@@ -184,7 +184,7 @@ static void join(struct yk_pool *p, struct yk_chunk *c, struct yk_chunk *n)
 	chunk_drop(p, n);
 }
 
-struct yk_chunk *yk_pool_give(struct yk_pool *p, struct yk_chunk *c)
+struct yk_chunk *yk_pool_free_chunk(struct yk_pool *p, struct yk_chunk *c)
 {
 	struct yk_chunk *n;
 
@@ -344,7 +344,7 @@ static void drain(struct yk_pool *p)
 			make_used(p, c);
 			for (struct yk_chunk *n = c->next; n && n->free; n = n->next)
 				yk_chunk_wait(n);
-			c = yk_pool_give(p, c); // includes its former neighbours
+			c = yk_pool_free_chunk(p, c); // includes its former neighbours
 		}
 }
 
@@ -577,7 +577,7 @@ static int alloc(struct yk_pool *p, uint64_t bytes, struct yk_queue *q, struct y
 		pthread_mutex_lock(&p->lock);
 		yk_pool_count_free(p, c);
 		yk_pool_note(p, YK_MOMENT_FREE, c, NULL);
-		yk_pool_give(p, c);
+		yk_pool_free_chunk(p, c);
 		pthread_mutex_unlock(&p->lock);
 		return code;
 	}
@@ -628,7 +628,7 @@ void yk_pool_free(struct yk_block *b, struct yk_queue *q, struct yk_event *e)
 	if (stamp)
 		yk_chunk_stamp(c, stamp);
 	if (!p->off || !segment_free(p, c->segment))
-		yk_pool_give(p, c);
+		yk_pool_free_chunk(p, c);
 	pthread_mutex_unlock(&p->lock);
 }
 

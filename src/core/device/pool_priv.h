@@ -53,7 +53,7 @@ void yk_pool_failed(struct yk_pool *);
 void yk_pool_show(struct yk_pool *, struct yk_chunk *);
 void yk_pool_hide(struct yk_pool *, struct yk_chunk *);
 // Frees a chunk that is in no tree and merges it with free neighbours; returns the merged chunk.
-struct yk_chunk *yk_pool_give(struct yk_pool *, struct yk_chunk *);
+struct yk_chunk *yk_pool_free_chunk(struct yk_pool *, struct yk_chunk *);
 // Splits a chunk that is in no tree; the remainder becomes free, with the same stamps.
 void yk_pool_split(struct yk_pool *, struct yk_chunk *, uint64_t bytes);
 // A free chunk of at least so many bytes, removed from its tree.  brief: for one launch.  `all`:

@@ -67,7 +67,7 @@ int yk_pool_record(struct yk_pool *p, bool on)
 	return good ? 0 : yk_fail(YOKE_ENOMEM, "no memory for a history of %s", p->device->id);
 }
 
-void yk_pool_look(struct yk_pool *p, void (*fn)(const struct yk_history *, const struct yk_pool_stats *, void *),
+void yk_pool_with_history(struct yk_pool *p, void (*fn)(const struct yk_history *, const struct yk_pool_stats *, void *),
 		  void *arg)
 {
 	pthread_mutex_lock(&p->lock);
@@ -181,7 +181,7 @@ int yk_pool_snapshot(struct yk_pool *p, const char *path, const char *why)
 	if (e < 0)
 		return e;
 	struct writing x = { &w, p, why, 0 };
-	yk_pool_look(p, write_history, &x);
+	yk_pool_with_history(p, write_history, &x);
 	if (x.code == 0)
 		return yk_file_commit(&w);
 	yk_file_abort(&w);

@@ -60,7 +60,7 @@ static bool try_in_child(const char *helper, const char *file, const char *key, 
 	v->tried = (int64_t)time(NULL);
 	v->cost_ms = (to.tv_sec - from.tv_sec) * 1000 + (to.tv_nsec - from.tv_nsec) / 1000000;
 	if (known > 0 && key)
-		yk_verdict_keep(key, bytes, v, *v->outcome ? "" : answer);
+		yk_verdict_save(key, bytes, v, *v->outcome ? "" : answer);
 	if (known < 0) {
 		yk_warn("plugin", "%s: tried in this process, since the helper %s cannot be run: %s", file, helper,
 			*v->outcome ? v->outcome : "out of memory");
@@ -90,7 +90,7 @@ int yk_probe(const char *file, char *why, size_t cap)
 			      yk_verdict_recall(key, bytes, (int64_t)time(NULL), &v);
 	bool kept = recalled || (crashed && key);
 	if (crashed && key)
-		yk_verdict_keep(key, bytes, &v, "");
+		yk_verdict_save(key, bytes, &v, "");
 	if (!crashed && !recalled)
 		kept = try_in_child(helper, file, key, bytes, &v);
 	free(key);

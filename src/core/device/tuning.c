@@ -121,7 +121,7 @@ void yk_tuning_fini(struct yk_tuning *t)
 	drop_lines(t);
 }
 
-void yk_tuning_look(const struct yk_device *d, struct yk_tuning *t, char *why, size_t cap)
+void yk_tuning_try_read(const struct yk_device *d, struct yk_tuning *t, char *why, size_t cap)
 {
 	char head[600];
 
@@ -139,7 +139,7 @@ void yk_tuning_open(const char *head, struct yk_tuning *t, char *why, size_t cap
 
 	*t = (struct yk_tuning){ .line = NULL };
 	why[0] = '\0';
-	yk_cache_look(&folder);
+	yk_cache_inspect(&folder);
 	if (!folder.usable)
 		return;
 	int n = snprintf(t->path, sizeof t->path, "%.4000s/tuning-%016" PRIx64 ".txt",
@@ -173,7 +173,7 @@ void yk_tuning_read(const struct yk_device *d, struct yk_tuning *t)
 {
 	char why[PATH_MAX + 200];
 
-	yk_tuning_look(d, t, why, sizeof why);
+	yk_tuning_try_read(d, t, why, sizeof why);
 	if (*why)
 		yk_warn("tune", "%s; the file is ignored, `yoke tune` writes it anew", why);
 	if (t->n)
@@ -227,10 +227,10 @@ int yk_tuning_write(const struct yk_device *d, const struct yk_tuning *t)
 	char head[600];
 
 	head_of(d, head, sizeof head);
-	return yk_tuning_keep(head, t);
+	return yk_tuning_save(head, t);
 }
 
-int yk_tuning_keep(const char *head, const struct yk_tuning *t)
+int yk_tuning_save(const char *head, const struct yk_tuning *t)
 {
 	char *text = NULL;
 	size_t bytes = 0;

@@ -41,10 +41,10 @@ struct yk_tuning {
 void yk_tuning_read(const struct yk_device *, struct yk_tuning *);
 // The same without a warning.  why: the reason a file counts as empty, "/x/tuning-1.txt:3: it is
 // cut off", else "".
-void yk_tuning_look(const struct yk_device *, struct yk_tuning *, char *why, size_t cap);
+void yk_tuning_try_read(const struct yk_device *, struct yk_tuning *, char *why, size_t cap);
 // Read and write a file with another first line, "yoke-tuning 1 VERSION; SUBJECT".
 void yk_tuning_open(const char *head, struct yk_tuning *, char *why, size_t cap);
-int yk_tuning_keep(const char *head, const struct yk_tuning *);
+int yk_tuning_save(const char *head, const struct yk_tuning *);
 // Are tuning files used at all (YOKE_TUNE)?
 bool yk_tuning_applied(void);
 // The line of a class, or NULL.

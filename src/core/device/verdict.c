@@ -16,7 +16,7 @@
 enum { PATIENCE_MIN_S = 300, PATIENCE_MAX_S = 3600, SHARE = 100 };
 #define VALUE_MAX ((size_t)256 << 10)
 
-void yk_verdict_keep(const char *key, size_t bytes, const struct yk_verdict *v, const char *libraries)
+void yk_verdict_save(const char *key, size_t bytes, const struct yk_verdict *v, const char *libraries)
 {
 	char *text = NULL, *list = strdup(libraries), *rest = list, *path;
 	size_t n = 0;

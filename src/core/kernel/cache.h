@@ -31,7 +31,7 @@ struct yk_cache_state {
 	uint64_t files, bytes;
 };
 // Inspects the directory without changing anything.
-void yk_cache_look(struct yk_cache_state *);
+void yk_cache_inspect(struct yk_cache_state *);
 
 // ---- cache_sweep.c ----
 

@@ -129,7 +129,7 @@ static bool can_make(const char *path, char *why, size_t cap)
 	return false;
 }
 
-void yk_cache_look(struct yk_cache_state *to)
+void yk_cache_inspect(struct yk_cache_state *to)
 {
 	memset(to, 0, sizeof *to);
 	to->requested = *yk_param_str(&cache_setting) && !off();

@@ -24,11 +24,11 @@ void yk_tuned_open(const char *transport, uint32_t ranks, uint32_t node, struct 
 		yk_warn("tune", "%s; the file is ignored, `yoke tune ranks` writes it anew", why);
 }
 
-int yk_tuned_keep(const char *transport, uint32_t ranks, uint32_t node, const struct yk_tuning *t)
+int yk_tuned_save(const char *transport, uint32_t ranks, uint32_t node, const struct yk_tuning *t)
 {
 	char head[200];
 	head_of(transport, ranks, node, head, sizeof head);
-	return yk_tuning_keep(head, t);
+	return yk_tuning_save(head, t);
 }
 
 uint64_t yk_tuned_bytes(int size)

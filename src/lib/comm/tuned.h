@@ -11,7 +11,7 @@
 
 // The file for this number of ranks with `node` ranks per machine. transport: "processes" or "mpi".
 void yk_tuned_open(const char *transport, uint32_t ranks, uint32_t node, struct yk_tuning *);
-int yk_tuned_keep(const char *transport, uint32_t ranks, uint32_t node, const struct yk_tuning *);
+int yk_tuned_save(const char *transport, uint32_t ranks, uint32_t node, const struct yk_tuning *);
 // Bytes of a measured size; and the measured size nearest (by ratio) to `bytes`.
 uint64_t yk_tuned_bytes(int size);
 int yk_tuned_size(uint64_t bytes);

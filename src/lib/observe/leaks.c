@@ -104,7 +104,7 @@ static void list(const yoke_leaks *l)
 {
 	struct finding f = { .leaks = l };
 	char bytes[32];
-	yk_pool_look(l->pool, find, &f);
+	yk_pool_with_history(l->pool, find, &f);
 	if (f.n)
 		qsort(f.list, f.n, sizeof *f.list, by_bytes);
 	for (size_t i = 0; i < f.n; i++)
