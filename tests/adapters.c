@@ -652,7 +652,7 @@ static void test_dropout(const struct recorded *r)
 	float *y[3], *x = calloc((size_t)(WIDE * in), sizeof *x);
 	for (int64_t i = 0; i < WIDE; i++) // one element other than 0 per row
 		x[i * in + i % in] = 1;
-	yk_network_take_up(n);
+	yk_network_refresh(n);
 	for (int k = 0; k < 3; k++) { // W x; with adapters; with dropout
 		n->adapter_dropout = k ? p : 0;
 		n->trains = k == 2;

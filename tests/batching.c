@@ -801,7 +801,7 @@ static void test_pages(void)
 	for (int i = 0; i < 3 * YK_PAGE; i++)
 		tokens[i / YK_PAGE][i % YK_PAGE] = i;
 	struct yk_page_chain a = yk_page_chain_of(0), b = a, other = yk_page_chain_of(1);
-	const int32_t x = yk_page_take(p), y = yk_page_take(p);
+	const int32_t x = yk_page_alloc(p), y = yk_page_alloc(p);
 	yk_page_filled(p, x, &a, tokens[0]);
 	yk_page_filled(p, y, &a, tokens[1]);
 	ok(yk_page_find(p, &other, tokens[0]) == YK_NO_PAGE, "pages of another variant are not found");
@@ -813,10 +813,10 @@ static void test_pages(void)
 	yk_page_release(p, x);
 	struct yk_page_counts c = yk_pages_count(p);
 	ok(c.used == 0 && c.kept == 2, "released pages are kept: %d", (int)c.kept);
-	yk_page_take(p);
-	ok(yk_page_take(p) == y, "the last page of a sequence is reused first");
+	yk_page_alloc(p);
+	ok(yk_page_alloc(p) == y, "the last page of a sequence is reused first");
 	b = yk_page_chain_of(0);
-	ok(yk_page_find(p, &b, tokens[0]) == x && yk_page_find(p, &b, tokens[1]) == YK_NO_PAGE && yk_page_take(p) == YK_NO_PAGE,
+	ok(yk_page_find(p, &b, tokens[0]) == x && yk_page_find(p, &b, tokens[1]) == YK_NO_PAGE && yk_page_alloc(p) == YK_NO_PAGE,
 	   "the page before is still found; then all pages are used");
 	yk_pages_free(p);
 }

@@ -193,7 +193,7 @@ static void test_numbers(void)
 	const json_t *about = v->about, *config = json_object_get(about, "config");
 	good = json_integer_value(json_object_get(about, "steps")) == STEPS &&
 	       json_integer_value(json_object_get(about, "parameters")) == PARAMETERS &&
-	       *yk_view_about(v, "device") && !strcmp(setting(v, "text"), "mine") &&
+	       *yk_view_field(v, "device") && !strcmp(setting(v, "text"), "mine") &&
 	       json_real_value(json_object_get(config, "rate")) == 0.5 &&
 	       !strcmp(setting(v, "lr"), "as given") && !strcmp(setting(v, "momentum"), "0.5") &&
 	       !strcmp(setting(v, "optimizer"), "sgd") && !strcmp(setting(v, "accumulate"), "2") &&
@@ -285,7 +285,7 @@ static void test_loader(void)
 	bool good = r.loader && fit(&r, with_loader) == 0;
 	struct yk_view *v = view_of("loader");
 	good = good && v && !strcmp(setting(v, "data"), "made rows") &&
-	       !strcmp(setting(v, "batch"), "4") && !strcmp(yk_view_about(v, "data"), fingerprint);
+	       !strcmp(setting(v, "batch"), "4") && !strcmp(yk_view_field(v, "data"), fingerprint);
 	good = good && value(v, "train", "data_read_s", STEPS - 1) >= 0 &&
 	       value(v, "train", "data_errors", STEPS - 1) == 0;
 	good = good && value(v, "memory", "epoch", 1) == 1 &&

@@ -55,12 +55,12 @@ static int compare(const struct yk_checkpoint_gather *w, uint64_t *seed)
 			char *whole = malloc(all + 1), *windows = malloc(all + 1);
 			memset(whole, 1, all);
 			memset(windows, 2, all);
-			e = yk_checkpoint_gather_give((void *)(uintptr_t)w, p, i, 0, all, whole);
+			e = yk_checkpoint_gather_source((void *)(uintptr_t)w, p, i, 0, all, whole);
 			for (size_t at = 0, n; at < all && e == 0; at += n) {
 				*seed = *seed * 6364136223846793005u + 1442695040888963407u;
 				n = each * (1 + (size_t)(*seed >> 33) % 700);
 				n = n < all - at ? n : all - at;
-				e = yk_checkpoint_gather_give((void *)(uintptr_t)w, p, i, at, n, windows + at);
+				e = yk_checkpoint_gather_source((void *)(uintptr_t)w, p, i, at, n, windows + at);
 			}
 			if (e == 0 && memcmp(whole, windows, all)) {
 				diag("%s differs", part[p].tensor[i].name);

@@ -345,7 +345,7 @@ static struct yk_view *run_with(const char *telemetry, const char *of_rank_1)
 	return v;
 }
 
-static int curves_of(struct yk_view *const *v, int n, const char *name, struct yk_plot_made *m)
+static int curves_of(struct yk_view *const *v, int n, const char *name, struct yk_plot_result *m)
 {
 	const struct yk_plot_options ask = { .from = -INFINITY, .to = INFINITY, .points = 100, .smooth = 0.9 };
 	struct yk_plot_kind kind;
@@ -354,7 +354,7 @@ static int curves_of(struct yk_view *const *v, int n, const char *name, struct y
 
 static void devices(void)
 {
-	static struct yk_plot_made m;
+	static struct yk_plot_result m;
 	char command[8300];
 	struct yk_view *v = run_with("{\"time\":10,\"cpu\":1,\"process_cpu\":0.5,\"devices\":[{\"util\":0.25},{\"util\":0.5},{\"util\":0.75}],"
 				     "\"host\":{\"processors_allowed\":4}}\n",

@@ -82,7 +82,7 @@ static bool tokens_of(const char *path, struct tokens *t)
 		return false;
 	*t = new_tokens(size + 40);
 	t->of = of;
-	t->decode = yk_tokenizer_over(of, size);
+	t->decode = yk_tokenizer_borrow(of, size);
 	t->vocab = yk_schema_vocab_new(t->decode, t->n);
 	const int eos = yoke_tokenizer_eos(of, &ends);
 	for (int32_t i = 0; i < t->n; i++) {

@@ -79,7 +79,7 @@ static float along(const char *name, int k, int64_t i)
 static double *part_along(const struct yk_parameters *ps, int i, int k)
 {
 	int64_t dims[YOKE_MAX_RANK], all = 1;
-	const int rank = yk_parameters_whole(ps, i, dims);
+	const int rank = yk_parameters_dims(ps, i, dims);
 	for (int d = 0; d < rank; d++)
 		all *= dims[d];
 	double *whole = malloc((size_t)all * sizeof *whole), *part = malloc((size_t)yoke_count(ps->var[i]) * sizeof *part + 1);
@@ -170,7 +170,7 @@ static void worse(double error, const char *what, const char *name, int rank)
 static double *part_of(const struct yk_parameters *ps, int i, const double *whole)
 {
 	int64_t dims[YOKE_MAX_RANK];
-	const int rank = yk_parameters_whole(ps, i, dims);
+	const int rank = yk_parameters_dims(ps, i, dims);
 	double *part = malloc((size_t)yoke_count(ps->var[i]) * sizeof *part + 1);
 	yk_shard_extract(&ps->row[i].shard, rank, dims, sizeof *part, whole, part);
 	return part;

@@ -136,8 +136,8 @@ static json_t *headline(const struct yk_live_state *l, int i)
 	const double now = yk_unix_seconds();
 	json_t *o = json_pack("{s:i, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:I, s:I, s:I}", "run", i, "name", text(v->name),
 			      "folder", text(v->folder), "state", yk_view_state_name(v->state), "how", text(how ? how : ""), "error",
-			      text(error ? error : ""), "device", text(yk_view_about(v, "device")), "driver",
-			      text(yk_view_about(v, "driver")), "host", text(yk_view_about(v, "host")), "step",
+			      text(error ? error : ""), "device", text(yk_view_field(v, "device")), "driver",
+			      text(yk_view_field(v, "driver")), "host", text(yk_view_field(v, "host")), "step",
 			      (json_int_t)yk_view_last_step(v), "steps",
 			      json_is_integer(steps) ? json_integer(json_integer_value(steps)) : json_null(), "generation",
 			      (json_int_t)v->generation, "event_count", (json_int_t)v->events, "foreign_lines",
@@ -328,7 +328,7 @@ char *yk_live_all(struct yk_live_state *l)
 
 // ---- plots ----
 
-static char *series(const struct yk_plot_made *m)
+static char *series(const struct yk_plot_result *m)
 {
 	json_t *curves = json_array();
 	for (int c = 0; c < m->plot.curves; c++) {
@@ -344,7 +344,7 @@ static char *series(const struct yk_plot_made *m)
 
 static char *draw(int n, struct yk_view *const *v, const struct yk_plot_kind *kind, const struct yk_plot_options *ask, bool svg)
 {
-	struct yk_plot_made m;
+	struct yk_plot_result m;
 	char *to = NULL;
 	size_t bytes;
 	struct yk_error_aside *aside = yk_error_aside();

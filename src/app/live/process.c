@@ -38,7 +38,7 @@ static pid_t pid_of(const struct yk_view *v)
 		return 0;
 	gethostname(host, sizeof host - 1);
 	yk_boot_id(boot);
-	return !*boot || strcmp(boot, yk_view_about(v, "boot")) || strcmp(host, yk_view_about(v, "host")) ?
+	return !*boot || strcmp(boot, yk_view_field(v, "boot")) || strcmp(host, yk_view_field(v, "host")) ?
 		       0 :
 		       (pid_t)json_integer_value(pid);
 }

@@ -64,7 +64,7 @@ static void info(FILE *to, int n, struct yk_view *const *v)
 		fprintf(to, "\",state=\"%s", yk_view_state_name(v[i]->state));
 		for (size_t k = 0; k < sizeof key / sizeof *key; k++) {
 			fprintf(to, "\",%s=\"", key[k]);
-			label(to, yk_view_about(v[i], key[k]));
+			label(to, yk_view_field(v[i], key[k]));
 		}
 		fputs("\"} 1\n", to);
 	}

@@ -95,7 +95,7 @@ void yk_top_look(struct yk_top *t)
 	for (int i = 0; i < t->n; i++) {
 		yk_process_look(t->view[i], &t->process[i]);
 		if (t->hardware)
-			yk_hardware_assign(t->hardware, t->process[i].pid, yk_view_about(t->view[i], "device"));
+			yk_hardware_assign(t->hardware, t->process[i].pid, yk_view_field(t->view[i], "device"));
 	}
 }
 
@@ -237,9 +237,9 @@ static void run(struct lines *l, const struct yk_top *t, int i)
 	char text[320], n[32];
 	snprintf(text, sizeof text, "%.100s  %s", v->name, yk_view_state_name(v->state));
 	put(l, text);
-	if (*yk_view_about(v, "device")) {
+	if (*yk_view_field(v, "device")) {
 		put(l, "  on ");
-		put(l, yk_view_about(v, "device"));
+		put(l, yk_view_field(v, "device"));
 	}
 	end(l);
 	if (json_is_integer(steps))
@@ -387,7 +387,7 @@ json_t *yk_top_json(const struct yk_top *t)
 		json_array_append_new(
 			list, json_pack("{s:o, s:o, s:s, s:o, s:I, s:o, s:o, s:o, s:o}", "name", text(v->name), "folder",
 					text(v->folder), "state", yk_view_state_name(v->state), "device",
-					text(yk_view_about(v, "device")), "step", (json_int_t)yk_view_last_step(v), "steps",
+					text(yk_view_field(v, "device")), "step", (json_int_t)yk_view_last_step(v), "steps",
 					json_is_integer(steps) ? json_incref(steps) : json_null(), "to_go_s",
 					yk_summary_real(yk_pace_to_go(v, yk_unix_seconds())), "numbers", numbers(v), "process", process));
 	}

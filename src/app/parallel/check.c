@@ -33,7 +33,7 @@ static int check_memory(int64_t ranks)
 static int check_processes(const struct yk_config *c, int64_t ranks)
 {
 	uint32_t rank, n = 0;
-	const int place = yk_process_place(&rank, &n);
+	const int place = yk_process_rank(&rank, &n);
 	if (place < 0)
 		return place;
 	if (place && n != ranks)

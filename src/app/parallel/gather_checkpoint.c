@@ -228,7 +228,7 @@ static int compare(struct yk_checkpoint_gather *w, const struct request *r)
 	return r->of.from > 0 ? 0 : yoke_group_exchange(w->group, &w->part[r->part].entry[r->i].owns, sizeof *w->owns, w->owns);
 }
 
-int yk_checkpoint_gather_give(void *arg, int part, int i, uint64_t from, size_t bytes, void *to)
+int yk_checkpoint_gather_source(void *arg, int part, int i, uint64_t from, size_t bytes, void *to)
 {
 	struct yk_checkpoint_gather *w = arg;
 	const struct entry *own = &w->part[part].entry[i];

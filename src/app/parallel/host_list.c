@@ -20,7 +20,7 @@ int yk_host_list_describe(const struct yk_parameters *ps, bool whole, struct yk_
 		struct yk_host_tensor *t = &l.tensor[l.count];
 		t->name = ps->row[l.count].name;
 		t->dtype = yoke_dtype(var);
-		t->rank = yk_parameters_whole(ps, l.count, t->dims);
+		t->rank = yk_parameters_dims(ps, l.count, t->dims);
 		for (int i = 0; i < t->rank && !whole; i++)
 			t->dims[i] = yoke_dim(var, i);
 	}
@@ -84,7 +84,7 @@ int yk_host_list_take(void *arg, int i, const void *data, uint64_t bytes)
 	if (!part)
 		return yk_fail(YOKE_ENOMEM, "checkpoint: out of host memory for %s",
 			       ps->row[i].name);
-	yk_shard_extract(range, yk_parameters_whole(ps, i, dims), dims, yoke_dtype_size(yoke_dtype(var)), data, part);
+	yk_shard_extract(range, yk_parameters_dims(ps, i, dims), dims, yoke_dtype_size(yoke_dtype(var)), data, part);
 	const int e = yoke_put(var, part, yoke_bytes(var));
 	free(part);
 	return e;

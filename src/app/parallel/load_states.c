@@ -43,7 +43,7 @@ struct target {
 	int states;
 	const int *own; // NULL, or per state its index on this stage, -1: another stage's
 	float share; // factor for remainders: previous ranks / current ranks
-	yk_checkpoint_take_fn *put;
+	yk_checkpoint_sink_fn *put;
 	void *arg;
 };
 
@@ -103,7 +103,7 @@ static int load_both(const struct yk_replica *t, const char *folder, const struc
 }
 
 static int load(const struct yk_replica *t, const char *folder, const struct yk_checkpoint *ck,
-		const struct yk_host_list *states, yk_checkpoint_take_fn *put, void *arg)
+		const struct yk_host_list *states, yk_checkpoint_sink_fn *put, void *arg)
 {
 	const char *had = json_string_value(json_object_get(ck->config, "compress")),
 		   *was = json_string_value(json_object_get(ck->config, "ranks"));

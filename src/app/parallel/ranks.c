@@ -206,7 +206,7 @@ int yk_ranks_join(struct yk_replica *t)
 void yk_ranks_failed(const struct yk_replica *t)
 {
 	uint32_t rank, n;
-	if (yk_process_place(&rank, &n) > 0)
+	if (yk_process_rank(&rank, &n) > 0)
 		yk_process_failed();
 	else
 		yk_ranks_break(t->grid.all->queue, YOKE_ERANK, yoke_error());
@@ -334,7 +334,7 @@ int yk_ranks_settle(struct yk_config *c)
 	const int64_t parts = yk_config_int(c, YK_KEY_micro_batches);
 	uint32_t rank, started;
 	char argument[32];
-	const int place = yk_process_place(&rank, &started);
+	const int place = yk_process_rank(&rank, &started);
 	if (place < 0)
 		return place;
 	// takes precedence over the checkpoint's value
@@ -359,7 +359,7 @@ int yk_ranks_settle(struct yk_config *c)
 bool yk_ranks_leads(void)
 {
 	uint32_t rank = 0, ranks;
-	return yk_process_place(&rank, &ranks) <= 0 || rank == 0;
+	return yk_process_rank(&rank, &ranks) <= 0 || rank == 0;
 }
 
 int yk_ranks_divide_cpu(int64_t ranks)
@@ -381,6 +381,6 @@ int yk_ranks_divide_cpu(int64_t ranks)
 int yk_ranks_run(int64_t ranks, int (*fn)(yoke_group *, void *), void *arg)
 {
 	uint32_t rank, n;
-	return yk_process_place(&rank, &n) ? yk_process_run(NULL, fn, arg) :
+	return yk_process_rank(&rank, &n) ? yk_process_run(NULL, fn, arg) :
 					     yoke_group_run((int)ranks, NULL, fn, arg);
 }

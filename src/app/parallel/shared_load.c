@@ -20,7 +20,7 @@ struct word {
 
 struct reader {
 	const struct yk_grid *grid;
-	yk_checkpoint_take_fn *take;
+	yk_checkpoint_sink_fn *take;
 	void *arg;
 };
 
@@ -33,7 +33,7 @@ static int store_and_broadcast(void *arg, int i, const void *data, uint64_t byte
 	return e ? e : r->take(r->arg, i, data, bytes);
 }
 
-static int receive(const struct yk_grid *g, int n, const struct yk_host_tensor *t, yk_checkpoint_take_fn *take, void *arg)
+static int receive(const struct yk_grid *g, int n, const struct yk_host_tensor *t, yk_checkpoint_sink_fn *take, void *arg)
 {
 	size_t max = 0;
 	for (int i = 0; i < n; i++)
@@ -58,7 +58,7 @@ static int receive(const struct yk_grid *g, int n, const struct yk_host_tensor *
 }
 
 int yk_shared_load(const struct yk_grid *g, const char *folder, const struct yk_checkpoint *ck, int part, int n,
-		  const struct yk_host_tensor *t, yk_checkpoint_take_fn *take, void *arg)
+		  const struct yk_host_tensor *t, yk_checkpoint_sink_fn *take, void *arg)
 {
 	if (!g || !g->near)
 		return yk_checkpoint_load(folder, ck, part, n, t, take, arg);

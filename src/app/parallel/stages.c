@@ -246,7 +246,7 @@ int yk_stages_list(const struct yk_network *n, const struct yk_host_list *l, int
 
 struct load {
 	const struct yk_stages_list *w;
-	yk_checkpoint_take_fn *take;
+	yk_checkpoint_sink_fn *take;
 	void *arg;
 };
 
@@ -257,7 +257,7 @@ static int take(void *arg, int i, const void *data, uint64_t bytes)
 }
 
 int yk_stages_load(const struct yk_grid *g, const struct yk_network *n, const char *folder, const struct yk_checkpoint *ck, int part, int each,
-		   const struct yk_host_list *l, yk_checkpoint_take_fn *fn, void *arg)
+		   const struct yk_host_list *l, yk_checkpoint_sink_fn *fn, void *arg)
 {
 	struct yk_stages_list w = { 0 };
 	if (!n || n->stage.of == 1)

@@ -46,7 +46,7 @@ yoke_tensor *yk_stages_broadcast_loss(const struct yk_replica *, yoke_tensor *lo
 // Loads a list of this stage's tensors from a file that holds those of all stages: tensors of no
 // parameter first, then `each` per parameter.
 int yk_stages_load(const struct yk_grid *, const struct yk_network *, const char *folder, const struct yk_checkpoint *, int part, int each,
-		   const struct yk_host_list *, yk_checkpoint_take_fn *, void *arg);
+		   const struct yk_host_list *, yk_checkpoint_sink_fn *, void *arg);
 // Converts a list of this stage's tensors to one of all stages: names and shapes, and in `own` the
 // local index of each, -1: another stage's. Tensors of parameters that are not here are named after
 // those of the first parameter here.

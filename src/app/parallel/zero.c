@@ -173,7 +173,7 @@ int yk_zero_enter(struct yk_replica *t)
 				part[n++] = z->held.var[i];
 		// a dummy element forces a concatenation, which can be executed late
 		part[n++] = yoke_full(yoke_f32, 1, &one, 0);
-		e = yk_gather_whole(t->group, z->unit, end - first, z->shape + first, yoke_concat(n, part, 0), var + first);
+		e = yk_gather_tensors(t->group, z->unit, end - first, z->shape + first, yoke_concat(n, part, 0), var + first);
 	}
 	return e;
 }

@@ -225,7 +225,7 @@ static void launch(struct yk_found *f)
 
 static bool by_yoke_fit(const struct yk_view *v)
 {
-	return !strcmp(yk_view_about(v, "program"), "yoke_fit");
+	return !strcmp(yk_view_field(v, "program"), "yoke_fit");
 }
 
 static bool by_yoke_train(const struct yk_view *v)

@@ -126,7 +126,7 @@ bool yk_found_set(const struct yk_view *v, const char *setting)
 
 bool yk_found_on_cpu(const struct yk_view *v)
 {
-	return !strncmp(yk_view_about(v, "device"), "cpu", 3);
+	return !strncmp(yk_view_field(v, "device"), "cpu", 3);
 }
 
 double yk_found_report(const struct yk_view *v, const char *key)

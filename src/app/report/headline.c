@@ -65,7 +65,7 @@ static json_t *what(const struct yk_view *v)
 	const json_t *parameters = json_object_get(v->about, "parameters");
 	const char *model = yk_found_key(v, "model"), *init = yk_found_key(v, "init"),
 		   *data = yk_found_key(v, "data");
-	const char *device = yk_view_about(v, "device"), *host = yk_view_about(v, "host");
+	const char *device = yk_view_field(v, "device"), *host = yk_view_field(v, "host");
 	char to[900], n[YK_QUANTITY_TEXT];
 	const bool pretrained = strcmp(init, "n/a") && *init;
 	const char *name = pretrained ? init : model;

@@ -183,7 +183,7 @@ bool yk_plot_find(int n, struct yk_view *const *v, const char *name, struct yk_p
 }
 
 // The dashes of curves with this label, equal for all runs.
-static int dash_of(struct yk_plot_made *to, const char *text)
+static int dash_of(struct yk_plot_result *to, const char *text)
 {
 	int i = 0;
 	while (i < YK_SVG_DASHES - 1 && *to->dash_name[i] && strcmp(to->dash_name[i], text))
@@ -194,7 +194,7 @@ static int dash_of(struct yk_plot_made *to, const char *text)
 }
 
 // Appends a curve without points; of: number of runs in the plot.
-static struct yk_curve *add_curve(struct yk_plot_made *to, int of, const struct yk_view *v, const struct source *s, bool first)
+static struct yk_curve *add_curve(struct yk_plot_result *to, int of, const struct yk_view *v, const struct source *s, bool first)
 {
 	const int k = to->plot.curves++, dash = of > 1 ? dash_of(to, s->label) : 0;
 	const bool valid = !strcmp(s->table->stage, "valid");
@@ -209,12 +209,12 @@ static struct yk_curve *add_curve(struct yk_plot_made *to, int of, const struct 
 }
 
 int yk_plot_make(int n, struct yk_view *const *v, const struct yk_plot_kind *k, const struct yk_plot_options *ask,
-		 struct yk_plot_made *to)
+		 struct yk_plot_result *to)
 {
 	const struct yk_view_range range = { k->axis, ask->from, ask->to, ask->points < 2 ? 2 : ask->points,
 					     k->exact ? 0 : ask->smooth };
 	struct source s[YK_PLOT_CURVES];
-	*to = (struct yk_plot_made){
+	*to = (struct yk_plot_result){
 		.plot = { .name = k->name, .title = k->title, .y_label = k->y_label, .y_unit = k->unit, .target = NAN,
 			  .x_label = k->axis == YK_VIEW_BY_STEP ? "step" : "seconds",
 			  .x_unit = k->axis == YK_VIEW_BY_STEP ? YK_UNIT_NONE : YK_UNIT_SECONDS,
@@ -247,7 +247,7 @@ int yk_plot_make(int n, struct yk_view *const *v, const struct yk_plot_kind *k, 
 	return 0;
 }
 
-void yk_plot_drop(struct yk_plot_made *m)
+void yk_plot_drop(struct yk_plot_result *m)
 {
 	free(m->numbers);
 }

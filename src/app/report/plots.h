@@ -40,7 +40,7 @@ struct yk_plot_options {
 	int width;       // of the picture; 0: the default
 	const int *color; // of each run; NULL: 0, 1, ..
 };
-struct yk_plot_made {
+struct yk_plot_result {
 	struct yk_plot plot;
 	struct yk_curve curve[YK_PLOT_CURVES];
 	char name[YK_PLOT_CURVES][160];
@@ -51,7 +51,7 @@ struct yk_plot_made {
 // Computes the curves. Curves of one run of several have the same color and differ in their
 // dashes, as do training and validation of a single run. ENOMEM.
 int yk_plot_make(int n, struct yk_view *const *, const struct yk_plot_kind *, const struct yk_plot_options *,
-		 struct yk_plot_made *);
-void yk_plot_drop(struct yk_plot_made *);
+		 struct yk_plot_result *);
+void yk_plot_drop(struct yk_plot_result *);
 
 #endif

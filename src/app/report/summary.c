@@ -210,9 +210,9 @@ static json_t *run(struct yk_view *v)
 	json_t *o = json_pack(
 		"{s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:I, s:o, s:o}", "name",
 		text(v->name), "folder", text(v->folder), "state", yk_view_state_name(v->state), "how",
-		text(how ? how : ""), "error", text(error ? error : ""), "host", text(yk_view_about(v, "host")),
-		"device", text(yk_view_about(v, "device")), "driver", text(yk_view_about(v, "driver")), "version",
-		text(yk_view_about(v, "version")), "started",
+		text(how ? how : ""), "error", text(error ? error : ""), "host", text(yk_view_field(v, "host")),
+		"device", text(yk_view_field(v, "device")), "driver", text(yk_view_field(v, "driver")), "version",
+		text(yk_view_field(v, "version")), "started",
 		moment(real_of(v->about, "started")), "seconds", yk_summary_real(seconds_of(v)), "step", (json_int_t)yk_view_last_step(v), "steps",
 		number(real_of(v->about, "steps")), "parameters", number(real_of(v->about, "parameters")),
 		"foreign_lines", (json_int_t)v->foreign, "settings", copy_of(v->about, "settings", json_object()),
@@ -341,7 +341,7 @@ static json_t *plots(int n, struct yk_view *const *v)
 					 .points = POINTS / (size_t)n < MIN_POINTS ? MIN_POINTS : POINTS / (size_t)n };
 	json_t *list = json_array();
 	for (int i = 0; i < found; i++) {
-		struct yk_plot_made m;
+		struct yk_plot_result m;
 		if (yk_plot_make(n, v, &kind[i], &ask, &m) < 0)
 			break;
 		json_t *curves = json_array();

@@ -119,7 +119,7 @@ static int open_engine(struct yk_serve *s, const struct yoke_model_info *info)
 						     .pages = s->is.pages,
 						     .alike = s->is.alike ? 1 : -1 };
 	s->vocabulary = info->vocabulary;
-	s->pieces = yk_tokenizer_over(s->tokenizer, (int32_t)info->vocabulary);
+	s->pieces = yk_tokenizer_borrow(s->tokenizer, (int32_t)info->vocabulary);
 	int e = s->pieces ? open_template(s) : yoke_error_code();
 	if (e == 0) {
 		s->schemas = yk_schema_vocab_new(s->pieces, (int32_t)info->vocabulary);

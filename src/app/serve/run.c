@@ -48,7 +48,7 @@ static void received(void *arg)
 static void finished(void *arg, const struct yk_exchange *x)
 {
 	struct yk_serve *s = arg;
-	const int status = yk_exchange_is_gone(x) ? 499 : yk_exchange_status(x);
+	const int status = yk_exchange_disconnected(x) ? 499 : yk_exchange_status(x);
 	yk_metrics_replied(&s->metrics, yk_route_name(yk_exchange_path(x)), status);
 	yk_info("serve", "request %" PRIu64 " %s %d %.0f ms", yk_exchange_id(x),
 		yk_route_name(yk_exchange_path(x)), status,

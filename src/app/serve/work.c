@@ -91,7 +91,7 @@ static void take_arrived(struct yk_serve *s)
 		struct yk_serve_call *next = c->next;
 		c->next = s->running;
 		s->running = c;
-		if (yk_exchange_is_gone(c->x) || yk_exchange_is_done(c->x))
+		if (yk_exchange_disconnected(c->x) || yk_exchange_is_done(c->x))
 			c->done = c->cancelled = true;
 		else
 			c->kind->start(c);
@@ -110,7 +110,7 @@ static void cancel(struct yk_serve_call *c)
 // Ends a call whose client is gone, or has the reply that its time is over.
 static void check(struct yk_serve_call *c)
 {
-	if (!yk_exchange_is_gone(c->x) && !yk_exchange_is_done(c->x))
+	if (!yk_exchange_disconnected(c->x) && !yk_exchange_is_done(c->x))
 		return;
 	cancel(c);
 	yk_exchange_error(c->x, 499, NULL, NULL, "the client closed the connection");

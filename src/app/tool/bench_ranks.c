@@ -352,7 +352,7 @@ int yk_bench_ranks(int argc, char **argv)
 	int status = parse(&b, argc, argv), e = 0;
 	if (status != YK_DONE)
 		return status;
-	const int place = yk_process_place(&rank, &started);
+	const int place = yk_process_rank(&rank, &started);
 	if (place < 0)
 		return yk_failed("bench ranks");
 	if (!place && b.processes) {

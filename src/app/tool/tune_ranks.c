@@ -193,7 +193,7 @@ int yk_tune_ranks(int argc, char **argv)
 					"'%s': tune ranks takes ranks=, from 2 to 64, and max=, a "
 					"number of bytes from 256",
 					argv[i]);
-	const int place = yk_process_place(&rank, &started);
+	const int place = yk_process_rank(&rank, &started);
 	int e = place < 0 ? place : 0;
 	if (place > 0) {
 		e = yk_ranks_divide_cpu(started);

@@ -24,7 +24,7 @@ enum { GRACE = 700000000 }; // nanoseconds between the first rank's failure and 
 bool yk_ranks_spawns(const struct yk_config *c)
 {
 	uint32_t rank, ranks;
-	return !strcmp(yk_config_str(c, YK_KEY_spawn), "process") && !yk_process_place(&rank, &ranks);
+	return !strcmp(yk_config_str(c, YK_KEY_spawn), "process") && !yk_process_rank(&rank, &ranks);
 }
 
 // The configuration as the ranks will see it; for a resumed run, with the checkpoint's values.
@@ -227,7 +227,7 @@ int yk_ranks_train(struct yk_config *c, int argc, char *const argv[])
 	struct yk_config all, again;
 	struct words w;
 	int lost = 0;
-	if (!yk_config_int(c, YK_KEY_restarts) || yk_process_place(&(uint32_t){ 0 }, &(uint32_t){ 0 }))
+	if (!yk_config_int(c, YK_KEY_restarts) || yk_process_rank(&(uint32_t){ 0 }, &(uint32_t){ 0 }))
 		return yk_train(c, NULL);
 	int e = prepare(c, argc, argv, &all, &w);
 	if (e < 0)

@@ -101,7 +101,7 @@ int yk_trainer_keep(struct yk_trainer *t, const char *folder, struct yk_checkpoi
 		e = yk_fail(YOKE_ENOMEM, "%s: out of memory for the manifest", folder);
 	if (e == 0) {
 		yk_checkpoint_gather_arrays(t->replica.whole, arrays);
-		e = yk_checkpoint_save_by(folder, ck, arrays, yk_checkpoint_gather_give, t->replica.whole);
+		e = yk_checkpoint_save_by(folder, ck, arrays, yk_checkpoint_gather_source, t->replica.whole);
 	}
 	if (alone)
 		yk_checkpoint_gather_end(&t->replica);
@@ -116,7 +116,7 @@ static int write_adapter(const struct yk_trainer *t, const char *folder)
 	const struct yk_network *net = t->replica.net;
 	const struct yk_family *f = yk_family_named(net->shape.decoder.family);
 	struct yk_adapter x;
-	int e = f ? yk_adapter_take(net, &x) : yk_fail(YOKE_EINVAL, "%s: of an unknown family '%s'", folder, net->shape.decoder.family);
+	int e = f ? yk_adapter_copy(net, &x) : yk_fail(YOKE_EINVAL, "%s: of an unknown family '%s'", folder, net->shape.decoder.family);
 	if (e < 0)
 		return e;
 	if (yk_adapter_write(&x, f, &net->shape, json_string_value(json_object_get(t->adapter, "base")), folder) < 0) {

@@ -126,7 +126,7 @@ int yk_gather_shards(struct yoke_group *g, int64_t unit, int n, yoke_tensor *con
 	return yk_list_record(ctx, err, &c, in, n, to);
 }
 
-int yk_gather_whole(struct yoke_group *g, int64_t unit, int n, const struct yk_shape *x, yoke_tensor *mine,
+int yk_gather_tensors(struct yoke_group *g, int64_t unit, int n, const struct yk_shape *x, yoke_tensor *mine,
 		    yoke_tensor **to)
 {
 	struct yoke_context *ctx = yk_enter_list(1, &mine, "gather_shares");

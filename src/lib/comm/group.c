@@ -390,7 +390,7 @@ static int share_rendezvous(yoke_group *g, const struct split_request *request, 
 	uint32_t tag = 0;
 	int err = all ? 0 : yk_fail(YOKE_ENOMEM, "no memory to split a group");
 	if (!err && first) // for processes an offset in the shared segment
-		mine.rendezvous = apart ? yk_segment_take(g->rendezvous->segment, n) : (uintptr_t)yk_rendezvous_new(n);
+		mine.rendezvous = apart ? yk_segment_reserve(g->rendezvous->segment, n) : (uintptr_t)yk_rendezvous_new(n);
 	if (!err && first && !mine.rendezvous)
 		err = yk_fail(YOKE_ENOMEM, apart ? "the shared memory of the ranks cannot hold another group" :
 					   "no memory to split a group");

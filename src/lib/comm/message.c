@@ -575,7 +575,7 @@ static void look_for_gone(const struct yk_job *j)
 	// messages it sent before leaving can still be read
 	const struct yk_rank_link *l = yk_rendezvous_link(g->rendezvous, is_ends(j), peer, g->rank);
 	if (atomic_load(&l->head) == atomic_load(&l->tail))
-		yk_job_alone(j, peer);
+		yk_job_peer_left(j, peer);
 }
 
 bool yk_message_advance(struct yk_job *j, int *code, char why[YK_WHY])
@@ -588,7 +588,7 @@ bool yk_message_advance(struct yk_job *j, int *code, char why[YK_WHY])
 		if (is_ends(j))
 			j->begun = yk_nanoseconds();
 		else
-			yk_job_come(j, yk_nanoseconds());
+			yk_job_arrive(j, yk_nanoseconds());
 		if (!begin(j)) {
 			yk_rendezvous_break(j->task->group->rendezvous, YOKE_ENOMEM, "rank %u of %s has no memory for %s",
 				     j->task->group->rank, j->task->group->name, j->task->text);

@@ -85,7 +85,7 @@ static void post(struct yk_job *j)
 	}
 	p->hash = t->hash;
 	atomic_store_explicit(&p->number, j->sequence + 1, memory_order_release);
-	yk_job_come(j, yk_nanoseconds_coarse());
+	yk_job_arrive(j, yk_nanoseconds_coarse());
 }
 
 // Whether all others have posted the same operation. closely: also check for ranks that have left
@@ -107,7 +107,7 @@ static bool all_posted(const struct yk_job *j, bool closely)
 		if (arrived)
 			yk_job_disagrees(j, i, s->text[j->sequence % YK_TEXTS]);
 		else if (gone)
-			yk_job_alone(j, i);
+			yk_job_peer_left(j, i);
 		return false;
 	}
 	for (uint32_t i = 0; i < g->ranks; i++)

@@ -10,7 +10,7 @@
 
 // Whether this process is a rank of a world of processes, and which one: 1, 0, or EINVAL if its
 // environment is malformed.
-int yk_process_place(uint32_t *rank, uint32_t *ranks);
+int yk_process_rank(uint32_t *rank, uint32_t *ranks);
 bool yk_process_launched(void); // started by another program than yoke: mpirun, srun, torchrun
 // For a launched rank: how many ranks of this machine have the same CPU set, and this rank's index
 // among them; otherwise 1 and 0. The first call waits for all ranks of the machine.
@@ -27,7 +27,7 @@ int yk_process_world(struct yk_ranks *, struct yk_rendezvous **to, uint32_t *ran
 bool yk_process_failed(void);
 void yk_world_forget(struct yk_ranks *); // the queue is being freed
 // Breaks the queue's groups that have a member on this machine whose process ended without leaving.
-void yk_world_look(struct yk_ranks *);
+void yk_world_check(struct yk_ranks *);
 // As yoke_group_run, in each process of a world: calls fn in a context on this rank's device.
 int yk_process_run(const char *devices, int (*fn)(yoke_group *world, void *arg), void *arg);
 

@@ -190,7 +190,7 @@ static void watch(struct yk_ranks *q)
 {
 	pthread_mutex_lock(&q->drive);
 	if (q->active)
-		yk_world_look(q);
+		yk_world_check(q);
 	if (q->world)
 		atomic_store_explicit(&q->world->rendezvous->slot[q->world->rank].beat, yk_nanoseconds(), memory_order_relaxed);
 	for (struct yk_job *j = q->active; j; j = j->next)
@@ -409,7 +409,7 @@ int yk_ranks_do(struct yk_ranks *q, struct yk_task *t, uint32_t nin, char *const
 	return err;
 }
 
-int yk_ranks_add_places(struct yk_ranks *q, struct yk_task *t, uint32_t nin, uint32_t nout, const struct yk_address *place)
+int yk_ranks_add_device(struct yk_ranks *q, struct yk_task *t, uint32_t nin, uint32_t nout, const struct yk_address *place)
 {
 	const size_t bytes = (nin + nout + (size_t)1) * sizeof *place;
 	struct yk_job *j = malloc(sizeof *j + bytes);

@@ -117,7 +117,7 @@ static int run_places(struct yk_ranks *q, struct yk_task *t, const struct yoke_o
 		at[i] = (struct yk_address){ v->segment, v->offset };
 	}
 	at[op->nin + op->nout] = (struct yk_address){ op->workspace.segment, op->workspace.offset };
-	int err = yk_ranks_add_places(q, t, op->nin, op->nout, at);
+	int err = yk_ranks_add_device(q, t, op->nin, op->nout, at);
 	free(at);
 	return err ? yk_fail(err, "no memory for a collective") : 0;
 }

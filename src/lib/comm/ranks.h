@@ -63,7 +63,7 @@ struct yk_shape {
 	int rank;
 	int64_t dims[YOKE_MAX_RANK];
 };
-int yk_gather_whole(struct yoke_group *, int64_t unit, int n, const struct yk_shape *, yoke_tensor *mine, yoke_tensor **to);
+int yk_gather_tensors(struct yoke_group *, int64_t unit, int n, const struct yk_shape *, yoke_tensor *mine, yoke_tensor **to);
 // This rank's shard of the sums of x over all ranks, as a flat tensor of at least one element.
 yoke_tensor *yk_reduce_shards(struct yoke_group *, int64_t unit, int n, yoke_tensor *const *x);
 
@@ -324,7 +324,7 @@ int yk_ranks_do(struct yk_ranks *, struct yk_task *, uint32_t nin, char *const *
 		struct yk_result *result);
 // The same for operands on the device: place[0 .. nin + nout] are inputs, results and the
 // workspace.
-int yk_ranks_add_places(struct yk_ranks *, struct yk_task *, uint32_t nin, uint32_t nout, const struct yk_address *);
+int yk_ranks_add_device(struct yk_ranks *, struct yk_task *, uint32_t nin, uint32_t nout, const struct yk_address *);
 void yk_ranks_wait(struct yk_ranks *, uint64_t job);
 void *yk_ranks_serve(void *queue); // the queue thread's function; returns after yk_ranks_quit
 // whether waiting threads may advance jobs themselves
@@ -356,10 +356,10 @@ bool yk_shared_advance(struct yk_job *, int *code, char why[YK_WHY]);
 // Returns true if the job's group is broken; the job is over once no rank accesses its memory any
 // more.
 bool yk_job_broken(struct yk_job *, int *code, char why[YK_WHY]);
-void yk_job_come(struct yk_job *, uint64_t now); // marks that its rank has reached the job
+void yk_job_arrive(struct yk_job *, uint64_t now); // marks that its rank has reached the job
 void yk_job_sent(const struct yk_job *); // counts the bytes that other ranks read from this one
 // breaks the group because that rank has left
-void yk_job_alone(const struct yk_job *, uint32_t other);
+void yk_job_peer_left(const struct yk_job *, uint32_t other);
 // Breaks the group because rank `other` runs a different operation.
 void yk_job_disagrees(const struct yk_job *, uint32_t other, const char *text);
 // Logs which ranks are late, or breaks the group after dist.timeout.

@@ -55,7 +55,7 @@ enum yk_action_kind {
 // The buffer that holds chunks. IN is never written; OUT may be the same memory. WORK holds all
 // chunks: in OUT if OUT is large enough, otherwise in scratch memory. A slot holds the chunks of
 // one action, packed from its start.
-enum yk_action_place { YK_IN, YK_OUT, YK_WORK, YK_SLOT };
+enum yk_action_buffer { YK_IN, YK_OUT, YK_WORK, YK_SLOT };
 
 struct yk_action {
 	uint8_t kind, place, source;

@@ -79,7 +79,7 @@ void yk_segment_unref(struct yk_segment *s)
 	free(s);
 }
 
-uint64_t yk_segment_take(struct yk_segment *s, uint32_t ranks)
+uint64_t yk_segment_reserve(struct yk_segment *s, uint32_t ranks)
 {
 	const uint64_t room = room_of(ranks), at = atomic_fetch_add(&s->at->next, room);
 	if (at > s->bytes || room > s->bytes - at)
@@ -131,7 +131,7 @@ struct yk_segment *yk_segment_new(uint32_t ranks, int *fd)
 	s->at->ranks = ranks;
 	s->at->bytes = bytes;
 	atomic_init(&s->at->next, 4096);
-	yk_segment_take(s, ranks);
+	yk_segment_reserve(s, ranks);
 	return s;
 }
 

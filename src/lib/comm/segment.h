@@ -18,7 +18,7 @@ uint64_t yk_segment_min(uint32_t ranks);
 struct yk_segment *yk_segment_ref(struct yk_segment *);
 void yk_segment_unref(struct yk_segment *);
 // Reserves an area for another group. Returns its offset, or 0 if there is no space left.
-uint64_t yk_segment_take(struct yk_segment *, uint32_t ranks);
+uint64_t yk_segment_reserve(struct yk_segment *, uint32_t ranks);
 // The area that another process reserved at an offset. NULL: the offset is invalid.
 struct yk_area *yk_segment_area(struct yk_segment *, uint64_t at, uint32_t ranks);
 struct yk_area *yk_segment_world(const struct yk_segment *);

@@ -252,7 +252,7 @@ void yk_job_disagrees(const struct yk_job *j, uint32_t other, const char *text)
 		     b == other ? text : t->text);
 }
 
-void yk_job_alone(const struct yk_job *j, uint32_t other)
+void yk_job_peer_left(const struct yk_job *j, uint32_t other)
 {
 	const struct yoke_group *g = j->task->group;
 	yk_rendezvous_break(g->rendezvous, YOKE_ERANK, "rank %u has left %s before operation %llu, %s", other, g->name,
@@ -269,7 +269,7 @@ static bool all_came(struct yk_job *j)
 		const bool gone = atomic_load(&s->gone); // read before `arrived`
 		if (atomic_load(&s->arrived) < want) {
 			if (gone)
-				yk_job_alone(j, i);
+				yk_job_peer_left(j, i);
 			return false;
 		}
 	}
@@ -290,7 +290,7 @@ static bool all_left(const struct yk_job *j)
 	return true;
 }
 
-void yk_job_come(struct yk_job *j, uint64_t now)
+void yk_job_arrive(struct yk_job *j, uint64_t now)
 {
 	struct yk_rank_slot *s = rank_slot_of(j);
 	j->begun = now;
@@ -340,7 +340,7 @@ static bool advance_group(struct yk_job *j)
 	struct yk_rank_slot *s = rank_slot_of(j);
 	bool moved = !j->begun;
 	if (!j->begun)
-		yk_job_come(j, yk_nanoseconds());
+		yk_job_arrive(j, yk_nanoseconds());
 	if (j->phase == YK_COMING && all_came(j)) {
 		if (j->place) {
 			j->phase = YK_WORKING;

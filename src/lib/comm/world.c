@@ -20,7 +20,7 @@
 #include "comm/process.h"
 #include "comm/segment.h"
 
-int yk_process_place(uint32_t *rank, uint32_t *ranks)
+int yk_process_rank(uint32_t *rank, uint32_t *ranks)
 {
 	struct yk_started p;
 	const int is = yk_started_find(&p);
@@ -220,7 +220,7 @@ bool yk_process_failed(void)
 	return true;
 }
 
-void yk_world_look(struct yk_ranks *q)
+void yk_world_check(struct yk_ranks *q)
 {
 	const struct yoke_group *world = q->world;
 	struct yk_started p;

@@ -194,14 +194,14 @@ static int write_block(struct worker *w, int64_t number, const struct yk_text_bl
 // Is keeping ids cheaper than tokenizing again?  Not if tokens are just bytes.
 static bool keeps(const struct worker *w, const struct yk_text_block *b)
 {
-	const struct yk_kept *k = w->job->b->kept;
+	const struct yk_ids_cache *k = w->job->b->kept;
 	return k && k->file.fd >= 0 && (lines(w->job, b) || *yk_tokenizer_separator(w->own));
 }
 
 // If there is no space, the block is tokenized again in the writing pass.
 static void keep_block(struct worker *w, struct yk_text_block *b)
 {
-	struct yk_kept *k = w->job->b->kept;
+	struct yk_ids_cache *k = w->job->b->kept;
 	const size_t tokens = w->list.count * (size_t)w->list.width, begins = 8 * (size_t)w->begins;
 	const uint64_t at = atomic_fetch_add(&k->end, tokens + begins);
 	b->kept = (!tokens || yk_file_put(&k->file, at, w->list.ids, tokens) == 0) &&
@@ -214,7 +214,7 @@ static void keep_block(struct worker *w, struct yk_text_block *b)
 
 static int take_kept(struct worker *w, const struct yk_text_block *b)
 {
-	const struct yk_kept *k = w->job->b->kept;
+	const struct yk_ids_cache *k = w->job->b->kept;
 	const size_t n = (size_t)b->tokens, tokens = n * (size_t)b->width;
 	yk_tokens_fini(&w->list); // so that the list gets the width of the vocabulary
 	int e = yk_tokens_reserve(&w->list, b->width == 1 ? 256 : b->width == 2 ? 65536 : INT32_MAX, n);
@@ -395,7 +395,7 @@ static int join_words(struct worker *w, int n, const int64_t *base, int64_t trai
 // Maps each worker's ids to the vocabulary, for the blocks that are kept.
 static int map_words(const struct yk_blocks *b, const struct worker *w, const struct yk_tokenizer *to)
 {
-	struct yk_kept *k = b->kept;
+	struct yk_ids_cache *k = b->kept;
 	if (!k || !*yk_tokenizer_separator(to))
 		return 0;
 	k->id = calloc((size_t)b->workers, sizeof *k->id);
@@ -408,14 +408,14 @@ static int map_words(const struct yk_blocks *b, const struct worker *w, const st
 	return k->id ? 0 : yk_fail(YOKE_ENOMEM, "out of memory for a vocabulary");
 }
 
-void yk_kept_open(struct yk_kept *k)
+void yk_ids_cache_open(struct yk_ids_cache *k)
 {
-	*k = (struct yk_kept){ .file.fd = -1 };
+	*k = (struct yk_ids_cache){ .file.fd = -1 };
 	if (yk_file_nameless(&k->file, "the text") < 0)
 		yoke_error_clear(); // the text is tokenized a second time
 }
 
-void yk_kept_close(struct yk_kept *k)
+void yk_ids_cache_close(struct yk_ids_cache *k)
 {
 	for (int i = 0; i < k->workers; i++)
 		free(k->id[i]);

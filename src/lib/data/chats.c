@@ -345,7 +345,7 @@ int yk_chats_add(struct yk_chats *c, const char *path, const char *text, size_t 
 
 // ---- files of tokens ----
 
-int yk_chats_keep(struct yk_chats *c)
+int yk_chats_retain(struct yk_chats *c)
 {
 	c->store = calloc(1, sizeof *c->store);
 	return c->store ? 0 : no_memory();

@@ -32,7 +32,7 @@ void yk_chats_free(struct yk_chats *); // NULL is allowed
 // cut there, and left out if no target remains; texts continue in the next window.  EFORMAT names path and line.
 int yk_chats_add(struct yk_chats *, const char *path, const char *text, size_t bytes);
 // Instead of making windows, keep all samples, uncut, for a file; before the first yk_chats_add.  ENOMEM.
-int yk_chats_keep(struct yk_chats *);
+int yk_chats_retain(struct yk_chats *);
 const struct yk_chat_store *yk_chats_kept(const struct yk_chats *);
 int yk_chats_save(const struct yk_chats *, const struct yk_sources *, const char *path);
 // Adds the samples of such a file (chat_store.h), which must be of this tokenizer (EINVAL), and their bytes to *bytes.

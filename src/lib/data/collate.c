@@ -92,7 +92,7 @@ static void skip_known(struct yoke_loader *l, struct yk_cursor *place)
 // wrapped around.
 static void note_known(struct yoke_loader *l, const struct yk_cursor *own, const struct yk_cursor *good)
 {
-	const int64_t to = good->at > own->at ? good->at : yk_places(&l->feed, own);
+	const int64_t to = good->at > own->at ? good->at : yk_feed_samples(&l->feed, own);
 	pthread_mutex_lock(&l->lock);
 	const bool inside = own->epoch == l->bad.epoch && own->at >= l->bad.from && own->at < l->bad.to;
 	l->bad.from = inside ? l->bad.from : own->at;

@@ -66,7 +66,7 @@ static int read_columns(const yoke_cube *c, float *x, float *weight)
 	if (!err && yk_envi_swapped(e))
 		yk_swap_bytes(block, (size_t)e->type->width, (size_t)(bands * pixels));
 	if (!err)
-		yk_take_elements(&t, block, 0, e->lines, x, weight);
+		yk_convert_elements(&t, block, 0, e->lines, x, weight);
 	free(block);
 	return err;
 }
@@ -101,7 +101,7 @@ int yoke_cube_read(const yoke_cube *c, float *x, float *weight)
 		for (int64_t k = 0; !err && swapped && k < (bsq ? bands : 1); k++)
 			yk_swap_bytes(block + k * slab, (size_t)e->type->width, (size_t)(lines * e->samples * (bsq ? 1 : bands)));
 		if (!err)
-			yk_take_elements(&t, block, first, lines, x, weight);
+			yk_convert_elements(&t, block, first, lines, x, weight);
 	}
 	free(block);
 	return err;

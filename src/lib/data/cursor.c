@@ -111,9 +111,9 @@ int yk_feed_parse(struct yk_feed *to, const char *settings)
 	if (e == 0 && f.count > INT64_MAX / 4)
 		e = yk_fail(YOKE_ERANGE, "loader: %lld samples are too many", (long long)f.count);
 	const struct yk_cursor begin = { 0 };
-	if (e == 0 && f.last == YK_LAST_DROP && yk_places(&f, &begin) < f.batch)
+	if (e == 0 && f.last == YK_LAST_DROP && yk_feed_samples(&f, &begin) < f.batch)
 		e = yk_fail(YOKE_ERANGE, "loader: last=drop leaves no batch: an epoch has %lld samples%s, batch=%lld; make "
-			    "the batch smaller or choose another last", (long long)yk_places(&f, &begin),
+			    "the batch smaller or choose another last", (long long)yk_feed_samples(&f, &begin),
 			    f.world > 1 ? " for each rank" : "", (long long)f.batch);
 	if (e == 0)
 		*to = f;
@@ -122,7 +122,7 @@ int yk_feed_parse(struct yk_feed *to, const char *settings)
 
 // ---- positions ----
 
-int64_t yk_places(const struct yk_feed *f, const struct yk_cursor *c)
+int64_t yk_feed_samples(const struct yk_feed *f, const struct yk_cursor *c)
 {
 	return (f->count - c->base + f->world - 1) / f->world;
 }
@@ -148,7 +148,7 @@ int64_t yk_cursor_index(const struct yk_feed *f, const struct yk_cursor *c)
 struct yk_cursor yk_cursor_on(const struct yk_feed *f, const struct yk_cursor *c, int64_t n)
 {
 	const struct yk_cursor next = { .epoch = c->epoch + 1 };
-	const int64_t left = yk_places(f, c) - c->at, whole = yk_places(f, &next);
+	const int64_t left = yk_feed_samples(f, c) - c->at, whole = yk_feed_samples(f, &next);
 	if (n < left)
 		return (struct yk_cursor){ c->epoch, c->base, c->at + n };
 	n -= left;
@@ -157,7 +157,7 @@ struct yk_cursor yk_cursor_on(const struct yk_feed *f, const struct yk_cursor *c
 
 int64_t yk_cursor_batch(const struct yk_feed *f, struct yk_cursor *c)
 {
-	int64_t left = yk_places(f, c) - c->at;
+	int64_t left = yk_feed_samples(f, c) - c->at;
 	if (f->last == YK_LAST_DROP && left < f->batch) {
 		*c = yk_cursor_on(f, c, left);
 		left = f->batch; // a whole epoch has at least one batch, which yk_feed_parse checks
@@ -169,7 +169,7 @@ int64_t yk_cursor_batch(const struct yk_feed *f, struct yk_cursor *c)
 
 void yk_cursor_turn(const struct yk_feed *f, struct yk_cursor *c)
 {
-	if (++c->at >= yk_places(f, c))
+	if (++c->at >= yk_feed_samples(f, c))
 		c->at = 0;
 }
 

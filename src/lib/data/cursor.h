@@ -26,7 +26,7 @@ struct yk_cursor {
 };
 
 // Number of samples of this rank in the cursor's epoch.
-int64_t yk_places(const struct yk_feed *, const struct yk_cursor *);
+int64_t yk_feed_samples(const struct yk_feed *, const struct yk_cursor *);
 // Converts a saved position.  EINVAL: no such index.
 int yk_cursor_from(const struct yk_feed *, const struct yoke_position *, struct yk_cursor *);
 int64_t yk_cursor_index(const struct yk_feed *, const struct yk_cursor *);

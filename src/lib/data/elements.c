@@ -184,7 +184,7 @@ static void take_gained(const struct element *e, const struct yk_taken *t, const
 	}
 }
 
-void yk_take_elements(const struct yk_taken *t, const void *block, int64_t first, int64_t lines, float *x, float *weight)
+void yk_convert_elements(const struct yk_taken *t, const void *block, int64_t first, int64_t lines, float *x, float *weight)
 {
 	const struct element *e = element_of(t->number);
 	const char *from = block;

@@ -29,6 +29,6 @@ struct yk_taken {
 // Converts `lines` lines, starting at line `first`, to x [.., samples, bands].  weight, unless
 // NULL, is set to 0 where a band is the ignored element, or NaN if the ignored element is NaN.  One
 // of bands, samples or lines must be contiguous.
-void yk_take_elements(const struct yk_taken *, const void *block, int64_t first, int64_t lines, float *x, float *weight);
+void yk_convert_elements(const struct yk_taken *, const void *block, int64_t first, int64_t lines, float *x, float *weight);
 
 #endif

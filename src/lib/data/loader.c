@@ -524,7 +524,7 @@ bool yk_loader_take(struct yoke_loader *l, struct yk_batch *s)
 	s->current = true;
 	l->current = s;
 	l->stats.batches++;
-	l->stats.samples += (uint64_t)yk_batch_given(s, s->samples);
+	l->stats.samples += (uint64_t)yk_batch_delivered(s, s->samples);
 	pthread_cond_broadcast(&l->work);
 	pthread_mutex_unlock(&l->lock);
 	return true;

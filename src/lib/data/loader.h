@@ -205,7 +205,7 @@ void yk_slots_free(struct yoke_loader *);
 // Address of micro-batch `part`, of those delivered, of a field.
 void *yk_batch_part(const struct yk_batch *, int field, int64_t part);
 // Number of samples, or rows, of a batch that this loader delivers.
-int64_t yk_batch_given(const struct yk_batch *, int64_t rows);
+int64_t yk_batch_delivered(const struct yk_batch *, int64_t rows);
 // Shape of a field's micro-batch, with the row axis.
 void yk_batch_dims(const struct yk_batch *, int field, int64_t dims[YOKE_MAX_RANK + 1]);
 

@@ -32,19 +32,19 @@ static struct yk_batch *next(struct yoke_loader *l, int n, const void *list, str
 		e = yk_loader_send(l);
 	if (e == 0 && s && !yk_loader_take(l, s))
 		s = NULL;
-	*rows = e < 0 ? e : s ? yk_batch_given(s, s->samples) : end ? 0 : l->error.code;
+	*rows = e < 0 ? e : s ? yk_batch_delivered(s, s->samples) : end ? 0 : l->error.code;
 	return e < 0 ? NULL : s;
 }
 
 static yoke_tensor *weights(const struct yk_batch *s)
 {
-	const int64_t rows = yk_batch_given(s, s->rows);
+	const int64_t rows = yk_batch_delivered(s, s->rows);
 	float *w = calloc((size_t)rows, sizeof *w);
 	if (!w) {
 		yk_fail(YOKE_ENOMEM, "loader_next: no memory for %lld weights", (long long)rows);
 		return NULL;
 	}
-	for (int64_t i = 0; i < yk_batch_given(s, s->samples); i++)
+	for (int64_t i = 0; i < yk_batch_delivered(s, s->samples); i++)
 		w[i] = 1;
 	yoke_tensor *t = yoke_from(yoke_f32, 1, &rows, w);
 	free(w);

@@ -218,9 +218,9 @@ size_t yk_npy_head(char to[YK_NPY_BYTES], const char *descr, int rank, const int
 	return 10 + n;
 }
 
-void yk_npy_part(struct yk_field_file *p, const struct yk_npy *n, struct yk_parts_shape *shape)
+void yk_npy_part(struct yk_field_file *p, const struct yk_npy *n, struct yk_field_shape *shape)
 {
-	*shape = (struct yk_parts_shape){ .rank = n->rank - 1 };
+	*shape = (struct yk_field_shape){ .rank = n->rank - 1 };
 	p->elements = 1;
 	for (int k = 1; k < n->rank; k++)
 		p->elements *= shape->dims[k - 1] = n->dims[k];

@@ -45,7 +45,7 @@ struct npz {
 	uint64_t at;               // offset for the next array
 	char *buffer;
 	struct yk_field_file *part;
-	struct yk_parts_shape *shape;
+	struct yk_field_shape *shape;
 	int n;
 	int64_t rows;
 };
@@ -202,10 +202,10 @@ yoke_dataset *yk_npz_open(const char *path, const char *fields)
 	if (e == 0)
 		e = read_members(&z, fields);
 	if (e == 0)
-		d = yk_parts_set(path, z.rows, z.n, z.part, z.shape,
+		d = yk_field_files_dataset(path, z.rows, z.n, z.part, z.shape,
 				 yk_hash(fields ? fields : "", fields ? strlen(fields) : 0, hash));
 	else if (z.part)
-		yk_parts_close(z.n, z.part);
+		yk_field_files_close(z.n, z.part);
 	if (z.zip)
 		zip_discard(z.zip);
 	yk_file_nameless_close(&z.out);

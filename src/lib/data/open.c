@@ -131,7 +131,7 @@ static int open_part(const struct spec *s, const char *field, struct yk_field_fi
 	return p->fd < 0 ? p->fd : yk_file_sample(p->fd, s->path, *bytes, hash);
 }
 
-static int parse_dims(const struct spec *s, struct yk_parts_shape *to)
+static int parse_dims(const struct spec *s, struct yk_field_shape *to)
 {
 	const char *at = s->word[DIMS];
 	to->rank = 0;
@@ -150,7 +150,7 @@ static int parse_dims(const struct spec *s, struct yk_parts_shape *to)
 }
 
 // Elements per row of a shape; 0: too large.
-static uint64_t row_elements(const struct yk_parts_shape *shape, const struct yk_element *e, uint64_t *bytes)
+static uint64_t row_elements(const struct yk_field_shape *shape, const struct yk_element *e, uint64_t *bytes)
 {
 	uint64_t n = 1;
 	*bytes = 0;
@@ -161,7 +161,7 @@ static uint64_t row_elements(const struct yk_parts_shape *shape, const struct yk
 }
 
 // Fills a part for raw elements (format=TYPE:OFFSET), except for its file.
-static int raw_part(const struct spec *s, struct yk_field_file *p, struct yk_parts_shape *shape)
+static int raw_part(const struct spec *s, struct yk_field_file *p, struct yk_field_shape *shape)
 {
 	const struct yk_element *ids;
 	uint64_t row;
@@ -182,15 +182,15 @@ static int raw_part(const struct spec *s, struct yk_field_file *p, struct yk_par
 	if (!(ids = yk_element_ids(p->element)))
 		return yk_fail(YOKE_EINVAL, "dataset_open: %s: context=%lld: ids of tokens are u8, u16 or u32, not %s", s->path,
 			       (long long)s->number[CONTEXT], p->element->name);
-	yk_windows_part(p, ids, s->number[CONTEXT], s->number[VOCAB]);
-	*shape = (struct yk_parts_shape){ 1, { s->number[CONTEXT] + 1 } };
+	yk_windows_field(p, ids, s->number[CONTEXT], s->number[VOCAB]);
+	*shape = (struct yk_field_shape){ 1, { s->number[CONTEXT] + 1 } };
 	return 0;
 }
 
 static yoke_dataset *open_stream(const struct spec *s)
 {
 	struct yk_field_file p = { .fd = -1 };
-	struct yk_parts_shape shape;
+	struct yk_field_shape shape;
 	if (!s->word[FORMAT] || !s->number[COUNT])
 		yk_fail(YOKE_EINVAL, "dataset_open: %s: a pipe takes format=TYPE, the type of its elements, and count=, the "
 			"samples of an epoch", s->path);
@@ -202,7 +202,7 @@ static yoke_dataset *open_stream(const struct spec *s)
 
 static yoke_dataset *open_raw(const struct spec *s)
 {
-	struct yk_parts_shape shape;
+	struct yk_field_shape shape;
 	struct yk_field_file want = { 0 }, p;
 	uint64_t bytes, hash, all = 0;
 	if (raw_part(s, &want, &shape) < 0 || unfit(s, "raw elements", 1 << DIMS, 1 << CONTEXT | 1 << VOCAB) < 0)
@@ -222,10 +222,10 @@ static yoke_dataset *open_raw(const struct spec *s)
 		e = yk_fail(YOKE_EFORMAT, "%s: has %llu elements, which is not a whole number of samples of dims=%s", s->path,
 			    (unsigned long long)all, s->word[DIMS] ? s->word[DIMS] : "1");
 	if (e < 0) {
-		yk_parts_close(1, &want);
+		yk_field_files_close(1, &want);
 		return NULL;
 	}
-	return yk_parts_set(s->path, (int64_t)(all / row), 1, &want, &shape, hash);
+	return yk_field_files_dataset(s->path, (int64_t)(all / row), 1, &want, &shape, hash);
 }
 
 static yoke_dataset *open_npy(const struct spec *s)
@@ -242,13 +242,13 @@ static yoke_dataset *open_npy(const struct spec *s)
 			e = yk_npy_header(&n, s->path, head, length, bytes);
 	}
 	if (head && e < 0)
-		yk_parts_close(1, &p);
+		yk_field_files_close(1, &p);
 	free(head);
 	if (e < 0)
 		return NULL;
-	struct yk_parts_shape shape;
+	struct yk_field_shape shape;
 	yk_npy_part(&p, &n, &shape);
-	return yk_parts_set(s->path, n.dims[0], 1, &p, &shape, hash);
+	return yk_field_files_dataset(s->path, n.dims[0], 1, &p, &shape, hash);
 }
 
 // ---- safetensors ----
@@ -266,7 +266,7 @@ static const char *element_name(int dtype)
 }
 
 static int array_part(const struct spec *s, const struct yk_safetensors *f, const struct yk_safetensors_entry *x,
-		      struct yk_field_file *p, struct yk_parts_shape *shape)
+		      struct yk_field_file *p, struct yk_field_shape *shape)
 {
 	uint64_t row;
 	const char *type = element_name(x->dtype);
@@ -307,7 +307,7 @@ static yoke_dataset *arrays(const struct spec *s, const struct yk_safetensors *f
 {
 	const char *fields = s->word[FIELDS];
 	struct yk_field_file *part = calloc((size_t)f->count + 1, sizeof *part);
-	struct yk_parts_shape *shape = calloc((size_t)f->count + 1, sizeof *shape);
+	struct yk_field_shape *shape = calloc((size_t)f->count + 1, sizeof *shape);
 	yoke_dataset *d = NULL;
 	int64_t rows = 0;
 	int n = 0, e = part && shape ? check_fields(s, f) : yk_fail(YOKE_ENOMEM, "dataset_open: no memory");
@@ -329,10 +329,10 @@ static yoke_dataset *arrays(const struct spec *s, const struct yk_safetensors *f
 	if (e == 0 && n == 0)
 		e = yk_fail(YOKE_EFORMAT, "%s: holds no arrays", s->path);
 	if (e == 0)
-		d = yk_parts_set(s->path, rows, n, part, shape,
+		d = yk_field_files_dataset(s->path, rows, n, part, shape,
 				 yk_hash(fields ? fields : "", fields ? strlen(fields) : 0, hash));
 	else if (part)
-		yk_parts_close(n, part);
+		yk_field_files_close(n, part);
 	free(part);
 	free(shape);
 	return d;
@@ -369,7 +369,7 @@ static yoke_dataset *open_safetensors(const struct spec *s, bool tokens, bool ei
 		if (p.path && p.fd >= 0)
 			d = yk_windows_set(&p, t.count, s->number[CONTEXT], t.vocab, hash);
 		else
-			yk_parts_close(1, &p), yk_fail(YOKE_ENOMEM, "%s: cannot be reopened", s->path);
+			yk_field_files_close(1, &p), yk_fail(YOKE_ENOMEM, "%s: cannot be reopened", s->path);
 	} else if (e == 0) {
 		d = arrays(s, &f, hash);
 	}

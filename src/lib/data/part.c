@@ -181,17 +181,17 @@ static int gather(const struct yk_field_file *p, int64_t sample, unsigned char *
 	return e;
 }
 
-void *yk_part_room(const struct yk_field_file *p, void *to)
+void *yk_field_buffer(const struct yk_field_file *p, void *to)
 {
 	return (unsigned char *)to +
 	       (size_t)p->elements * (yoke_dtype_size(p->element->dtype) - (size_t)p->element->width);
 }
 
-int yk_part_convert(const struct yk_field_file *p, int64_t sample, void *to)
+int yk_field_convert(const struct yk_field_file *p, int64_t sample, void *to)
 {
 	const size_t memory = yoke_dtype_size(p->element->dtype), n = (size_t)p->elements;
 	if (p->big != YK_HOST_BIG)
-		yk_swap_bytes(yk_part_room(p, to), (size_t)p->element->width, n);
+		yk_swap_bytes(yk_field_buffer(p, to), (size_t)p->element->width, n);
 	if (memory > (size_t)p->element->width)
 		widen(p->element, to, n, (int)memory);
 	return is_checked(p) ? check(p, sample, to) : 0;
@@ -199,11 +199,11 @@ int yk_part_convert(const struct yk_field_file *p, int64_t sample, void *to)
 
 static int part_read(const struct yk_field_file *p, int64_t sample, void *to)
 {
-	unsigned char *at = yk_part_room(p, to);
+	unsigned char *at = yk_field_buffer(p, to);
 	const int e = p->rank ? gather(p, sample, at) :
 				yk_file_read_at(p->fd, p->path, p->offset + (uint64_t)sample * p->stride, at,
 						(uint64_t)p->elements * (uint64_t)p->element->width);
-	return e == 0 ? yk_part_convert(p, sample, to) : e;
+	return e == 0 ? yk_field_convert(p, sample, to) : e;
 }
 
 // ---- sets ----
@@ -217,7 +217,7 @@ struct parts {
 	struct yk_field_file part[];
 };
 
-void yk_parts_close(int n, struct yk_field_file *p)
+void yk_field_files_close(int n, struct yk_field_file *p)
 {
 	for (int i = 0; i < n; i++) {
 		if (p[i].fd >= 0)
@@ -229,7 +229,7 @@ void yk_parts_close(int n, struct yk_field_file *p)
 static void parts_free(void *arg)
 {
 	struct parts *p = arg;
-	yk_parts_close(p->n, p->part);
+	yk_field_files_close(p->n, p->part);
 	free(p);
 }
 
@@ -261,8 +261,8 @@ static int parts_read(void *arg, int64_t n, struct yoke_item *const *s)
 	return 0;
 }
 
-yoke_dataset *yk_parts_set(const char *name, int64_t count, int n, struct yk_field_file *part,
-			   const struct yk_parts_shape *shape, uint64_t fingerprint)
+yoke_dataset *yk_field_files_dataset(const char *name, int64_t count, int n, struct yk_field_file *part,
+			   const struct yk_field_shape *shape, uint64_t fingerprint)
 {
 	struct parts *p = malloc(sizeof *p + (size_t)n * sizeof *p->part);
 	struct yoke_field *field = calloc((size_t)n + 1, sizeof *field);
@@ -286,14 +286,14 @@ yoke_dataset *yk_parts_set(const char *name, int64_t count, int n, struct yk_fie
 		yk_fail(YOKE_ENOMEM, "%s: no memory", name);
 	}
 	if (!d) {
-		yk_parts_close(n, part);
+		yk_field_files_close(n, part);
 		free(p);
 	}
 	free(field);
 	return d;
 }
 
-void yk_windows_part(struct yk_field_file *p, const struct yk_element *of, int64_t context, int64_t vocab)
+void yk_windows_field(struct yk_field_file *p, const struct yk_element *of, int64_t context, int64_t vocab)
 {
 	snprintf(p->name, sizeof p->name, "ids");
 	p->element = of;
@@ -313,11 +313,11 @@ yoke_dataset *yk_windows_set(struct yk_field_file *p, uint64_t n, int64_t contex
 		e = yk_fail(YOKE_ERANGE, "%s: %llu tokens are too few: context=%lld needs %lld", p->path,
 			    (unsigned long long)n, (long long)context, (long long)context + 1);
 	if (e < 0) {
-		yk_parts_close(1, p);
+		yk_field_files_close(1, p);
 		return NULL;
 	}
-	const struct yk_parts_shape shape = { 1, { context + 1 } };
-	yk_windows_part(p, of, context, vocab);
-	return yk_parts_set(p->path, (int64_t)((n - 1) / (uint64_t)context), 1, p, &shape,
+	const struct yk_field_shape shape = { 1, { context + 1 } };
+	yk_windows_field(p, of, context, vocab);
+	return yk_field_files_dataset(p->path, (int64_t)((n - 1) / (uint64_t)context), 1, p, &shape,
 			    yk_hash_numbers(&context, sizeof context, 1, fingerprint));
 }

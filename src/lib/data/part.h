@@ -45,21 +45,21 @@ struct yk_field_file {
 
 // Makes a dataset of n parts; it takes their descriptors and paths, also on failure.  dims: shape
 // of each part's sample, row major.
-struct yk_parts_shape {
+struct yk_field_shape {
 	int rank;
 	int64_t dims[YOKE_MAX_RANK];
 };
-yoke_dataset *yk_parts_set(const char *name, int64_t count, int n, struct yk_field_file *, const struct yk_parts_shape *,
+yoke_dataset *yk_field_files_dataset(const char *name, int64_t count, int n, struct yk_field_file *, const struct yk_field_shape *,
 			   uint64_t fingerprint);
-// yk_part_room returns the address within a sample's buffer to which the file's elements are read;
-// yk_part_convert then converts them in place.  EFORMAT: invalid bools, ids beyond the limit.
-void *yk_part_room(const struct yk_field_file *, void *to);
-int yk_part_convert(const struct yk_field_file *, int64_t sample, void *to);
-void yk_parts_close(int n, struct yk_field_file *);
+// yk_field_buffer returns the address within a sample's buffer to which the file's elements are read;
+// yk_field_convert then converts them in place.  EFORMAT: invalid bools, ids beyond the limit.
+void *yk_field_buffer(const struct yk_field_file *, void *to);
+int yk_field_convert(const struct yk_field_file *, int64_t sample, void *to);
+void yk_field_files_close(int n, struct yk_field_file *);
 // Turns a part with path, descriptor, element and offset, and n elements, into windows of context +
 // 1 ids; each window begins with the last id of the one before.  vocab 0: any ids.  Takes the part,
 // also on failure.
-void yk_windows_part(struct yk_field_file *, const struct yk_element *ids, int64_t context, int64_t vocab);
+void yk_windows_field(struct yk_field_file *, const struct yk_element *ids, int64_t context, int64_t vocab);
 yoke_dataset *yk_windows_set(struct yk_field_file *, uint64_t n, int64_t context, int64_t vocab, uint64_t fingerprint);
 
 // ---- npy.c ----
@@ -83,6 +83,6 @@ size_t yk_npy_head(char to[YK_NPY_BYTES], const char *descr, int rank, const int
 
 // Fills a part with the array's rows; the part's descriptor and its offset, at which the header
 // begins, are set already.
-void yk_npy_part(struct yk_field_file *, const struct yk_npy *, struct yk_parts_shape *);
+void yk_npy_part(struct yk_field_file *, const struct yk_npy *, struct yk_field_shape *);
 
 #endif

@@ -264,16 +264,16 @@ static int make_of(struct prepare *p, struct yk_blocks *b)
 
 static int make(struct prepare *p)
 {
-	struct yk_kept kept;
+	struct yk_ids_cache kept;
 	struct yk_blocks b = { .options = p->options, .file = p->file, .block = p->block, .count = (int64_t)p->blocks,
 			       .kept = &kept };
 	const int64_t max = p->options->workers ? p->options->workers : yk_processors();
 	b.workers = (int)(max < b.count ? max : b.count);
 	if (!(p->tokenizer = yk_tokenizer_new(p->options->tokenizer)))
 		return yoke_error_code();
-	yk_kept_open(&kept);
+	yk_ids_cache_open(&kept);
 	const int e = make_of(p, &b);
-	yk_kept_close(&kept);
+	yk_ids_cache_close(&kept);
 	return e;
 }
 

@@ -57,7 +57,7 @@ struct yk_text_block {
 };
 
 // Results of the counting pass, kept for the writing pass.
-struct yk_kept {
+struct yk_ids_cache {
 	struct yk_file_writer file; // fd -1: not open
 	_Atomic uint64_t end;
 	int workers;
@@ -70,11 +70,11 @@ struct yk_blocks {
 	struct yk_text_block *block;
 	int64_t count;
 	int workers;
-	struct yk_kept *kept; // NULL: nothing is kept
+	struct yk_ids_cache *kept; // NULL: nothing is kept
 };
 
-void yk_kept_open(struct yk_kept *);
-void yk_kept_close(struct yk_kept *);
+void yk_ids_cache_open(struct yk_ids_cache *);
+void yk_ids_cache_close(struct yk_ids_cache *);
 // Counts tokens and documents of each block.  A tokenizer that learns gets the words of the first
 // split(arg, total tokens) tokens.
 int yk_blocks_count(struct yk_blocks *, struct yk_tokenizer *, int64_t (*split)(void *arg, int64_t tokens), void *arg);

@@ -107,7 +107,7 @@ void *yk_batch_part(const struct yk_batch *s, int field, int64_t part)
 	return s->memory + (s->loader->dry ? 0 : l->offset[field] + (size_t)(l->given + part * l->apart) * l->stride[field]);
 }
 
-int64_t yk_batch_given(const struct yk_batch *s, int64_t rows)
+int64_t yk_batch_delivered(const struct yk_batch *s, int64_t rows)
 {
 	const struct yk_feed *f = &s->loader->feed;
 	return f->parts < f->split ? f->parts * s->loader->layout.part : rows;

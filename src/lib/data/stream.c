@@ -147,10 +147,10 @@ static int read_one(struct stream *s, struct yoke_item *x)
 				    "keep=, or shuffle in blocks, as with shuffle=%lld", s->name, (long long)n,
 				    (long long)s->keep, (long long)(s->keep / 2));
 		else
-			memcpy(yk_part_room(&s->part, x->to[0]), ring_entry(s, n), s->bytes);
+			memcpy(yk_field_buffer(&s->part, x->to[0]), ring_entry(s, n), s->bytes);
 	}
 	pthread_mutex_unlock(&s->lock);
-	return e == 0 ? yk_part_convert(&s->part, n, x->to[0]) : e;
+	return e == 0 ? yk_field_convert(&s->part, n, x->to[0]) : e;
 }
 
 static int read_samples(void *arg, int64_t n, struct yoke_item *const *x)
@@ -185,7 +185,7 @@ static int set_up(struct stream *s, const char *path, const struct yk_field_file
 	return 0;
 }
 
-yoke_dataset *yk_stream_open(const char *path, const struct yk_field_file *p, const struct yk_parts_shape *shape, int64_t count,
+yoke_dataset *yk_stream_open(const char *path, const struct yk_field_file *p, const struct yk_field_shape *shape, int64_t count,
 			     int64_t keep)
 {
 	struct stream *s = calloc(1, sizeof *s);

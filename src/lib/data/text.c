@@ -299,7 +299,7 @@ int yk_data_prepare_chats(const char *paths, struct yk_tokenizer *t, const char 
 		return yk_fail(YOKE_EUNSUPPORTED, "data prepare: the tokenizer %s has no special tokens, which conversations need",
 			       yk_tokenizer_name(t));
 	d.chats = yk_chats_new(t, INT64_MAX - 1);
-	int e = d.chats ? yk_chats_keep(d.chats) : yoke_error_code();
+	int e = d.chats ? yk_chats_retain(d.chats) : yoke_error_code();
 	yk_file_sweep(out); // files left in a folder of `paths` would be read
 	if (e == 0)
 		e = yk_walk(paths, read_file, &d);

@@ -222,11 +222,11 @@ static int add_set(struct sets *x, const struct file *f, int kind, int64_t first
 	struct yk_field_file p = { .element = e, .offset = f->t.offset + (uint64_t)first * (uint64_t)e->width,
 			     .path = strdup(f->path), .fd = fcntl(f->fd, F_DUPFD_CLOEXEC, 0) };
 	if (end - first <= x->spec->context) {
-		yk_parts_close(1, &p);
+		yk_field_files_close(1, &p);
 		return 0;
 	}
 	if (!p.path || p.fd < 0) {
-		yk_parts_close(1, &p);
+		yk_field_files_close(1, &p);
 		return yk_fail(YOKE_EIO, "%s: cannot be opened once more: %s", f->path, strerror(errno));
 	}
 	yoke_dataset *d = yk_windows_set(&p, (uint64_t)(end - first), x->spec->context, x->vocab, (uint64_t)first);
@@ -242,11 +242,11 @@ static int take_stream(struct sets *x, const struct file *f)
 {
 	const struct yk_data_spec *spec = x->spec;
 	struct yk_field_file p = { .fd = -1, .element = f->t.element, .offset = f->t.offset };
-	const struct yk_parts_shape shape = { 1, { spec->context + 1 } };
+	const struct yk_field_shape shape = { 1, { spec->context + 1 } };
 	if (spec->valid_given && spec->valid > 0)
 		return yk_fail(YOKE_EINVAL, "%s: valid=%g: a pipe is not split, and passes once; drop the key, or write it to a "
 			       "file", f->path, spec->valid);
-	yk_windows_part(&p, yk_element_ids(f->t.element), spec->context, x->vocab);
+	yk_windows_field(&p, yk_element_ids(f->t.element), spec->context, x->vocab);
 	const bool few = spec->shuffle < FEW_BYTES / (shape.dims[0] * f->t.element->width);
 	yoke_dataset *d = yk_stream_open(f->path, &p, &shape, YK_DATA_ENDLESS, few ? 0 : 3 * spec->shuffle);
 	if (!d)

@@ -110,7 +110,7 @@ static void forget(struct yk_pages *p, int32_t i)
 	p->page[i].serial = 0;
 }
 
-int32_t yk_page_take(struct yk_pages *p)
+int32_t yk_page_alloc(struct yk_pages *p)
 {
 	int32_t i = p->unused;
 	if (i != YK_NO_PAGE) {

@@ -25,7 +25,7 @@ void yk_pages_reset(struct yk_pages *);
 struct yk_page_chain yk_page_chain_of(int variant);
 
 // A page for a sequence to fill, which it then uses; YK_NO_PAGE: all are used.
-int32_t yk_page_take(struct yk_pages *);
+int32_t yk_page_alloc(struct yk_pages *);
 // A page, kept or used, with these YK_PAGE tokens after a chain, which is extended; the sequence then uses
 // it.  YK_NO_PAGE: there is none.
 int32_t yk_page_find(struct yk_pages *, struct yk_page_chain *, const int32_t *tokens);

@@ -180,7 +180,7 @@ static void start_waiting(struct yoke_engine *e)
 static int64_t reserve(struct yoke_engine *e, struct yk_sequence *s, int64_t tokens)
 {
 	while (s->pages < pages_for(s->computed + tokens)) {
-		const int32_t page = yk_page_take(e->pages);
+		const int32_t page = yk_page_alloc(e->pages);
 		if (page == YK_NO_PAGE)
 			break;
 		s->page[s->pages++] = page;

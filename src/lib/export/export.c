@@ -147,7 +147,7 @@ static struct yk_export_tensor *add(struct yk_export *x, const char *name)
 	return t;
 }
 
-static int find_source(struct yk_export *x, const struct yk_weight_wanted *wanted, struct yk_weight_source *to)
+static int find_source(struct yk_export *x, const struct yk_weight_spec *wanted, struct yk_weight_source *to)
 {
 	char *text = NULL;
 	size_t bytes;
@@ -167,14 +167,14 @@ static int list_one(void *arg, const char *name, int rank, const int64_t *dims)
 	const struct listing *l = arg;
 	struct yk_export *x = l->x;
 	const struct yk_family *f = x->written;
-	struct yk_weight_wanted wanted = { .name = name, .rank = rank };
-	struct yk_weight_place place;
+	struct yk_weight_spec wanted = { .name = name, .rank = rank };
+	struct yk_weight_location place;
 	struct yk_weight_source source;
 	memcpy(wanted.dims, dims, (size_t)rank * sizeof *dims);
 	if (l->gguf)
-		yk_family_place(f, true, name, &place);
+		yk_family_locate(f, true, name, &place);
 	else
-		yk_family_place_full(f, name, &place);
+		yk_family_locate_full(f, name, &place);
 	const int e = find_source(x, &wanted, &source);
 	if (e < 0)
 		return e;

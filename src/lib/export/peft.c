@@ -40,7 +40,7 @@ int yoke_model_save_adapter(const yoke_model *m, const char *folder, int overwri
 			yk_export_target(m->path, folder, o.overwrite) :
 			yk_fail(YOKE_EINVAL, "model_save_adapter: %s has no adapters", m->path);
 	if (e == 0)
-		e = yk_adapter_take(m->is.net, &x.adapter);
+		e = yk_adapter_copy(m->is.net, &x.adapter);
 	if (e == 0)
 		e = yk_export_folder(folder, "adapter_config.json", write_folder, &x, &o);
 	yk_adapter_close(&x.adapter);

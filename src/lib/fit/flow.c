@@ -59,13 +59,13 @@ bool yk_flow_computable(const yoke_pipeline *p, int base)
 	if (base >= 1 && base < YK_BASE_INPUT)
 		before[last] = true;
 	if (base >= YK_BASE_INPUT)
-		yk_node_want(&p->node[last].in, before);
+		yk_node_mark_inputs(&p->node[last].in, before);
 	for (int i = last; i >= 0; i--) {
 		if (!before[i])
 			continue;
 		if (!p->node[i].fitted)
 			return false;
-		yk_node_want(&p->node[i].in, before);
+		yk_node_mark_inputs(&p->node[i].in, before);
 	}
 	return true;
 }

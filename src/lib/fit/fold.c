@@ -64,7 +64,7 @@ static int make(struct yk_fit_fold *fold, const yoke_pipeline *p, const struct y
 static void want_base(const yoke_pipeline *p, int base, bool *wanted)
 {
 	if (base >= YK_BASE_INPUT)
-		yk_node_want(&p->node[base - YK_BASE_INPUT].in, wanted);
+		yk_node_mark_inputs(&p->node[base - YK_BASE_INPUT].in, wanted);
 	else if (base)
 		wanted[base - 1] = true;
 }
@@ -86,7 +86,7 @@ int yk_folds_make(struct yk_folds *to, const yoke_pipeline *p, const struct yk_f
 		if (folded[i])
 			want_base(p, out.base, wanted);
 		else
-			yk_node_want(&p->node[i].in, wanted);
+			yk_node_mark_inputs(&p->node[i].in, wanted);
 	}
 	for (int i = 0; i < p->nodes && !err; i++) {
 		if (!folded[i])

@@ -56,7 +56,7 @@ extern const struct yoke_node_type yk_node_types[];
 extern const int yk_node_type_count;
 
 // Marks the nodes that an input reads.
-void yk_node_want(const struct yk_node_input *, bool *wanted);
+void yk_node_mark_inputs(const struct yk_node_input *, bool *wanted);
 // Index of the node of that name; -1: none.
 int yk_node_named(const yoke_pipeline *, const char *name);
 // As above, and if `stream` -1 for "input"; EINVAL names `what` and the nearest name.

@@ -568,7 +568,7 @@ bool yk_node_spatial(const yoke_pipeline *p, int node)
 	for (int i = node; i >= 0 && !spatial; i--) {
 		spatial = needed[i] && p->node[i].type->spatial;
 		if (needed[i])
-			yk_node_want(&p->node[i].in, needed);
+			yk_node_mark_inputs(&p->node[i].in, needed);
 	}
 	return spatial;
 }

@@ -54,7 +54,7 @@ int yk_set_fields(const yoke_dataset *set, const char *call, struct yk_set_field
 
 // ---- values ----
 
-void yk_node_want(const struct yk_node_input *in, bool *wanted)
+void yk_node_mark_inputs(const struct yk_node_input *in, bool *wanted)
 {
 	for (int k = 0; k < in->count; k++)
 		if (in->from[k] >= 0)
@@ -76,7 +76,7 @@ yoke_tensor *yk_node_value(yoke_pipeline *p, struct yk_values *v, int node)
 	wanted[node] = true;
 	for (int i = node; i >= 0; i--)
 		if (wanted[i] && !v->of[i])
-			yk_node_want(&p->node[i].in, wanted);
+			yk_node_mark_inputs(&p->node[i].in, wanted);
 	for (int i = 0; i <= node; i++) {
 		const struct yk_fit_node *n = &p->node[i];
 		const struct yoke_node_call c = { .size = sizeof c, .key = n->key, .state = n->variable,

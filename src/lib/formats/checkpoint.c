@@ -329,7 +329,7 @@ static int check_tensor(const struct yk_safetensors *s, const struct yk_host_ten
 }
 
 static int load_tensors(const char *path, int n, const struct yk_host_tensor *t,
-			yk_checkpoint_take_fn *take, void *arg)
+			yk_checkpoint_sink_fn *take, void *arg)
 {
 	struct yk_safetensors s;
 	uint64_t max = 0;
@@ -371,7 +371,7 @@ bool yk_checkpoint_exists(const char *folder)
 }
 
 struct giver { // data callback of a part's arrays
-	yk_checkpoint_give_fn *give;
+	yk_checkpoint_source_fn *give;
 	void *arg;
 	int part;
 };
@@ -383,7 +383,7 @@ static int give_of(void *arg, int i, uint64_t from, size_t bytes, void *to)
 }
 
 static int save_part(const char *folder, struct yk_checkpoint *c, int part, const struct yk_checkpoint_arrays *a,
-		     yk_checkpoint_give_fn *give, void *arg)
+		     yk_checkpoint_source_fn *give, void *arg)
 {
 	struct yk_checkpoint_file *f = &c->file[part];
 	char *path;
@@ -457,7 +457,7 @@ static void remove_parts(const char *folder, const struct yk_checkpoint *c)
 }
 
 int yk_checkpoint_save_by(const char *folder, struct yk_checkpoint *c,
-			  const struct yk_checkpoint_arrays arrays[YK_CHECKPOINT_PARTS], yk_checkpoint_give_fn *give, void *arg)
+			  const struct yk_checkpoint_arrays arrays[YK_CHECKPOINT_PARTS], yk_checkpoint_source_fn *give, void *arg)
 {
 	struct yk_checkpoint next = *c;
 	bool stands = false;
@@ -572,7 +572,7 @@ int yk_checkpoint_verify(const char *folder, const struct yk_checkpoint *c, int 
 }
 
 int yk_checkpoint_load(const char *folder, const struct yk_checkpoint *c, int part, int n,
-		       const struct yk_host_tensor *t, yk_checkpoint_take_fn *take, void *arg)
+		       const struct yk_host_tensor *t, yk_checkpoint_sink_fn *take, void *arg)
 {
 	char *path = join(folder, c->file[part].name);
 

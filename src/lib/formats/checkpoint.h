@@ -69,9 +69,9 @@ struct yk_checkpoint_arrays {
 	int n;
 	const struct yk_host_tensor *tensor;
 };
-typedef int yk_checkpoint_give_fn(void *arg, int part, int i, uint64_t from, size_t bytes, void *to);
+typedef int yk_checkpoint_source_fn(void *arg, int part, int i, uint64_t from, size_t bytes, void *to);
 int yk_checkpoint_save_by(const char *folder, struct yk_checkpoint *, const struct yk_checkpoint_arrays[YK_CHECKPOINT_PARTS],
-			  yk_checkpoint_give_fn *, void *arg);
+			  yk_checkpoint_source_fn *, void *arg);
 // Reads the manifest; *to is unchanged on failure.  ENOENT, EFORMAT.
 int yk_checkpoint_open(const char *folder, struct yk_checkpoint *to);
 // Fills *to from a parsed manifest; `path` is for messages.
@@ -86,12 +86,12 @@ int yk_checkpoint_holds(const char *folder, const struct yk_checkpoint *, int pa
 int yk_checkpoint_verify(const char *folder, const struct yk_checkpoint *, int part);
 // Receives requested array i; `data` is reused for the next array.  Returns 0, or an error
 // that ends the load.
-typedef int yk_checkpoint_take_fn(void *arg, int i, const void *data, uint64_t bytes);
+typedef int yk_checkpoint_sink_fn(void *arg, int i, const void *data, uint64_t bytes);
 // Loads the arrays of one part and passes them to `take` in the requested order.  The file's size
 // and checksum must match the manifest, and it must contain exactly these names, dtypes and shapes.
 // EFORMAT (truncated, altered), ESHAPE or EDTYPE (of another model).  Everything is checked before
 // the first array is passed on; only EIO, ENOMEM and errors of `take` can occur later.
 int yk_checkpoint_load(const char *folder, const struct yk_checkpoint *, int part, int n,
-		       const struct yk_host_tensor *, yk_checkpoint_take_fn *take, void *arg);
+		       const struct yk_host_tensor *, yk_checkpoint_sink_fn *take, void *arg);
 
 #endif

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "base/kind.h"
 
-int yk_image_room(struct yk_image *to, const char *path, unsigned long width, unsigned long height)
+int yk_image_alloc(struct yk_image *to, const char *path, unsigned long width, unsigned long height)
 {
 	if (width < 1 || height < 1 || width > YK_IMAGE_SIDE || height > YK_IMAGE_SIDE || width * height > YK_IMAGE_PIXELS)
 		return yk_fail(YOKE_ERANGE, "%s: is %lu x %lu; sides may have 1 to %d pixels, and an image %d", path, width,

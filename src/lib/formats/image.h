@@ -29,6 +29,6 @@ bool yk_png_writes(void);
 int yk_jpeg_decode(struct yk_image *, const char *path, const unsigned char *data, size_t bytes);
 int yk_png_decode(struct yk_image *, const char *path, const unsigned char *data, size_t bytes);
 // Allocates rgb for the size in a header and sets width and height.  ERANGE, ENOMEM.
-int yk_image_room(struct yk_image *, const char *path, unsigned long width, unsigned long height);
+int yk_image_alloc(struct yk_image *, const char *path, unsigned long width, unsigned long height);
 
 #endif

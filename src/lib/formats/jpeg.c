@@ -57,7 +57,7 @@ static int decode(struct decoder *d, struct yk_image *to, const char *path, cons
 	jpeg_read_header(j, TRUE);
 	if (j->jpeg_color_space == JCS_CMYK || j->jpeg_color_space == JCS_YCCK)
 		return yk_fail(YOKE_EUNSUPPORTED, "%s: is CMYK; convert it to RGB", path);
-	const int e = yk_image_room(to, path, j->image_width, j->image_height);
+	const int e = yk_image_alloc(to, path, j->image_width, j->image_height);
 	if (e < 0)
 		return e;
 	j->out_color_space = JCS_RGB;

@@ -57,7 +57,7 @@ static int decode(struct decoder *d, struct yk_image *to, const char *path)
 	png_set_chunk_malloc_max(d->png, MAX_CHUNK);
 	png_set_read_fn(d->png, d, on_read);
 	png_read_info(d->png, d->info);
-	const int e = yk_image_room(to, path, png_get_image_width(d->png, d->info), png_get_image_height(d->png, d->info));
+	const int e = yk_image_alloc(to, path, png_get_image_width(d->png, d->info), png_get_image_height(d->png, d->info));
 	if (e < 0)
 		return e;
 	png_set_expand(d->png);

@@ -69,8 +69,8 @@ int yk_safetensors_write(const char *path, int n, const struct yk_host_tensor *,
 // starting at byte `from`, at most YK_SAFETENSORS_WINDOW and whole elements.  It returns 0, or an
 // error, after which no file is written.
 enum { YK_SAFETENSORS_WINDOW = 16 << 20 };
-typedef int yk_safetensors_give_fn(void *arg, int i, uint64_t from, size_t bytes, void *to);
-int yk_safetensors_write_by(const char *path, int n, const struct yk_host_tensor *, yk_safetensors_give_fn *, void *arg,
+typedef int yk_safetensors_source_fn(void *arg, int i, uint64_t from, size_t bytes, void *to);
+int yk_safetensors_write_by(const char *path, int n, const struct yk_host_tensor *, yk_safetensors_source_fn *, void *arg,
 			    uint64_t *bytes, uint64_t *hash);
 
 // Returns the beginning of a file, up to its data, for arrays that the caller writes; the caller

@@ -134,7 +134,7 @@ char *yk_safetensors_head(const char *path, json_t *metadata, int n, const struc
 }
 
 // Writes an array's data, from memory or in windows from the callback.
-static int emit_array(struct yk_file_writer *w, struct yk_hash_state *h, const struct place *p, yk_safetensors_give_fn *give,
+static int emit_array(struct yk_file_writer *w, struct yk_hash_state *h, const struct place *p, yk_safetensors_source_fn *give,
 		      void *arg, char *window)
 {
 	const size_t width = yk_safetensors_part(p->tensor->dtype);
@@ -155,7 +155,7 @@ static int emit_array(struct yk_file_writer *w, struct yk_hash_state *h, const s
 	return e;
 }
 
-int yk_safetensors_write_by(const char *path, int n, const struct yk_host_tensor *t, yk_safetensors_give_fn *give, void *arg,
+int yk_safetensors_write_by(const char *path, int n, const struct yk_host_tensor *t, yk_safetensors_source_fn *give, void *arg,
 			    uint64_t *bytes, uint64_t *hash)
 {
 	struct place *places = calloc((size_t)n + 1, sizeof *places);

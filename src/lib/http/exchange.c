@@ -95,7 +95,7 @@ double yk_exchange_began(const struct yk_exchange *x)
 	return x->began;
 }
 
-bool yk_exchange_is_gone(const struct yk_exchange *x)
+bool yk_exchange_disconnected(const struct yk_exchange *x)
 {
 	return atomic_load(&x->gone);
 }

@@ -214,7 +214,7 @@ static struct job *without_late(struct job *batch, int64_t *samples)
 {
 	for (struct job **at = &batch; *at;) {
 		struct job *j = *at;
-		if (!yk_exchange_is_gone(j->x) && !yk_exchange_is_done(j->x)) {
+		if (!yk_exchange_disconnected(j->x) && !yk_exchange_is_done(j->x)) {
 			at = &j->next;
 			continue;
 		}

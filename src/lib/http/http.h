@@ -66,7 +66,7 @@ const char *yk_exchange_body(const struct yk_exchange *, size_t *bytes); // ends
 const char *yk_exchange_header(const struct yk_exchange *, const char *name);
 double yk_exchange_began(const struct yk_exchange *); // by yk_seconds
 // Has the client hung up?  From any thread.
-bool yk_exchange_is_gone(const struct yk_exchange *);
+bool yk_exchange_disconnected(const struct yk_exchange *);
 
 // ---- its reply ----
 

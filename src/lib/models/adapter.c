@@ -86,7 +86,7 @@ int yk_adapter_apply(const struct yk_adapter *x, struct yk_network *n)
 	return e;
 }
 
-int yk_adapter_take(const struct yk_network *n, struct yk_adapter *to)
+int yk_adapter_copy(const struct yk_network *n, struct yk_adapter *to)
 {
 	struct yk_adapter x = { .dropout = n->adapter_dropout };
 	int e = 0;
@@ -108,9 +108,9 @@ int yk_adapter_take(const struct yk_network *n, struct yk_adapter *to)
 
 // ---- PEFT ----
 
-void yk_adapter_place(const struct yk_family *f, const char *weight, struct yk_weight_place *to)
+void yk_adapter_locate(const struct yk_family *f, const char *weight, struct yk_weight_location *to)
 {
-	yk_family_place_full(f, weight, to);
+	yk_family_locate_full(f, weight, to);
 	*strrchr(to->name, '.') = 0;
 }
 
@@ -215,7 +215,7 @@ static int take_layer(const struct reading *r, const struct yk_weight *a, const 
 static int read_layer(void *arg, const char *name, int rank, const int64_t *dims)
 {
 	const struct reading *r = arg;
-	struct yk_weight_place place;
+	struct yk_weight_location place;
 	struct yk_weight a, b;
 	struct yk_lora_layer is = { 0 };
 	struct yk_shared_rows shared;
@@ -224,7 +224,7 @@ static int read_layer(void *arg, const char *name, int rank, const int64_t *dims
 	snprintf(is.name, sizeof is.name, "%.*s", (int)(strrchr(name, '.') - name), name);
 	if (!strcmp(is.name, "embed") || !strcmp(is.name, "positions"))
 		return 0;
-	yk_adapter_place(r->family, name, &place);
+	yk_adapter_locate(r->family, name, &place);
 	const int has_a = find(r, place.name, 'A', &a), has_b = find(r, place.name, 'B', &b);
 	if (has_a < 0 || has_b < 0)
 		return yoke_error_code();

@@ -42,7 +42,7 @@ int yk_adapter_attach(const char *adapter, const char *model, struct yk_network 
 // Adds alpha/rank B A to rows from .. from + rows - 1 of a weight [out,in].
 void yk_adapter_add_rows(const struct yk_adapter_layer *, int64_t from, int64_t rows, float *to);
 // Copies the adapters of a network.
-int yk_adapter_take(const struct yk_network *, struct yk_adapter *);
+int yk_adapter_copy(const struct yk_network *, struct yk_adapter *);
 // Writes a folder of PEFT, or into an existing one.  base: path of the frozen model.
 int yk_adapter_write(const struct yk_adapter *, const struct yk_family *,
 		     const struct yk_model_shape *, const char *base, const char *folder);
@@ -52,7 +52,7 @@ int yk_adapter_write(const struct yk_adapter *, const struct yk_family *,
 // The module of PEFT that adapts a weight of the decoder, "model.layers.3.self_attn.q_proj", and where
 // the weight is in it.  A weight that the model's files store with others, as rows of one matrix, shares
 // their module.
-void yk_adapter_place(const struct yk_family *, const char *weight, struct yk_weight_place *);
+void yk_adapter_locate(const struct yk_family *, const char *weight, struct yk_weight_location *);
 // adapter_config.json.
 struct yk_peft_config {
 	json_t *root;

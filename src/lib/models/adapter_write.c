@@ -102,12 +102,12 @@ static int append(struct module *m, const struct yk_adapter_layer *l, int64_t at
 static int add_layer(const struct yk_adapter_layer *l, int segment, const struct yk_family *f,
 		     const struct yk_model_shape *s, struct modules *all)
 {
-	struct yk_weight_place place;
+	struct yk_weight_location place;
 	char weight[sizeof l->is.name + 8];
 	struct yk_shared_rows shared;
 	size_t i = 0;
 	snprintf(weight, sizeof weight, "%s.weight", l->is.name);
-	yk_adapter_place(f, weight, &place);
+	yk_adapter_locate(f, weight, &place);
 	if (place.segment != segment)
 		return 0;
 	yk_weight_shared_rows(s, &place, l->out, &shared);

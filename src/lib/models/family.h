@@ -45,17 +45,17 @@ const struct yk_family *yk_family_named(const char *name);
 const struct yk_family *yk_family_at(int i);
 
 // Where a parameter's values are in a file.
-struct yk_weight_place {
+struct yk_weight_location {
 	char name[160];            // of the tensor in the file
 	const char *shared[3];     // layers of the block whose rows follow each other in the tensor,
 				   // "attn.q"; [0] NULL: it has only this parameter
 	int segment;               // index of the parameter's layer among these
 };
 // The place of the parameter `name` ("layer3.attn.q.weight") in files of the family.
-void yk_family_place(const struct yk_family *, bool gguf, const char *name, struct yk_weight_place *);
+void yk_family_locate(const struct yk_family *, bool gguf, const char *name, struct yk_weight_location *);
 // The same with the name that Hugging Face's files of the whole model have; those of gpt2's decoder alone
 // lack "transformer.".
-void yk_family_place_full(const struct yk_family *, const char *name, struct yk_weight_place *);
+void yk_family_locate_full(const struct yk_family *, const char *name, struct yk_weight_location *);
 // May a tensor of a file be left out, since it is no parameter (tables of rotary embeddings,
 // causal masks) or the tied head?
 bool yk_family_ignores(const struct yk_model_shape *, const char *name);

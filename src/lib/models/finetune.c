@@ -157,7 +157,7 @@ int yoke_model_merge_adapter(yoke_model *m)
 		return e;
 	if (!m->is.net->adapters)
 		return yk_fail(YOKE_EINVAL, "model_merge_adapter: %s has no adapters", m->path);
-	e = yk_adapter_take(m->is.net, &x);
+	e = yk_adapter_copy(m->is.net, &x);
 	void **host = e == 0 ? calloc(x.n + 1, sizeof *host) : NULL;
 	if (e == 0 && !host)
 		e = yk_fail(YOKE_ENOMEM, "model_merge_adapter: no memory");

@@ -49,7 +49,7 @@ static struct yk_tokenizer *tokenizer_of(yoke_model *m, const struct yoke_text_o
 	if (o->ids)
 		return yk_tokenizer_ids(vocab, m->path);
 	const yoke_tokenizer *t = yoke_model_tokenizer(m);
-	return t ? yk_tokenizer_over(t, (int32_t)vocab) : NULL;
+	return t ? yk_tokenizer_borrow(t, (int32_t)vocab) : NULL;
 }
 
 static int check(const yoke_model *m, const char *paths, const struct yoke_text_options *o)

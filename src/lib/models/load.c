@@ -35,7 +35,7 @@ static int64_t rows_of(const struct yk_model_shape *s, const char *name)
 	return !strcmp(name, "attn.k") || !strcmp(name, "attn.v") ? d->kv_heads * d->head_dim : d->hidden;
 }
 
-void yk_weight_shared_rows(const struct yk_model_shape *s, const struct yk_weight_place *place, int64_t rows, struct yk_shared_rows *to)
+void yk_weight_shared_rows(const struct yk_model_shape *s, const struct yk_weight_location *place, int64_t rows, struct yk_shared_rows *to)
 {
 	struct yk_shared_rows r = { 0 };
 	for (; r.layers < 3 && place->shared[r.layers]; r.layers++) {
@@ -54,14 +54,14 @@ static bool is_weight(const char *name)
 }
 
 int yk_weight_source(struct yk_weights *w, const struct yk_family *f, const struct yk_model_shape *shape,
-		     const struct yk_weight_wanted *wanted, struct yk_weight_source *to, FILE *problems)
+		     const struct yk_weight_spec *wanted, struct yk_weight_source *to, FILE *problems)
 {
 	const char *name = wanted->name;
 	const bool in_block = !strncmp(name, "layer", 5), product = strstr(name, ".attn.") || strstr(name, ".mlp.");
-	struct yk_weight_place place;
+	struct yk_weight_location place;
 	struct yk_shared_rows shared;
 	char want[YK_SHAPE_TEXT], got[YK_SHAPE_TEXT];
-	yk_family_place(f, w->is_gguf, name, &place);
+	yk_family_locate(f, w->is_gguf, name, &place);
 	const int e = yk_weights_find(w, place.name, &to->weight);
 	if (e == YOKE_ENOENT) {
 		fprintf(problems, "tensor '%s' is missing", place.name);
@@ -129,10 +129,10 @@ int yk_weight_source_rows(const struct yk_weight_source *s, int64_t from, int64_
 static int find_source(struct yk_weights *w, const struct yk_family *f, const struct yk_network *n, int i,
 		       struct yk_weight_source *to, struct report *r)
 {
-	struct yk_weight_wanted wanted = { .name = n->params.row[i].name };
+	struct yk_weight_spec wanted = { .name = n->params.row[i].name };
 	char *text = NULL;
 	size_t bytes;
-	wanted.rank = yk_parameters_whole(&n->params, i, wanted.dims);
+	wanted.rank = yk_parameters_dims(&n->params, i, wanted.dims);
 	FILE *problems = open_memstream(&text, &bytes);
 	const int e = problems ? yk_weight_source(w, f, &n->shape, &wanted, to, problems) : yk_fail(YOKE_ENOMEM, "no memory");
 	if (problems)

@@ -73,7 +73,7 @@ static const struct name_row *row_of(const struct name_row *rows, size_t n, cons
 static const char *const fusible[][3] = { { "attn.q", "attn.k", "attn.v" }, { "mlp.gate", "mlp.up" } };
 
 // Fills in which layers share the tensor of row r.
-static void add_shared(const struct yk_family *f, bool gguf, const struct name_row *r, struct yk_weight_place *to)
+static void add_shared(const struct yk_family *f, bool gguf, const struct name_row *r, struct yk_weight_location *to)
 {
 	for (size_t g = 0; g < sizeof fusible / sizeof *fusible; g++) {
 		int shared = 0, segment = -1;
@@ -92,10 +92,10 @@ static void add_shared(const struct yk_family *f, bool gguf, const struct name_r
 	}
 }
 
-void yk_family_place(const struct yk_family *f, bool gguf, const char *name, struct yk_weight_place *to)
+void yk_family_locate(const struct yk_family *f, bool gguf, const char *name, struct yk_weight_location *to)
 {
 	const char *kind = strrchr(name, '.'), *layer = name; // kind: ".weight"
-	*to = (struct yk_weight_place){ 0 };
+	*to = (struct yk_weight_location){ 0 };
 	if (f->names == YK_NAMES_DECODER) {
 		snprintf(to->name, sizeof to->name, "%s", name);
 		return;
@@ -114,9 +114,9 @@ void yk_family_place(const struct yk_family *f, bool gguf, const char *name, str
 		add_shared(f, gguf, r, to);
 }
 
-void yk_family_place_full(const struct yk_family *f, const char *name, struct yk_weight_place *to)
+void yk_family_locate_full(const struct yk_family *f, const char *name, struct yk_weight_location *to)
 {
-	yk_family_place(f, false, name, to);
+	yk_family_locate(f, false, name, to);
 	const bool in_decoder = f->names == YK_NAMES_GPT2 && strcmp(to->name, "lm_head.weight");
 	char short_name[sizeof to->name];
 	memcpy(short_name, to->name, sizeof short_name);

@@ -58,7 +58,7 @@ void yk_weights_release(void *weights); // NULL is fine
 int yk_weight_rows(const struct yk_weight *, int64_t from, int64_t rows, float *to);
 
 // A parameter of the decoder: name and whole shape.
-struct yk_weight_wanted {
+struct yk_weight_spec {
 	const char *name; // "layer3.attn.q.weight"
 	int rank;
 	int64_t dims[2];
@@ -75,7 +75,7 @@ struct yk_weight_source {
 	bool offset;           // and the weight less 1
 };
 // Finds a parameter.  1: it is missing or has another shape, which is written to `problems`.
-int yk_weight_source(struct yk_weights *, const struct yk_family *, const struct yk_model_shape *, const struct yk_weight_wanted *,
+int yk_weight_source(struct yk_weights *, const struct yk_family *, const struct yk_model_shape *, const struct yk_weight_spec *,
 		     struct yk_weight_source *to, FILE *problems);
 // Reads rows from .. from + rows - 1 of a parameter, or elements of a vector, in the decoder's layout.
 int yk_weight_source_rows(const struct yk_weight_source *, int64_t from, int64_t rows, float *to);
@@ -89,7 +89,7 @@ struct yk_shared_rows {
 	int64_t all;
 };
 // rows: of the parameter, which counts if the tensor has no other.
-void yk_weight_shared_rows(const struct yk_model_shape *, const struct yk_weight_place *, int64_t rows, struct yk_shared_rows *);
+void yk_weight_shared_rows(const struct yk_model_shape *, const struct yk_weight_location *, int64_t rows, struct yk_shared_rows *);
 
 // Formats in which a model's matrices can be held: as in the file if an op computes with them (others
 // become F16); F32, as variables that can be trained; or another format that yoke_quantize writes,

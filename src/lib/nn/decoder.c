@@ -233,20 +233,20 @@ static yoke_tensor *blocks(const struct yk_network *n, struct yk_network_cache *
 
 static yoke_tensor *forward(const struct yk_network *n, yoke_tensor *ids, double dropout)
 {
-	yk_network_take_up(n);
+	yk_network_refresh(n);
 	return blocks(n, NULL, NULL, yoke_dropout(embedded(n, NULL, NULL, ids), dropout), dropout);
 }
 
 static yoke_tensor *packed(const struct yk_network *n, yoke_tensor *ids, yoke_tensor *positions, double dropout)
 {
-	yk_network_take_up(n);
+	yk_network_refresh(n);
 	return blocks(n, NULL, positions, yoke_dropout(embedded(n, NULL, positions, ids), dropout), dropout);
 }
 
 static yoke_tensor *logits(const struct yk_network *n, yoke_tensor *hidden)
 {
 	const double cap = n->shape.decoder.logit_cap;
-	yk_network_take_up(n);
+	yk_network_refresh(n);
 	yoke_tensor *y = yoke_call(yk_network_layer(n, BLOCKS + n->shape.layers + HEAD), hidden);
 	return cap > 0 ? yoke_mul(yoke_tanh(yoke_mul(y, yoke_const(1 / cap))), yoke_const(cap)) : y;
 }
@@ -263,7 +263,7 @@ static void state(const struct yk_model_shape *s, struct yk_parameters *to)
 
 static yoke_tensor *extend(const struct yk_network *n, struct yk_network_cache *const *c, yoke_tensor *ids)
 {
-	yk_network_take_up(n);
+	yk_network_refresh(n);
 	return blocks(n, c, NULL, embedded(n, c, NULL, ids), 0);
 }
 
@@ -280,7 +280,7 @@ static void pages(const struct yk_model_shape *s, int64_t count, struct yk_param
 static yoke_tensor *step(const struct yk_network *n, const struct yk_parameters *cache, const struct yk_network_step *s)
 {
 	const struct yk_decoder *d = &n->shape.decoder;
-	yk_network_take_up(n);
+	yk_network_refresh(n);
 	const struct yk_decoder_positions p = paged_positions(d, s);
 	yoke_tensor *x = embedded(n, NULL, yoke_reshape(s->pos, 2, (int64_t[]){ 1, -1 }), s->ids);
 	for (int64_t i = 0; i < n->shape.layers; i++) {

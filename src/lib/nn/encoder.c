@@ -124,7 +124,7 @@ static yoke_tensor *block(yoke_module *m, int64_t heads, yoke_tensor *mask, yoke
 
 yoke_tensor *yk_encoder_forward(const struct yk_network *n, yoke_tensor *ids, yoke_tensor *mask)
 {
-	yk_network_take_up(n);
+	yk_network_refresh(n);
 	yoke_tensor *x = embedded(n, ids);
 	for (int64_t i = 0; i < n->shape.layers && x; i++)
 		x = block(yk_network_layer(n, BLOCKS + i), n->shape.heads, mask, x);

@@ -157,7 +157,7 @@ static yoke_tensor *blocks(const struct yk_network *n, struct yk_network_cache *
 static yoke_tensor *forward(const struct yk_network *n, yoke_tensor *x, double dropout)
 {
 	int64_t t = yoke_dim(x, 1);
-	yk_network_take_up(n);
+	yk_network_refresh(n);
 	if (n->stage.from > 0)
 		return blocks(n, NULL, x, dropout);
 	yoke_tensor *wpe = weight_of(n, WPE);
@@ -168,7 +168,7 @@ static yoke_tensor *forward(const struct yk_network *n, yoke_tensor *x, double d
 
 static yoke_tensor *logits(const struct yk_network *n, yoke_tensor *hidden)
 {
-	yk_network_take_up(n);
+	yk_network_refresh(n);
 	return yoke_call(yk_network_layer(n, BLOCKS + n->shape.layers + 1), hidden);
 }
 
@@ -191,7 +191,7 @@ static yoke_tensor *extend(const struct yk_network *n, struct yk_network_cache *
 	const int64_t size[] = { yoke_dim(ids, 1), n->shape.embed },
 		      row[] = { 1, size[0], size[1] };
 	int rows = (int)yoke_dim(ids, 0);
-	yk_network_take_up(n);
+	yk_network_refresh(n);
 	for (int i = 0; i < rows; i++) {
 		wpe[i] = yoke_slice_at(weight_of(n, WPE), (yoke_tensor *[]){ c[i]->at, YOKE_NONE },
 				       size);

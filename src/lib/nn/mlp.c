@@ -129,7 +129,7 @@ static yoke_tensor *begun(const struct yk_network *n, yoke_tensor *x)
 
 static yoke_tensor *forward(const struct yk_network *n, yoke_tensor *x, double dropout)
 {
-	yk_network_take_up(n);
+	yk_network_refresh(n);
 	if (n->stage.from == 0)
 		x = joined(n, begun(n, yoke_dropout(yk_call_inside(yk_network_layer(n, WTE), 1, &x), dropout)));
 	return hidden(n, x, dropout);
@@ -137,7 +137,7 @@ static yoke_tensor *forward(const struct yk_network *n, yoke_tensor *x, double d
 
 static yoke_tensor *logits(const struct yk_network *n, yoke_tensor *x)
 {
-	yk_network_take_up(n);
+	yk_network_refresh(n);
 	yoke_scope *s = yoke_scope_begin("head");
 	yoke_tensor *y = yoke_lift(yk_call_inside(yk_network_layer(n, LAYERS + n->shape.layers), 1, &x));
 	yoke_scope_end(s);
@@ -156,7 +156,7 @@ static yoke_tensor *extend(const struct yk_network *n, struct yk_network_cache *
 {
 	int64_t t = yoke_dim(ids, 1), before = n->shape.history - 1;
 	int rows = (int)yoke_dim(ids, 0);
-	yk_network_take_up(n);
+	yk_network_refresh(n);
 	yoke_tensor *x = yk_call_inside(yk_network_layer(n, WTE), 1, &ids), *last[YK_SEQUENCES];
 	if (before == 0)
 		return hidden(n, joined(n, x), 0);

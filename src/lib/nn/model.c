@@ -441,7 +441,7 @@ yoke_module *yk_network_layer(const struct yk_network *n, int64_t i)
 	return n->layers->child[i];
 }
 
-void yk_network_take_up(const struct yk_network *n)
+void yk_network_refresh(const struct yk_network *n)
 {
 	const struct yk_parameters *base = yk_network_base(n);
 	for (size_t k = 0; k < n->places; k++) {

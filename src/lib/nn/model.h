@@ -138,7 +138,7 @@ struct yk_network {
 	} *all;
 	size_t alls;
 	// NULL, or its layers: a module whose children the model knows.  Their parameters are those
-	// of `params` as of the last yk_network_take_up.
+	// of `params` as of the last yk_network_refresh.
 	yoke_module *layers;
 	struct yk_network_place *place;
 	size_t places;
@@ -274,7 +274,7 @@ static inline const struct yk_parameters *yk_network_base(const struct yk_networ
 	return n->adapters ? &n->frozen : &n->params;
 }
 // Gives the layers the current variables of `params`; call it before recording anything with them.
-void yk_network_take_up(const struct yk_network *);
+void yk_network_refresh(const struct yk_network *);
 // x w' + b, as yoke_linear, with YOKE_BY_ROW if the network has by_row.
 yoke_tensor *yk_network_linear(const struct yk_network *, yoke_tensor *x, yoke_tensor *w, yoke_tensor *b);
 // The model's forward and extend.  ESHAPE if the tokens do not fit the window.  dropout 0 is

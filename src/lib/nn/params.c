@@ -111,7 +111,7 @@ yoke_tensor *yk_parameters_like(struct yk_parameters *p, const struct yk_paramet
 	return p->error ? NULL : p->var[p->count - 1];
 }
 
-int yk_parameters_whole(const struct yk_parameters *p, int i, int64_t *dims)
+int yk_parameters_dims(const struct yk_parameters *p, int i, int64_t *dims)
 {
 	const int rank = shape_of(p, i, dims);
 	if (p->row[i].shard.blocks)
@@ -151,7 +151,7 @@ int yk_parameters_draw_some(struct yk_parameters *p, int first, int end, uint64_
 	for (int i = first; i < end; i++) {
 		const struct yk_parameter *row = &p->row[i];
 		int64_t dims[YOKE_MAX_RANK];
-		int rank = yk_parameters_whole(p, i, dims);
+		int rank = yk_parameters_dims(p, i, dims);
 		if (row->deviation == 0 && row->bound == 0) {
 			fill(p->var[i], row->value);
 			continue;

@@ -51,7 +51,7 @@ int yk_parameters_set(struct yk_parameters *, int i, yoke_tensor *t, int format)
 yoke_tensor *yk_parameters_like(struct yk_parameters *, const struct yk_parameters *of, int i,
 				const char *kind);
 // The dims of the whole parameter i; returns their number.
-int yk_parameters_whole(const struct yk_parameters *, int i, int64_t *dims);
+int yk_parameters_dims(const struct yk_parameters *, int i, int64_t *dims);
 // Initializes all parameters; random values depend on the seed and the name only, not on sharding.
 int yk_parameters_draw(struct yk_parameters *, uint64_t seed);
 // parameters first .. end - 1

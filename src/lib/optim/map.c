@@ -184,7 +184,7 @@ static void append_body(struct yk_optim_formula *f, const struct yk_optim_pass *
 		return;
 	}
 	for (; part->text; part++)
-		if (yk_optim_takes(part, g->option))
+		if (yk_optim_enables(part, g->option))
 			append(f, strcmp(part->text, YK_OPTIM_BETWEEN) ? part->text : m->between);
 }
 

@@ -361,7 +361,7 @@ static int group_make(const struct yoke_optim *o, int first, struct yk_optim_gro
 	}
 	int lists = 0;
 	for (const struct yk_optim_part *part = o->kind->part; part->text; part++)
-		if (part->list && yk_optim_takes(part, like->option))
+		if (part->list && yk_optim_enables(part, like->option))
 			g->list[lists++] = part->list;
 	return 0;
 }
@@ -542,7 +542,7 @@ const char *yk_optim_bad(struct yoke_optim *o)
 	return !bad_tensor(o, true, &bad, &lost) && bad >= 0 ? yk_optim_tensor_name(o, bad) : NULL;
 }
 
-int yk_optim_lost(const struct yoke_optim *o, int64_t *lost)
+int yk_optim_skipped(const struct yoke_optim *o, int64_t *lost)
 {
 	int bad;
 	return bad_tensor(o, false, &bad, lost);

@@ -206,7 +206,7 @@ void yk_optim_at(struct yoke_optim *, int64_t t);
 void yk_optim_unnumber(struct yoke_optim *); // lets it count steps itself again
 // The number of counted steps without effect because gradients were not finite.  Waits for pending
 // evaluations.
-int yk_optim_lost(const struct yoke_optim *, int64_t *lost);
+int yk_optim_skipped(const struct yoke_optim *, int64_t *lost);
 // With check: the parameter of the first gradient that was not finite; NULL: none.
 const char *yk_optim_bad(struct yoke_optim *);
 
@@ -215,7 +215,7 @@ int yk_optim_part_states(const struct yk_optim_kind *, const double *option);
 int yk_optim_window(const double *option);
 bool yk_optim_same_states(const struct yk_optim_kind *, const double *a, const double *b);
 // Do these options enable the fragment?
-bool yk_optim_takes(const struct yk_optim_part *, const double *option);
+bool yk_optim_enables(const struct yk_optim_part *, const double *option);
 int yk_optim_states_make(const struct yoke_optim *, struct yk_optim_member *);
 void yk_optim_states_free(struct yk_optim_member *);
 int yk_optim_scalars_make(struct yoke_optim *);

@@ -14,7 +14,7 @@
 
 // ---- which states exist ----
 
-bool yk_optim_takes(const struct yk_optim_part *part, const double *option)
+bool yk_optim_enables(const struct yk_optim_part *part, const double *option)
 {
 	const char *when = part->when;
 	if (!when)
@@ -31,7 +31,7 @@ int yk_optim_part_states(const struct yk_optim_kind *k, const double *option)
 {
 	int n = 0;
 	for (const struct yk_optim_part *part = k->part; part->text; part++)
-		n += part->list && yk_optim_takes(part, option);
+		n += part->list && yk_optim_enables(part, option);
 	return n;
 }
 
@@ -39,7 +39,7 @@ bool yk_optim_same_states(const struct yk_optim_kind *k, const double *a, const 
 {
 	bool same = yk_optim_window(a) == yk_optim_window(b);
 	for (const struct yk_optim_part *part = k->part; part->text; part++)
-		same &= !part->list || yk_optim_takes(part, a) == yk_optim_takes(part, b);
+		same &= !part->list || yk_optim_enables(part, a) == yk_optim_enables(part, b);
 	return same;
 }
 
@@ -52,7 +52,7 @@ int yk_optim_window(const double *option)
 static const struct yk_optim_part *part_of(const struct yk_optim_kind *kind, const double *option, int k)
 {
 	const struct yk_optim_part *part = kind->part;
-	while (!part->list || !yk_optim_takes(part, option) || k--)
+	while (!part->list || !yk_optim_enables(part, option) || k--)
 		part++;
 	return part;
 }
@@ -277,7 +277,7 @@ static void copies_free(struct copies *c)
 static int copies_make(const struct yoke_optim *o, const char *call, struct copies *c)
 {
 	int64_t lost;
-	const int err = yk_optim_lost(o, &lost);
+	const int err = yk_optim_skipped(o, &lost);
 	if (err)
 		return err;
 	*c = (struct copies){ .n = yk_optim_state_count(o), .step = o->t - (lost < o->t ? lost : o->t) };

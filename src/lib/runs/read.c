@@ -575,7 +575,7 @@ void yk_view_listen(struct yk_view *v, yk_view_line_fn *fn, void *arg)
 	x->arg = arg;
 }
 
-const char *yk_view_about(const struct yk_view *v, const char *key)
+const char *yk_view_field(const struct yk_view *v, const char *key)
 {
 	const char *s = json_string_value(json_object_get(v->about, key));
 	return s ? s : "";

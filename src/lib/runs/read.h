@@ -86,7 +86,7 @@ int64_t yk_view_last_step(const struct yk_view *); // of stage "train"; 0: none
 double yk_view_time(const struct yk_view_table *, size_t row);
 uint32_t yk_view_line(const struct yk_view_table *, size_t row);
 // A member of run.json as text, "" if there is none.
-const char *yk_view_about(const struct yk_view *, const char *key);
+const char *yk_view_field(const struct yk_view *, const char *key);
 const char *yk_view_state_name(enum yk_view_state);
 
 // Data of a curve, downsampled: the minimum and maximum of each of `points` / 2 intervals of the x

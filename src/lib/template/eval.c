@@ -239,7 +239,7 @@ static struct yk_v_value element(struct yk_render *r, struct yk_v_value of, int6
 	const size_t at = yk_chars_offset(of.s, i);
 	if (of.s->n != of.s->chars)
 		yk_render_charge(r, at / 64);
-	return yk_v_part(r, of.s, of.s->s + at, yk_char_size(of.s->s[at]));
+	return yk_v_substring(r, of.s, of.s->s + at, yk_char_size(of.s->s[at]));
 }
 
 struct yk_v_value yk_v_attr(struct yk_render *r, struct yk_v_value of, const char *name, size_t n)

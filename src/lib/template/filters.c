@@ -206,7 +206,7 @@ static struct yk_v_value indent(struct yk_render *r, struct yk_v_value v, const 
 	const struct yk_v_value indentation = yk_v_built(r, &by);
 	// a final newline makes an empty last line count
 	const struct yk_v_value text =
-		yk_v_binary(r, YK_ADD, yk_v_part(r, v.s, v.s->s, v.s->n), yk_v_text(r, "\n"));
+		yk_v_binary(r, YK_ADD, yk_v_substring(r, v.s, v.s->s, v.s->n), yk_v_text(r, "\n"));
 	struct yk_v_value keep = yk_v_absent();
 	const struct yk_args none = { .v = &keep, .n = 1 };
 	const struct yk_v_value lines =
@@ -237,13 +237,13 @@ static struct yk_v_value truncate(struct yk_render *r, struct yk_v_value v, cons
 		return yk_render_fail(r, YOKE_EFORMAT, "truncate: the arguments do not fit");
 	if ((int64_t)v.s->chars <= length_max + leeway)
 		return v;
-	const struct yk_v_value kept =
-		yk_v_part(r, v.s, v.s->s, yk_chars_offset(v.s, length_max - (int64_t)end.s->chars));
+	const struct yk_v_value kept = yk_v_substring(
+		r, v.s, v.s->s, yk_chars_offset(v.s, length_max - (int64_t)end.s->chars));
 	const char *blank = cut || r->failed ? NULL : memrchr(kept.s->s, ' ', kept.s->n);
 	return r->failed ? kept :
 			   yk_v_binary(r, YK_ADD,
-				       blank ? yk_v_part(r, kept.s, kept.s->s,
-							 (size_t)(blank - kept.s->s)) :
+				       blank ? yk_v_substring(r, kept.s, kept.s->s,
+							      (size_t)(blank - kept.s->s)) :
 					       kept,
 				       end);
 }
@@ -328,7 +328,7 @@ static struct yk_v_value default_value(struct yk_render *r, struct yk_v_value v,
 {
 	const bool replaced =
 		v.kind == YK_V_UNDEFINED || (yk_arg_truth(a, 1, false) && !yk_v_truth(v));
-	return replaced ? yk_v_given(a->v[0]) ? a->v[0] : yk_v_text(r, "") : v;
+	return replaced ? yk_v_is_present(a->v[0]) ? a->v[0] : yk_v_text(r, "") : v;
 }
 
 static struct yk_v_value tojson(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)

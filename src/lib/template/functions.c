@@ -48,7 +48,7 @@ static size_t bind(struct yk_render *r, const struct yk_function *f, const struc
 		to[n] = n < a->n ? a->v[n] :
 			named    ? *named :
 				   (struct yk_v_value){ .kind = YK_V_ABSENT };
-		if (!yk_v_given(to[n]) && p[length] == '!')
+		if (!yk_v_is_present(to[n]) && p[length] == '!')
 			yk_render_fail(r, YOKE_EFORMAT, "%s: argument '%.*s' is missing", f->name,
 				       (int)length, p);
 	}
@@ -72,7 +72,7 @@ struct yk_v_value yk_function_call(struct yk_render *r, const struct yk_function
 
 struct yk_v_value yk_arg(const struct yk_args *a, size_t i, struct yk_v_value otherwise)
 {
-	return i < a->n && yk_v_given(a->v[i]) ? a->v[i] : otherwise;
+	return i < a->n && yk_v_is_present(a->v[i]) ? a->v[i] : otherwise;
 }
 
 int64_t yk_arg_int(struct yk_render *r, const struct yk_args *a, size_t i, int64_t otherwise)
@@ -106,7 +106,7 @@ static struct yk_v_value range(struct yk_render *r, struct yk_v_value self, cons
 {
 	const int64_t first = yk_arg_int(r, a, 0, 0), second = yk_arg_int(r, a, 1, 0),
 		      step = yk_arg_int(r, a, 2, 1);
-	const bool one = !yk_v_given(a->v[1]);
+	const bool one = !yk_v_is_present(a->v[1]);
 	const int64_t start = one ? 0 : first, stop = one ? first : second;
 	struct yk_v_value v = yk_v_list(r, YK_V_VIEW, 0);
 	struct yk_string text = { 0 };

@@ -95,7 +95,8 @@ struct yk_v_value yk_v_built(struct yk_render *r, struct yk_v_buffer *t)
 	return v;
 }
 
-struct yk_v_value yk_v_part(struct yk_render *r, const struct yk_chars *of, const char *s, size_t n)
+struct yk_v_value yk_v_substring(struct yk_render *r, const struct yk_chars *of, const char *s,
+				 size_t n)
 {
 	struct yk_v_buffer t = { 0 };
 	if (!of->spans)

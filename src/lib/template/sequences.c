@@ -30,14 +30,14 @@ static struct yk_v_value attribute_of(struct yk_render *r, struct yk_v_value v, 
 				break;
 		}
 	}
-	return v.kind == YK_V_UNDEFINED && yk_v_given(otherwise) ? otherwise : v;
+	return v.kind == YK_V_UNDEFINED && yk_v_is_present(otherwise) ? otherwise : v;
 }
 
 // The key of an element for sorting and grouping.
 static struct yk_v_value key_of(struct yk_render *r, struct yk_v_value v, struct yk_v_value path,
 			      bool sensitive)
 {
-	if (yk_v_given(path) && path.kind != YK_V_NONE)
+	if (yk_v_is_present(path) && path.kind != YK_V_NONE)
 		v = attribute_of(r, v, path, yk_v_absent());
 	return v.kind == YK_V_STRING && !sensitive && !r->failed ? yk_v_case(r, v.s, YK_LOWER) : v;
 }
@@ -361,7 +361,7 @@ static struct yk_v_value sum(struct yk_render *r, struct yk_v_value v, const str
 	struct yk_v_value total = yk_arg(a, 1, yk_v_int(0));
 	for (size_t i = 0; l && i < l->n && !r->failed; i++)
 		total = yk_v_binary(r, YK_ADD, total,
-				    yk_v_given(a->v[0]) && a->v[0].kind != YK_V_NONE ?
+				    yk_v_is_present(a->v[0]) && a->v[0].kind != YK_V_NONE ?
 					    attribute_of(r, l->v[i], a->v[0], yk_v_absent()) :
 					    l->v[i]);
 	return total;
@@ -373,7 +373,7 @@ static struct yk_v_value join(struct yk_render *r, struct yk_v_value v, const st
 	const struct yk_v_value path = yk_arg(a, 1, yk_v_none());
 	struct yk_v_buffer to = { 0 };
 	for (size_t i = 0; l && i < l->n && yk_render_charge(r, 1); i++) {
-		if (i && yk_v_given(a->v[0]))
+		if (i && yk_v_is_present(a->v[0]))
 			yk_v_str(r, a->v[0], &to);
 		yk_v_str(r,
 			 path.kind == YK_V_NONE ? l->v[i] : attribute_of(r, l->v[i], path, yk_v_absent()),

@@ -236,7 +236,7 @@ static struct yk_v_value loop_changed(struct yk_render *r, struct yk_v_value sel
 	struct yk_v_value now = yk_v_list(r, YK_V_TUPLE, a->n);
 	for (size_t i = 0; i < a->n && !r->failed; i++)
 		yk_v_append(r, now, a->v[i]);
-	const bool first = !yk_v_given(self.loop->changed),
+	const bool first = !yk_v_is_present(self.loop->changed),
 		   changed = first || !yk_v_equal(r, self.loop->changed, now);
 	self.loop->changed = now;
 	return yk_v_bool(changed);

@@ -152,7 +152,7 @@ static struct yk_v_value strip_sides(struct yk_render *r, struct yk_v_value v, c
 	if (!yk_render_charge(r, v.s->n / 256))
 		return v;
 	yk_chars_strip(v.s, set, left, right, &from, &to);
-	return from == 0 && to == v.s->n ? v : yk_v_part(r, v.s, v.s->s + from, to - from);
+	return from == 0 && to == v.s->n ? v : yk_v_substring(r, v.s, v.s->s + from, to - from);
 }
 
 static struct yk_v_value strip(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
@@ -185,7 +185,7 @@ static struct yk_v_value with_end(struct yk_render *r, struct yk_v_value v, cons
 				bool (*is)(const struct yk_chars *, const struct yk_chars *))
 {
 	const struct yk_v_value what = a->v[0];
-	if (yk_v_given(a->v[1]) || yk_v_given(a->v[2])) {
+	if (yk_v_is_present(a->v[1]) || yk_v_is_present(a->v[2])) {
 		struct yk_v_value slice = yk_v_list(r, YK_V_SLICE, 3);
 		yk_v_append(r, slice, yk_arg(a, 1, yk_v_none()));
 		yk_v_append(r, slice, yk_arg(a, 2, yk_v_none()));
@@ -220,13 +220,13 @@ static struct yk_v_value endswith(struct yk_render *r, struct yk_v_value v, cons
 static struct yk_v_value removeprefix(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
 {
 	const struct yk_chars *c = yk_arg_chars(r, a, 0);
-	return c && starts(v.s, c) ? yk_v_part(r, v.s, v.s->s + c->n, v.s->n - c->n) : v;
+	return c && starts(v.s, c) ? yk_v_substring(r, v.s, v.s->s + c->n, v.s->n - c->n) : v;
 }
 
 static struct yk_v_value removesuffix(struct yk_render *r, struct yk_v_value v, const struct yk_args *a)
 {
 	const struct yk_chars *c = yk_arg_chars(r, a, 0);
-	return c && ends(v.s, c) ? yk_v_part(r, v.s, v.s->s, v.s->n - c->n) : v;
+	return c && ends(v.s, c) ? yk_v_substring(r, v.s, v.s->s, v.s->n - c->n) : v;
 }
 
 // ---- padding ----
@@ -287,9 +287,9 @@ static struct yk_v_value zfill(struct yk_render *r, struct yk_v_value v, const s
 	if (r->failed || more <= 0)
 		return v;
 	const size_t sign = v.s->n && (v.s->s[0] == '-' || v.s->s[0] == '+');
-	const struct yk_v_value rest = yk_v_part(r, v.s, v.s->s + sign, v.s->n - sign);
+	const struct yk_v_value rest = yk_v_substring(r, v.s, v.s->s + sign, v.s->n - sign);
 	struct yk_v_value zeros = r->failed ? rest : padded(r, rest.s, more, 0, &zero);
-	return sign && !r->failed ? yk_v_binary(r, YK_ADD, yk_v_part(r, v.s, v.s->s, 1), zeros) :
+	return sign && !r->failed ? yk_v_binary(r, YK_ADD, yk_v_substring(r, v.s, v.s->s, 1), zeros) :
 				    zeros;
 }
 
@@ -410,7 +410,7 @@ static struct yk_v_value count_in(struct yk_render *r, struct yk_v_value v, cons
 static void add_interval(struct yk_render *r, struct yk_v_value list, const struct yk_chars *c,
 			 const char *from, const char *to)
 {
-	yk_v_append(r, list, yk_v_part(r, c, from, (size_t)(to - from)));
+	yk_v_append(r, list, yk_v_substring(r, c, from, (size_t)(to - from)));
 }
 
 static void split_space(struct yk_render *r, const struct yk_chars *c, int64_t max,

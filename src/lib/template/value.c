@@ -371,7 +371,7 @@ static struct yk_items *characters(struct yk_render *r, const struct yk_chars *c
 {
 	struct yk_v_value list = yk_v_list(r, YK_V_LIST, c->chars);
 	for (size_t i = 0; i < c->n && !r->failed; i += yk_char_size(c->s[i]))
-		yk_v_append(r, list, yk_v_part(r, c, c->s + i, yk_char_size(c->s[i])));
+		yk_v_append(r, list, yk_v_substring(r, c, c->s + i, yk_char_size(c->s[i])));
 	return r->failed ? NULL : list.list;
 }
 
@@ -572,7 +572,7 @@ struct yk_v_value yk_v_slice(struct yk_render *r, struct yk_v_value v, struct yk
 	if (text && step == 1) {
 		const size_t from = yk_chars_offset(v.s, start),
 			     end = yk_chars_offset(v.s, stop > start ? stop : start);
-		struct yk_v_value s = yk_v_part(r, v.s, v.s->s + from, end - from);
+		struct yk_v_value s = yk_v_substring(r, v.s, v.s->s + from, end - from);
 		s.markup = v.markup;
 		return s;
 	}

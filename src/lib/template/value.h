@@ -195,8 +195,8 @@ struct yk_v_value yk_v_taken(struct yk_render *,
 			     struct yk_string *); // of a growing string, which it releases
 struct yk_v_value yk_v_built(struct yk_render *,
 			     struct yk_v_buffer *); // of a text, which it releases
-struct yk_v_value yk_v_part(struct yk_render *, const struct yk_chars *, const char *s,
-			    size_t n); // an interval of a string
+struct yk_v_value yk_v_substring(struct yk_render *, const struct yk_chars *, const char *s,
+				 size_t n); // an interval of a string
 void yk_chars_mark(struct yk_render *, struct yk_v_value, const struct yoke_text_span *,
 		   size_t n); // of a new string
 struct yk_v_value yk_v_list(struct yk_render *, enum yk_value_kind, size_t room);
@@ -208,7 +208,7 @@ struct yk_v_value yk_v_json(struct yk_render *, const json_t *, int64_t origin);
 struct yk_v_value yk_v_messages(struct yk_render *, const json_t *);
 
 bool yk_v_is_string(struct yk_v_value, const char *s);
-static inline bool yk_v_given(struct yk_v_value v)
+static inline bool yk_v_is_present(struct yk_v_value v)
 {
 	return v.kind != YK_V_ABSENT;
 }

@@ -287,7 +287,7 @@ struct yk_tokenizer *yk_tokenizer_published(yoke_tokenizer *of, int32_t size)
 	return t;
 }
 
-struct yk_tokenizer *yk_tokenizer_over(const yoke_tokenizer *of, int32_t size)
+struct yk_tokenizer *yk_tokenizer_borrow(const yoke_tokenizer *of, int32_t size)
 {
 	return published_new((yoke_tokenizer *)(uintptr_t)of, size, true);
 }

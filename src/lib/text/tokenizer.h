@@ -26,7 +26,7 @@ struct yk_tokenizer *yk_tokenizer_ids(int64_t size, const char *what);
 // the model's vocabulary. The tokenizer may have more ids; texts that need them are refused.
 struct yk_tokenizer *yk_tokenizer_published(yoke_tokenizer *, int32_t size);
 // The same for a tokenizer that the caller frees, after the result.
-struct yk_tokenizer *yk_tokenizer_over(const yoke_tokenizer *, int32_t size);
+struct yk_tokenizer *yk_tokenizer_borrow(const yoke_tokenizer *, int32_t size);
 // For models whose training text has no special tokens: prompts get none either.
 void yk_tokenizer_bare(struct yk_tokenizer *);
 // The tokenizer of the pretrained model; NULL if it is of another kind.

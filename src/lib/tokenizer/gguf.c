@@ -219,7 +219,7 @@ static int word_pieces(yoke_tokenizer *t, const struct yk_gguf_tokenizer *g)
 		if (e < 0)
 			return e;
 	}
-	if (yk_unicode_need(t->name) < 0)
+	if (yk_unicode_require(t->name) < 0)
 		return YOKE_EUNSUPPORTED;
 	if (!(s = yk_tokenizer_step(&t->normalizer, YK_BERT)))
 		return YOKE_ENOMEM;

@@ -136,7 +136,7 @@ static int behavior(const yoke_tokenizer *t, struct yk_token_step *x, const json
 
 static int read_bert(yoke_tokenizer *t, struct yk_token_step *x, const json_t *j)
 {
-	int e = yk_unicode_need(t->name);
+	int e = yk_unicode_require(t->name);
 
 	if (e == 0)
 		e = flag(t, j, "clean_text", true, &x->clean);
@@ -158,14 +158,14 @@ static int read_unicode(yoke_tokenizer *t, struct yk_token_step *x, const json_t
 {
 	(void)x;
 	(void)j;
-	return yk_unicode_need(t->name);
+	return yk_unicode_require(t->name);
 }
 
 static int read_charsmap(yoke_tokenizer *t, struct yk_token_step *x, const json_t *j)
 {
 	const char *s;
 
-	if (yk_unicode_need(t->name) < 0)
+	if (yk_unicode_require(t->name) < 0)
 		return YOKE_EUNSUPPORTED;
 	if (yk_json_str(j, t->name, "precompiled_charsmap", &s) < 0)
 		return YOKE_EFORMAT;
@@ -249,7 +249,7 @@ static int read_bert_split(yoke_tokenizer *t, struct yk_token_step *x, const jso
 {
 	(void)j;
 	x->behavior = YK_ISOLATED;
-	return yk_unicode_need(t->name);
+	return yk_unicode_require(t->name);
 }
 
 static int read_metaspace(yoke_tokenizer *t, struct yk_token_step *x, const json_t *j)
@@ -291,14 +291,14 @@ static int read_split(yoke_tokenizer *t, struct yk_token_step *x, const json_t *
 
 static int read_punctuation(yoke_tokenizer *t, struct yk_token_step *x, const json_t *j)
 {
-	const int e = yk_unicode_need(t->name);
+	const int e = yk_unicode_require(t->name);
 
 	return e < 0 ? e : behavior(t, x, j, "Isolated");
 }
 
 static int read_digits(yoke_tokenizer *t, struct yk_token_step *x, const json_t *j)
 {
-	int e = yk_unicode_need(t->name);
+	int e = yk_unicode_require(t->name);
 
 	if (e == 0)
 		e = flag(t, j, "individual_digits", false, &x->individual);

@@ -23,7 +23,7 @@ bool yk_is_space(uint32_t c)
 
 #ifdef HAVE_UTF8PROC
 
-int yk_unicode_need(const char *what)
+int yk_unicode_require(const char *what)
 {
 	(void)what;
 	return 0;
@@ -149,7 +149,7 @@ size_t yk_grapheme(const char *s, size_t n)
 
 #else
 
-int yk_unicode_need(const char *what)
+int yk_unicode_require(const char *what)
 {
 	return yk_fail(YOKE_EUNSUPPORTED,
 		       "%s: this tokenizer needs Unicode tables, and yoke was built without "

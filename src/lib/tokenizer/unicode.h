@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Properties and normal forms of Unicode, from utf8proc.  Builds without it know ASCII only and refuse
-// tokenizers that need more (yk_unicode_need).
+// tokenizers that need more (yk_unicode_require).
 #ifndef YK_UNICODE_H
 #define YK_UNICODE_H
 
@@ -12,7 +12,7 @@
 enum yk_unicode_form { YK_NFC, YK_NFD, YK_NFKC, YK_NFKD };
 
 // 0, or EUNSUPPORTED in builds without utf8proc.
-int yk_unicode_need(const char *what);
+int yk_unicode_require(const char *what);
 bool yk_is_space(uint32_t c);       // White_Space
 bool yk_is_punctuation(uint32_t c); // general category P
 bool yk_is_mark(uint32_t c);        // general category M
