@@ -75,11 +75,11 @@ static void test_arguments(void)
 	struct yk_config c;
 
 	yk_config_init(&c, YK_T);
-	ok(yk_config_int(&c, YK_KEY_layers) == 4 && !yk_config_given(&c, YK_KEY_layers) &&
+	ok(yk_config_int(&c, YK_KEY_layers) == 4 && !yk_config_is_set(&c, YK_KEY_layers) &&
 		   yk_config_real(&c, YK_KEY_lr) == YK_AUTO,
 	   "an empty configuration has the defaults");
 	ok(yk_config_arguments(&c, 8, argv) == 0, "arguments %s", yoke_error());
-	ok(yk_config_int(&c, YK_KEY_layers) == 3 && yk_config_given(&c, YK_KEY_layers) &&
+	ok(yk_config_int(&c, YK_KEY_layers) == 3 && yk_config_is_set(&c, YK_KEY_layers) &&
 		   yk_config_real(&c, YK_KEY_lr) == 2.5e-4 &&
 		   yk_config_int(&c, YK_KEY_steps) == 1000 &&
 		   !strcmp(yk_config_str(&c, YK_KEY_out), "a=b") &&
@@ -233,12 +233,12 @@ static void test_absurd(void)
 				if (e < 0) {
 					good = strstr(yoke_error(), row->name) &&
 					       !strchr(yoke_error(), '\n') &&
-					       !strcmp(v->text, row->def) && !yk_config_given(&c, k) &&
+					       !strcmp(v->text, row->def) && !yk_config_is_set(&c, k) &&
 					       (e == YOKE_EINVAL ||
 						(e == YOKE_ENOENT && !(row->commands & commands[m])));
 					refusals++;
 				} else {
-					good = row->commands & commands[m] && yk_config_given(&c, k) &&
+					good = row->commands & commands[m] && yk_config_is_set(&c, k) &&
 					       !strcmp(v->text, strchr(text, '=') + 1);
 					if (row->type == YK_KEY_INT)
 						good &= ((double)v->i >= row->min &&
@@ -335,7 +335,7 @@ static void test_file(void)
 	ok(o && yk_config_take(&d, o, "x") == 0 &&
 		   yk_config_int(&d, YK_KEY_embed) == 323 &&
 		   yk_config_real(&d, YK_KEY_lr) == 1 &&
-		   !yk_config_given(&d, YK_KEY_out) && !json_object_get(o, "prompt"),
+		   !yk_config_is_set(&d, YK_KEY_out) && !json_object_get(o, "prompt"),
 	   "written as JSON and read back, except out and resume %s", yoke_error());
 	json_decref(o);
 	yk_config_fini(&d);

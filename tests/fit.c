@@ -325,13 +325,13 @@ static void test_largest(void)
 	const uint64_t room = 24 * MIB;
 	if (!configure(&c, "", false) || yk_trainer_plan(&c, &t) < 0)
 		return;
-	int64_t n = yk_dry_batch(1 << 20, room, yk_trainer_rehearse, t);
+	int64_t n = yk_dry_batch(1 << 20, room, yk_trainer_dry_run, t);
 	bool good = n > 0 && yk_memory_estimate_of(t, n, room, &a, NULL) == 0 && yk_memory_estimate_of(t, n + 1, room, &b, NULL) == 0;
 	ok(good && a.fits && !b.fits && a.peak <= room,
 	   "%lld is the largest batch within 24 MiB, with %llu bytes: %s", (long long)n,
 	   (unsigned long long)a.peak, yoke_error());
-	ok(yk_dry_batch(n - 1, room, yk_trainer_rehearse, t) == n - 1 &&
-		   yk_dry_batch(1, MIB / 8, yk_trainer_rehearse, t) == 0 && !yoke_error_code(),
+	ok(yk_dry_batch(n - 1, room, yk_trainer_dry_run, t) == n - 1 &&
+		   yk_dry_batch(1, MIB / 8, yk_trainer_dry_run, t) == 0 && !yoke_error_code(),
 	   "no more than requested; none");
 	yoke_error_clear();
 	yk_trainer_free(t);

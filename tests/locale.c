@@ -181,7 +181,7 @@ static void test_tokens(void)
 	bool good = yk_prepare(&o, &done) == 0;
 	struct yk_tokenizer *t = good ? yk_data_tokenizer("t.tokens", &spec) : NULL;
 	struct yk_data *d = t ? yk_data_new("t.tokens", t, &spec) : NULL;
-	ok(d && yk_data_share(d) == 0.25, "%s: a token file's share is %g %s", now, d ? 100 * yk_data_share(d) : 0, yoke_error());
+	ok(d && yk_data_val_fraction(d) == 0.25, "%s: a token file's share is %g %s", now, d ? 100 * yk_data_val_fraction(d) : 0, yoke_error());
 	yk_data_free(d);
 	yk_tokenizer_free(t);
 	yoke_error_clear();

@@ -420,7 +420,7 @@ static void test_misfit(void)
 	yoke_dataset *set = d ? yk_data_set(d) : NULL;
 	void *to[] = { got };
 	bool good = d && yk_data_train_windows(d) == 7 + 3 && yk_data_valid_windows(d) == 2 + 2 && yk_data_files(d) == 2 &&
-		    yk_data_tokens(d) == 50 && yk_data_share(d) == 0.25;
+		    yk_data_tokens(d) == 50 && yk_data_val_fraction(d) == 0.25;
 	good = good && yoke_dataset_read(set, 7, 0, 0, 7, to, NULL) == 0 && got[0] == 'A' && got[3] == ' ';
 	good = good && yk_data_valid(d, 2, 1, got) == 1 && got[0] == 'F' && got[2] == 'G';
 	ok(good, "each of several files is split: %s", yoke_error());

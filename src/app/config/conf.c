@@ -627,7 +627,7 @@ bool yk_config_is(const struct yk_config *c, enum yk_config_key key, const char 
 	return false;
 }
 
-bool yk_config_given(const struct yk_config *c, enum yk_config_key key)
+bool yk_config_is_set(const struct yk_config *c, enum yk_config_key key)
 {
 	return c->value[key].origin != YK_BY_DEFAULT;
 }

@@ -357,7 +357,7 @@ bool yk_config_same(const struct yk_config *, const struct yk_config *, enum yk_
 // The same for a value as text, which need not be valid.
 bool yk_config_is(const struct yk_config *, enum yk_config_key, const char *text);
 // Whether the value is not the default.
-bool yk_config_given(const struct yk_config *, enum yk_config_key);
+bool yk_config_is_set(const struct yk_config *, enum yk_config_key);
 // Whether this command set it, rather than the checkpoint being resumed.
 bool yk_config_is_explicit(const struct yk_config *, enum yk_config_key);
 // How to read the data according to the keys, in windows of `context` tokens.

@@ -97,7 +97,7 @@ int yk_config_apply(const struct yk_config *c)
 	for (size_t i = 0; i < sizeof settings / sizeof *settings && e == 0; i++) {
 		const char *text = yk_config_str(c, settings[i].key);
 		if (yk_config_rows[settings[i].key].commands & c->command && *text &&
-		    (settings[i].key != YK_KEY_recompute || yk_config_given(c, YK_KEY_recompute)))
+		    (settings[i].key != YK_KEY_recompute || yk_config_is_set(c, YK_KEY_recompute)))
 			e = yoke_setting_set(settings[i].setting, text);
 	}
 	// with a memory limit, activations may be spilled to host memory

@@ -147,7 +147,7 @@ static json_t *headline(const struct yk_live_state *l, int i)
 		double x;
 	} row[] = {
 		{ "elapsed", yk_pace_elapsed(v, now) },
-		{ "to_go", yk_pace_to_go(v, now) },
+		{ "to_go", yk_pace_remaining(v, now) },
 		{ "newest", yk_pace_newest(v) },
 		{ "loss", yk_view_last(v, "train", "loss") },
 		{ "val_loss", yk_view_last(v, "valid", "val_loss") },

@@ -23,7 +23,7 @@ void yk_hardware_open(struct yk_hardware *h)
 	     d = d->next)
 		h->device[h->devices++].device = d;
 	yk_host_begin(&h->state);
-	yk_hardware_look(h);
+	yk_hardware_sample(h);
 }
 
 // ---- devices ----
@@ -198,7 +198,7 @@ static void find_users(struct yk_hardware *h)
 	free(before);
 }
 
-void yk_hardware_look(struct yk_hardware *h)
+void yk_hardware_sample(struct yk_hardware *h)
 {
 	const double joules = h->joules, at = h->at;
 	yk_host_sample(&h->state, &h->host);

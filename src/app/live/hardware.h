@@ -31,10 +31,10 @@ struct yk_hardware {
 	struct yk_user user[YK_HARDWARE_USERS];
 };
 
-// Finds the devices of all backends. yk_hardware_look samples them; rates refer to the time since
+// Finds the devices of all backends. yk_hardware_sample samples them; rates refer to the time since
 // the previous call.
 void yk_hardware_open(struct yk_hardware *);
-void yk_hardware_look(struct yk_hardware *);
+void yk_hardware_sample(struct yk_hardware *);
 // Sets the device of a process, as its run recorded it.
 void yk_hardware_assign(struct yk_hardware *, pid_t, const char *device);
 json_t *yk_hardware_host_json(const struct yk_hardware *);

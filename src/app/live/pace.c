@@ -53,7 +53,7 @@ static size_t row_at(const struct yk_view_table *t, double time)
 	return low;
 }
 
-double yk_pace_to_go(const struct yk_view *v, double now)
+double yk_pace_remaining(const struct yk_view *v, double now)
 {
 	const struct yk_view_table *t = yk_view_table(v, "train");
 	const json_t *steps = json_object_get(v->about, "steps");

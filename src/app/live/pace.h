@@ -10,7 +10,7 @@
 double yk_pace_elapsed(const struct yk_view *, double now);
 // Seconds from `now` until the last step of a running training, at the mean rate of its steps since
 // the last start. NaN: unknown.
-double yk_pace_to_go(const struct yk_view *, double now);
+double yk_pace_remaining(const struct yk_view *, double now);
 // Time of the newest record of any kind, since 1970; NaN: there is none.
 double yk_pace_newest(const struct yk_view *);
 

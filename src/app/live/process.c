@@ -117,7 +117,7 @@ bool yk_process_read(pid_t pid, char name[32], double *cpu, double *rss)
 	return true;
 }
 
-void yk_process_look(const struct yk_view *v, struct yk_process *to)
+void yk_process_inspect(const struct yk_view *v, struct yk_process *to)
 {
 	struct yk_process now = { .pid = pid_of(v), .share = NAN };
 	pid_t parent;

@@ -21,7 +21,7 @@ struct yk_process {
 
 // Inspects the process of a run on this machine (since its last boot); on entry, `to` holds the
 // previous measurement.
-void yk_process_look(const struct yk_view *, struct yk_process *to);
+void yk_process_inspect(const struct yk_view *, struct yk_process *to);
 
 // Calls fn with the target of each open file of a process.
 void yk_process_files(pid_t, void (*fn)(void *arg, const char *target), void *arg);

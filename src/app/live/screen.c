@@ -69,7 +69,7 @@ int yk_top_screen(struct yk_top *t)
 	timeout(1000);
 	for (int key = 0; key != 'q' && key != 'Q';) {
 		if (key == ERR || key == 0 || key == KEY_RESIZE)
-			yk_top_look(t);
+			yk_top_sample(t);
 		draw(t, &d);
 		key = getch();
 		if (key == KEY_DOWN || key == KEY_NPAGE)

@@ -83,17 +83,17 @@ static void find(struct yk_top *t)
 	yk_view_names(t->n, t->view);
 }
 
-void yk_top_look(struct yk_top *t)
+void yk_top_sample(struct yk_top *t)
 {
 	for (int i = 0; i < t->n; i++)
 		yk_view_poll(t->view[i]);
 	yoke_error_clear();
 	if (t->all) {
 		find(t);
-		yk_hardware_look(t->hardware);
+		yk_hardware_sample(t->hardware);
 	}
 	for (int i = 0; i < t->n; i++) {
-		yk_process_look(t->view[i], &t->process[i]);
+		yk_process_inspect(t->view[i], &t->process[i]);
 		if (t->hardware)
 			yk_hardware_assign(t->hardware, t->process[i].pid, yk_view_field(t->view[i], "device"));
 	}
@@ -247,7 +247,7 @@ static void run(struct lines *l, const struct yk_top *t, int i)
 	else
 		snprintf(text, sizeof text, "%lld", (long long)yk_view_last_step(v));
 	row(l, v, "step", text, NULL, false);
-	row(l, v, "time left", duration(yk_pace_to_go(v, yk_unix_seconds()), n), NULL, false);
+	row(l, v, "time left", duration(yk_pace_remaining(v, yk_unix_seconds()), n), NULL, false);
 	row(l, v, "loss", number(yk_view_last(v, "train", "loss"), n), "loss", t->plain);
 	row(l, v, "val_loss", number(yk_view_last(v, "valid", "val_loss"), n), NULL, false);
 	row(l, v, "learning rate", number(yk_view_last(v, "train", "lr"), n), "lr", t->plain);
@@ -389,7 +389,7 @@ json_t *yk_top_json(const struct yk_top *t)
 					text(v->folder), "state", yk_view_state_name(v->state), "device",
 					text(yk_view_field(v, "device")), "step", (json_int_t)yk_view_last_step(v), "steps",
 					json_is_integer(steps) ? json_incref(steps) : json_null(), "to_go_s",
-					yk_summary_real(yk_pace_to_go(v, yk_unix_seconds())), "numbers", numbers(v), "process", process));
+					yk_summary_real(yk_pace_remaining(v, yk_unix_seconds())), "numbers", numbers(v), "process", process));
 	}
 	json_t *o = json_pack("{s:i, s:o}", "format", YK_RUNS_FORMAT, "runs", list);
 	if (o && t->hardware) {

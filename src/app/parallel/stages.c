@@ -56,7 +56,7 @@ int yk_stages_check(const struct yk_config *c, const struct yk_model *m, const s
 	return yk_stage_split(m, s, split, stages, 0, &from, &to);
 }
 
-int yk_stages_place(const struct yk_replica *t, const struct yk_model *m, const struct yk_model_shape *s, struct yk_stage *to)
+int yk_stages_assign(const struct yk_replica *t, const struct yk_model *m, const struct yk_model_shape *s, struct yk_stage *to)
 {
 	*to = (struct yk_stage){ .group = t->grid.over_stages, .at = t->grid.s, .of = t->grid.stages };
 	return yk_stage_split(m, s, yk_config_str(t->config, YK_KEY_split), to->of, to->at, &to->from, &to->to);

@@ -12,7 +12,7 @@
 // EINVAL: keys that are incompatible with stages, or do not distribute the blocks.
 int yk_stages_check(const struct yk_config *, const struct yk_model *, const struct yk_model_shape *);
 // Determines this rank's stage and its blocks.
-int yk_stages_place(const struct yk_replica *, const struct yk_model *, const struct yk_model_shape *, struct yk_stage *);
+int yk_stages_assign(const struct yk_replica *, const struct yk_model *, const struct yk_model_shape *, struct yk_stage *);
 // For a trainer with a network, before its optimizer is created. Does nothing if there is only one
 // stage.
 int yk_stages_new(struct yk_replica *);

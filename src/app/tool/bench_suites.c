@@ -412,7 +412,7 @@ static int rehearse_forward(void *arg)
 // Based on the prediction, not on a trial: exceeding the memory may disturb the whole machine.
 static bool forward_fits(const struct yk_bench_case *c)
 {
-	int e = yk_dry_try(yk_dry_room(), rehearse_forward, (void *)(uintptr_t)c);
+	int e = yk_dry_try(yk_dry_capacity(), rehearse_forward, (void *)(uintptr_t)c);
 	yoke_error_clear();
 	return e == 0;
 }

@@ -119,7 +119,7 @@ int yk_chat_reset(struct yk_chat *c)
 	return 0;
 }
 
-bool yk_chat_take_back(struct yk_chat *c, const char *role)
+bool yk_chat_pop(struct yk_chat *c, const char *role)
 {
 	const size_t n = json_array_size(c->messages);
 	return n > 0 && has_role(json_array_get(c->messages, n - 1), role) &&
@@ -194,7 +194,7 @@ static int fit_prompt(struct yk_chat *c, struct yk_tokens *to)
 				       "the message has %zu tokens with those of the template, and "
 				       "the context only %" PRId64 "; shorten it%s",
 				       to->count, context,
-				       yk_config_given(&c->o->config, YK_KEY_context) ?
+				       yk_config_is_set(&c->o->config, YK_KEY_context) ?
 					       ", or give a larger context=" :
 					       "");
 	}

@@ -35,7 +35,7 @@ int yk_chat_system(struct yk_chat *, const char *text, size_t bytes);
 // Forgets all messages but the system message.
 int yk_chat_reset(struct yk_chat *);
 // Removes the last message if it has that role; otherwise returns false.
-bool yk_chat_take_back(struct yk_chat *, const char *role);
+bool yk_chat_pop(struct yk_chat *, const char *role);
 // Answers the messages and appends the answer, even if it was stopped.  *dropped: the number of
 // messages that the context is too short for, 0 if it is the same as before.  ERANGE: even the last
 // one does not fit.

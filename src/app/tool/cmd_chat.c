@@ -150,7 +150,7 @@ static int answer_new(struct conversation *t)
 	bool failed;
 	const int e = answer(t, &failed);
 	if (failed) {
-		yk_chat_take_back(&t->chat, "user");
+		yk_chat_pop(&t->chat, "user");
 		json_decref(t->refused);
 		t->refused = json_incref(m);
 	}
@@ -176,7 +176,7 @@ static int regenerate(struct conversation *t, const char *arg)
 	json_t *messages = t->chat.messages;
 	const size_t n = json_array_size(messages);
 	json_t *before = n ? json_incref(json_array_get(messages, n - 1)) : NULL;
-	const bool taken = yk_chat_take_back(&t->chat, "assistant");
+	const bool taken = yk_chat_pop(&t->chat, "assistant");
 	const char *role = json_string_value(
 		json_object_get(json_array_get(messages, json_array_size(messages) - 1), "role"));
 	bool failed = true;

@@ -78,7 +78,7 @@ static int prompt_tokens(const struct yk_opened *o, const char *prompt, size_t b
 	else if (e == 0 && to->count == 0 &&
 		 (e = yk_tokens_reserve(to, yk_tokenizer_size(o->model.tokenizer), 1)) == 0)
 		yk_tokens_add(to, unknown);
-	if (strange && yk_config_given(&o->config, YK_KEY_prompt))
+	if (strange && yk_config_is_set(&o->config, YK_KEY_prompt))
 		yk_warn("generate", "%zu of %zu words of the prompt are not in the vocabulary",
 			strange, to->count);
 	return e;
@@ -268,7 +268,7 @@ static int generate(const struct yk_opened *o, void *arg)
 	(void)arg;
 	const struct yk_config *c = &o->config;
 	struct yk_stops stops;
-	if (*yk_config_str(c, YK_KEY_prompts) && yk_config_given(c, YK_KEY_prompt))
+	if (*yk_config_str(c, YK_KEY_prompts) && yk_config_is_set(c, YK_KEY_prompt))
 		return yk_fail(YOKE_EINVAL, "prompt and prompts are both given; drop one");
 	o->model.net->by_row = !strcmp(yk_config_str(c, YK_KEY_by_row), "1");
 	int e = yk_stops_parse(&stops, yk_config_str(c, YK_KEY_stop));

@@ -234,11 +234,11 @@ static int plan(const struct yk_config *c)
 		e = yk_config_apply(c);
 	if (e == 0)
 		e = yk_trainer_plan(c, &t);
-	uint64_t available = e == 0 ? yk_dry_room() : 0;
+	uint64_t available = e == 0 ? yk_dry_capacity() : 0;
 	const struct yk_device *d = e == 0 ? yk_device_choose(NULL) : NULL;
 	int64_t batch = yk_config_int(c, YK_KEY_batch),
 		max = (int64_t)yk_config_rows[YK_KEY_batch].max;
-	int64_t fits = e == 0 && d ? yk_dry_batch(max, available, yk_trainer_rehearse, t) : 0;
+	int64_t fits = e == 0 && d ? yk_dry_batch(max, available, yk_trainer_dry_run, t) : 0;
 	if (batch == YK_AUTO) // only measurements can tell which batch is the fastest
 		batch = fits > 0 ? fits : 1;
 	if (e == 0)

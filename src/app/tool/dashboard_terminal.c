@@ -28,10 +28,10 @@ static void print_line(void *arg, const char *text)
 
 static int print(struct yk_top *t, bool json)
 {
-	yk_top_look(t);
+	yk_top_sample(t);
 	if (t->all) { // the use of processors is measured over a while
 		nanosleep(&(struct timespec){ .tv_nsec = 250000000 }, NULL);
-		yk_top_look(t);
+		yk_top_sample(t);
 	}
 	if (!json) {
 		setlocale(LC_CTYPE, "");

@@ -15,7 +15,7 @@ struct yoke_model_options yk_opened_options(const struct yk_config *c)
 	const char *kv = c->command & (YK_G | YK_C | YK_S) ? yk_config_str(c, YK_KEY_kv) : "auto";
 	return (struct yoke_model_options){
 		.size = sizeof(struct yoke_model_options),
-		.context = yk_config_given(c, YK_KEY_context) ? yk_config_int(c, YK_KEY_context) : 0,
+		.context = yk_config_is_set(c, YK_KEY_context) ? yk_config_int(c, YK_KEY_context) : 0,
 		.dtype = strcmp(dtype, "file") ? dtype : NULL,
 		.quant = strcmp(quant, "none") ? quant : NULL,
 		.kv = strcmp(kv, "auto") ? kv : NULL,

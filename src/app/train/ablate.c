@@ -196,7 +196,7 @@ json_t *yk_ablate(struct yk_config *c, const char *toggles, int rounds)
 	a->config = c;
 	a->rounds = rounds < 1 ? 1 : rounds > ROUNDS ? ROUNDS : rounds;
 	snprintf(steps, sizeof steps, "steps=%d", STEPS);
-	int e = yk_config_given(c, YK_KEY_steps) ? 0 : yk_config_argument(c, steps);
+	int e = yk_config_is_set(c, YK_KEY_steps) ? 0 : yk_config_argument(c, steps);
 	if (e == 0 && yk_config_int(c, YK_KEY_steps) < 2)
 		e = yk_fail(YOKE_EINVAL, "steps=%s: an ablation needs at least 2",
 			    yk_config_str(c, YK_KEY_steps));

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 
-bool yk_adapted_given(const struct yk_config *c)
+bool yk_trains_adapters(const struct yk_config *c)
 {
 	return yk_config_int(c, YK_KEY_lora) > 0 || *yk_config_str(c, YK_KEY_adapter);
 }
@@ -25,13 +25,13 @@ int yk_adapted_check(const struct yk_config *c)
 						   YK_KEY_dtype, YK_KEY_quant };
 	static const enum yk_config_key own[] = { YK_KEY_lora, YK_KEY_lora_alpha,
 						  YK_KEY_lora_targets };
-	for (size_t i = 0; i < sizeof keys / sizeof *keys && !yk_adapted_given(c); i++)
+	for (size_t i = 0; i < sizeof keys / sizeof *keys && !yk_trains_adapters(c); i++)
 		if (is_changed(c, keys[i]))
 			return yk_fail(YOKE_EINVAL,
 				       "%s=%s: needs adapters; give lora=RANK or adapter=FOLDER, "
 				       "or remove it",
 				       yk_config_rows[keys[i]].name, yk_config_str(c, keys[i]));
-	if (!yk_adapted_given(c))
+	if (!yk_trains_adapters(c))
 		return 0;
 	if (!*yk_config_str(c, YK_KEY_init) && *yk_config_str(c, YK_KEY_adapter))
 		return yk_fail(YOKE_EINVAL,

@@ -8,7 +8,7 @@
 #include "yoke-model.h"
 
 // Does the run train adapters?
-bool yk_adapted_given(const struct yk_config *);
+bool yk_trains_adapters(const struct yk_config *);
 // EINVAL: keys that need lora= or init= are given without it, or lora_targets is malformed.
 int yk_adapted_check(const struct yk_config *);
 // Lists the layers that lora_targets names, which the caller frees.  EINVAL: the model lacks one.

@@ -23,7 +23,7 @@ static struct yk_pool *pool_of(void)
 	return d ? d->pool : NULL;
 }
 
-uint64_t yk_dry_room(void)
+uint64_t yk_dry_capacity(void)
 {
 	struct yk_pool *pool = pool_of();
 	if (!pool)
@@ -81,7 +81,7 @@ int yk_dry_try(uint64_t limit, int (*fn)(void *arg), void *arg)
 }
 
 struct batches {
-	yk_rehearse_fn *fn;
+	yk_dry_run_fn *fn;
 	void *arg;
 	int64_t batch;
 };
@@ -100,7 +100,7 @@ static bool fits(struct batches *b, uint64_t limit, int64_t batch)
 	return e == 0;
 }
 
-int64_t yk_dry_batch(int64_t max, uint64_t limit, yk_rehearse_fn *fn, void *arg)
+int64_t yk_dry_batch(int64_t max, uint64_t limit, yk_dry_run_fn *fn, void *arg)
 {
 	struct batches b = { .fn = fn, .arg = arg };
 	int64_t good = 0, bad = max + 1, step = 1;
@@ -123,12 +123,12 @@ int64_t yk_dry_batch(int64_t max, uint64_t limit, yk_rehearse_fn *fn, void *arg)
 	return good;
 }
 
-int yk_advise_batch(int64_t batch, const char *smaller, yk_rehearse_fn *fn, void *arg)
+int yk_advise_batch(int64_t batch, const char *smaller, yk_dry_run_fn *fn, void *arg)
 {
 	char why[1600], others[200];
 	snprintf(why, sizeof why, "%s", yoke_error());
 	yoke_error_clear();
-	int64_t good = yk_dry_batch(batch, yk_dry_room(), fn, arg);
+	int64_t good = yk_dry_batch(batch, yk_dry_capacity(), fn, arg);
 	if (good == batch) // the device provides less than it reports
 		good = yk_dry_batch(batch, reserved_max(), fn, arg);
 	if (good == batch) // the missing memory was not the device's

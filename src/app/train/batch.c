@@ -149,8 +149,8 @@ int yk_batch_choose(struct yk_trainer *t, struct yk_config *c)
 	struct yk_batch_pick p;
 	int64_t max = (int64_t)yk_config_rows[YK_KEY_batch].max,
 		windows = yk_data_train_windows(t->feed.data);
-	int64_t fits = yk_dry_batch(windows < max ? windows : max, yk_dry_room(),
-				    yk_trainer_rehearse, t);
+	int64_t fits = yk_dry_batch(windows < max ? windows : max, yk_dry_capacity(),
+				    yk_trainer_dry_run, t);
 	if (fits == 0)
 		return yk_fail(
 			YOKE_ENOMEM,

@@ -96,8 +96,8 @@ int yk_config_check_model(const struct yk_config *c)
 	struct yk_model_shape shape;
 
 	const struct yk_model *m = yk_config_model(c, 1, &shape);
-	int e = yk_start_given(c) ? check_start(c) : yk_model_check(m, &shape);
-	if (e == 0 && !yk_start_given(c))
+	int e = yk_starts_from_model(c) ? check_start(c) : yk_model_check(m, &shape);
+	if (e == 0 && !yk_starts_from_model(c))
 		e = foreign_size(c, m);
 	if (e == 0 && c->command == YK_T)
 		e = yk_adapted_check(c);

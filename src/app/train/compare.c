@@ -284,7 +284,7 @@ json_t *yk_compare_precision(struct yk_config *c)
 	const struct yk_model *model = yk_model_find(yk_config_str(c, YK_KEY_model));
 	json_t *o = NULL;
 	snprintf(precision, sizeof precision, "%s",
-		 yk_config_given(c, YK_KEY_precision) ? yk_config_str(c, YK_KEY_precision) : "bf16-mixed");
+		 yk_config_is_set(c, YK_KEY_precision) ? yk_config_str(c, YK_KEY_precision) : "bf16-mixed");
 	if (!strstr(precision, "mixed")) {
 		yk_fail(YOKE_EINVAL,
 			"precision=%s: it would be compared with itself; give precision=bf16-mixed "
@@ -293,7 +293,7 @@ json_t *yk_compare_precision(struct yk_config *c)
 		return NULL;
 	}
 	snprintf(count, sizeof count, "%d", STEPS);
-	int e = yk_config_given(c, YK_KEY_steps) ? 0 : set(c, "steps", count);
+	int e = yk_config_is_set(c, YK_KEY_steps) ? 0 : set(c, "steps", count);
 	if (e == 0)
 		e = set(c, "allow_emulated", "1");
 	if (e == 0)

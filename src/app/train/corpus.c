@@ -47,7 +47,7 @@ static struct yk_tokenizer *tokenizer_of_files(const struct yk_config *c, const 
 static struct yk_tokenizer *tokenizer_new(const struct yk_config *c, const struct yk_data_spec *spec)
 {
 	const char *paths = yk_config_str(c, YK_KEY_data), *name = yk_config_str(c, YK_KEY_tokenizer);
-	if (yk_start_given(c))
+	if (yk_starts_from_model(c))
 		return yk_start_tokenizer(c);
 	const bool ids = !strcmp(name, "ids"), prepared = *paths && yk_data_prepared(paths, spec);
 	if (!prepared && (!strcmp(name, "bpe") || yk_config_is_path(c, YK_KEY_tokenizer)))
@@ -85,7 +85,7 @@ static int same_kind(const struct yk_tokenizer *t, const struct yk_config *c, co
 	int64_t seed = yk_config_int(c, YK_KEY_seed);
 	if (vocab && !strcmp(name, "bpe") && strcmp(vocab, yk_config_str(c, YK_KEY_vocab)))
 		return yk_fail(YOKE_EINVAL, "%s: was begun with vocab=%s; drop the key, or train another one with another out", folder, vocab);
-	if (!yk_start_given(c) && strcmp(yk_config_str(c, YK_KEY_tokenizer), name))
+	if (!yk_starts_from_model(c) && strcmp(yk_config_str(c, YK_KEY_tokenizer), name))
 		return yk_fail(YOKE_EINVAL,
 			       "%s: contains a model with tokenizer=%s; remove the key, or train "
 			       "another model with another out",

@@ -57,7 +57,7 @@ static int rebuild(struct yk_run *r, struct yk_config *c)
 	return e == 0 ? yk_watch_begin(&r->watch, r->out, &r->progress) : e;
 }
 
-bool yk_run_lost(int code)
+bool yk_run_device_failed(int code)
 {
 	const struct yoke_context *ctx = yk_current();
 	return ctx && code < 0 && (code == YOKE_EDEVICE || ctx->failure.code == YOKE_EDEVICE);

@@ -368,7 +368,7 @@ static int on_save(void *arg)
 	if (!err)
 		err = yk_checkpoint_gather_begin(&f->t.replica);
 	if (!err && leads(f)) {
-		err = yk_trainer_keep(&f->t, f->o.out, &ck);
+		err = yk_trainer_save_with(&f->t, f->o.out, &ck);
 	} else {
 		if (!err)
 			err = yk_checkpoint_gather_serve(&f->t.replica);

@@ -27,7 +27,7 @@ static int peak_of(uint64_t *to)
 static int rehearse(void *arg)
 {
 	const struct asked *a = arg;
-	const int e = yk_trainer_rehearse_stage(a->like, a->stage, a->batch);
+	const int e = yk_trainer_dry_run_stage(a->like, a->stage, a->batch);
 	return e < 0 ? e : peak_of(&a->to->peak);
 }
 
@@ -123,7 +123,7 @@ uint64_t yk_memory_estimate_peak(const struct yk_trainer *t, int64_t batch)
 	for (int64_t s = 0; s < yk_config_int(t->replica.config, YK_KEY_stages); s++) {
 		struct yk_memory_estimate need = { 0 };
 		struct asked a = { t, s, batch, &need };
-		int e = yk_dry_try(yk_dry_room(), rehearse, &a);
+		int e = yk_dry_try(yk_dry_capacity(), rehearse, &a);
 		if (e == YOKE_ENOMEM)
 			e = try_all(rehearse, &a);
 		if (e < 0) {

@@ -156,7 +156,7 @@ int yk_resume_open(struct yk_config *c, const char *out, struct yk_checkpoint *c
 	}
 	if ((e = same_start(c, ck, out)) < 0 || (e = yk_config_init(&was, YK_T)) < 0)
 		return e;
-	const bool given = yk_config_given(c, YK_KEY_micro_batches);
+	const bool given = yk_config_is_set(c, YK_KEY_micro_batches);
 	e = yk_config_take(&was, ck->config, out);
 	if (e == 0)
 		e = same_adapters(c, &was, out);

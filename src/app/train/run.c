@@ -261,7 +261,7 @@ static int member(yoke_group *world, void *arg)
 	yk_config_fini(&own);
 	if (e < 0)
 		record(world, all->lead->out);
-	if (yk_run_lost(e)) {
+	if (yk_run_device_failed(e)) {
 		yk_device_lose(yk_current()->device);
 		atomic_fetch_add(all->lost, 1);
 	}

@@ -73,7 +73,7 @@ int yk_run_make(struct yk_run *, struct yk_config *, const struct yk_checkpoint 
 int yk_run_rescue(struct yk_run *, struct yk_config *, int code);
 // Whether the error was caused by a failure of the current context's device, in this rank or in a
 // collective with others.
-bool yk_run_lost(int code);
+bool yk_run_device_failed(int code);
 // Extends the thread's error by what has been saved of the run. Returns code.
 int yk_run_ended(const struct yk_run *, int code, const char *why);
 

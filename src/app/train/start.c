@@ -23,14 +23,14 @@ static const char *init_of(const struct yk_config *c)
 	return yk_config_str(c, YK_KEY_init);
 }
 
-bool yk_start_given(const struct yk_config *c)
+bool yk_starts_from_model(const struct yk_config *c)
 {
 	return *init_of(c);
 }
 
 const char *yk_start_source(const struct yk_config *c)
 {
-	return yk_start_given(c) ? init_of(c) : yk_config_str(c, YK_KEY_tokenizer);
+	return yk_starts_from_model(c) ? init_of(c) : yk_config_str(c, YK_KEY_tokenizer);
 }
 
 // The absolute path of a file that need not exist.
@@ -72,7 +72,7 @@ int yk_start_settle(struct yk_config *c, bool resumes)
 	if (e < 0)
 		return e;
 	e = *yk_config_str(c, YK_KEY_adapter) ? settle(c, YK_KEY_adapter, resumes) : 0;
-	if (e == 0 && yk_start_given(c))
+	if (e == 0 && yk_starts_from_model(c))
 		return settle(c, YK_KEY_init, false);
 	return e == 0 && yk_config_is_path(c, YK_KEY_tokenizer) ? settle(c, YK_KEY_tokenizer, false) : e;
 }
@@ -114,7 +114,7 @@ static int init_shape(const struct yk_config *c, const struct yk_model **m, stru
 int yk_start_shape(const struct yk_config *c, int64_t vocab, const struct yk_checkpoint *from, const char *folder,
 		   const struct yk_model **m, struct yk_model_shape *to)
 {
-	if (!yk_start_given(c)) {
+	if (!yk_starts_from_model(c)) {
 		*m = yk_config_model(c, vocab, to);
 		return 0;
 	}
@@ -147,7 +147,7 @@ int yk_start_network(const struct yk_config *c, const struct yk_model_shape *s, 
 	struct yk_checkpoint ck;
 	const struct yoke_context *ctx = yk_current();
 	int e;
-	if (yk_adapted_given(c))
+	if (yk_trains_adapters(c))
 		return start_adapted(c, s, to);
 	if (ctx && ctx->mode.dry) // a rehearsal, which needs no values
 		return yk_network_new(&yk_model_decoder, s, to);

@@ -7,7 +7,7 @@
 #include "formats/checkpoint.h"
 
 // Does the run start from a model that exists?
-bool yk_start_given(const struct yk_config *);
+bool yk_starts_from_model(const struct yk_config *);
 // Where the run's tokenizer comes from: init=, or tokenizer=.
 const char *yk_start_source(const struct yk_config *);
 // Replaces the paths of init=, adapter= and tokenizer= by absolute ones, since checkpoints store them.

@@ -124,7 +124,7 @@ static int check_memory(const struct yk_trainer *t, const struct yk_model *m,
 		return 0;
 	// lower bound: weights, gradients, states and sums of all parameters, and activations
 	int64_t parameters = yk_model_elements_in(stage, m, s);
-	const bool adapts = yk_adapted_given(t->replica.config);
+	const bool adapts = yk_trains_adapters(t->replica.config);
 	const int counted = adapts ? adapter_elements(t, m, s, &parameters) : 0;
 	if (counted < 0)
 		return counted;
@@ -174,14 +174,14 @@ static int network_init(struct yk_trainer *t, const struct yk_checkpoint *from, 
 {
 	const struct yk_model *m = t->model;
 	struct yk_stage stage;
-	int e = yk_stages_place(&t->replica, m, &t->shape, &stage);
+	int e = yk_stages_assign(&t->replica, m, &t->shape, &stage);
 	if (e == 0)
 		e = check_memory(t, m, &t->shape, &stage);
 	if (e < 0)
 		return e;
 	if (from)
 		return yk_trained_network(folder, from, &t->replica.grid, &stage, &t->replica.net);
-	if (yk_start_given(t->replica.config))
+	if (yk_starts_from_model(t->replica.config))
 		return yk_start_network(t->replica.config, &t->shape, &t->replica.net);
 	return yk_network_new_part(t->replica.grid.over_tensor, &stage, m, &t->shape, &t->replica.net);
 }
@@ -205,7 +205,7 @@ static int model_init(struct yk_trainer *t, const struct yk_checkpoint *from,
 		      const char *folder)
 {
 	const struct yk_model_shape shape = t->shape;
-	const bool given = yk_start_given(t->replica.config), adapted = yk_adapted_given(t->replica.config);
+	const bool given = yk_starts_from_model(t->replica.config), adapted = yk_trains_adapters(t->replica.config);
 	char had[160] = "";
 	int e = network_init(t, from, folder);
 	if (e < 0)
@@ -467,7 +467,7 @@ int yk_trainer_validate_any(struct yk_trainer *t)
 	return rows > 0 ? yk_windows_judge(t->replica.net, yk_zero_gathered(&t->replica), rows, t->feed.width, t->feed.zeros, &loss) : 0;
 }
 
-int yk_trainer_rehearse_stage(const struct yk_trainer *like, int64_t stage, int64_t batch)
+int yk_trainer_dry_run_stage(const struct yk_trainer *like, int64_t stage, int64_t batch)
 {
 	struct yk_trainer t = *like; // without a model
 	t.replica.grid.s = stage;
@@ -481,11 +481,11 @@ int yk_trainer_rehearse_stage(const struct yk_trainer *like, int64_t stage, int6
 	return e;
 }
 
-int yk_trainer_rehearse(void *arg, int64_t batch)
+int yk_trainer_dry_run(void *arg, int64_t batch)
 {
 	const struct yk_trainer *t = arg;
 	int e = 0;
 	for (int64_t s = 0; s < yk_config_int(t->replica.config, YK_KEY_stages) && e == 0; s++)
-		e = yk_trainer_rehearse_stage(t, s, batch);
+		e = yk_trainer_dry_run_stage(t, s, batch);
 	return e;
 }

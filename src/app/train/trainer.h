@@ -101,9 +101,9 @@ void yk_trainer_unmake(struct yk_trainer *);
 int yk_trainer_buffers(struct yk_trainer *);
 // For a trainer without a model, in a dry context: allocates everything that a run with that batch
 // needs, for each stage.
-int yk_trainer_rehearse(void *trainer, int64_t batch);
+int yk_trainer_dry_run(void *trainer, int64_t batch);
 // The same for one stage.
-int yk_trainer_rehearse_stage(const struct yk_trainer *, int64_t stage, int64_t batch);
+int yk_trainer_dry_run_stage(const struct yk_trainer *, int64_t stage, int64_t batch);
 // Validates with arbitrary tokens and the largest batch.
 int yk_trainer_validate_any(struct yk_trainer *);
 // Gets the windows of the next step, which are feed.ids until the step is done.
@@ -143,7 +143,7 @@ bool yk_trainer_rises(const struct yk_trainer *, const json_t *schedule, struct 
 int yk_trainer_save(struct yk_trainer *, const char *folder);
 // The same with a manifest that the caller has begun with model, tokenizer, keys, schedule and
 // data. Always frees it.
-int yk_trainer_keep(struct yk_trainer *, const char *folder, struct yk_checkpoint *);
+int yk_trainer_save_with(struct yk_trainer *, const char *folder, struct yk_checkpoint *);
 // Restores steps, random numbers, loss scale and optimizer states from a checkpoint.
 int yk_trainer_go_on(struct yk_trainer *, const char *folder, const struct yk_checkpoint *);
 

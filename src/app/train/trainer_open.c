@@ -17,7 +17,7 @@
 // Sets keys to the values that the data files themselves specify.
 static int take_words(struct yk_config *c, const struct yk_trainer *t)
 {
-	const double share = yk_data_share(t->feed.data);
+	const double share = yk_data_val_fraction(t->feed.data);
 	char text[32];
 	int e = yk_tokenizer_has_files(t->feed.tokenizer) ? 0 : yk_config_settle_text(c, YK_KEY_tokenizer, yk_tokenizer_name(t->feed.tokenizer));
 	if (e < 0 || share == yk_config_real(c, YK_KEY_valid))
@@ -80,5 +80,5 @@ int yk_trainer_advise(struct yk_trainer *t)
 	yk_trainer_unmake(t);
 	yoke_context_free(ctx); // including pending or failed work
 	return yk_advise_batch(t->batch, strcmp(yk_config_str(t->replica.config, YK_KEY_recompute), "none") ? "use a smaller context or embed, or fewer layers" :
-			       "use recompute=auto, a smaller context or embed, or fewer layers", yk_trainer_rehearse, t);
+			       "use recompute=auto, a smaller context or embed, or fewer layers", yk_trainer_dry_run, t);
 }

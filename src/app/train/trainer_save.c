@@ -81,7 +81,7 @@ bool yk_trainer_rises(const struct yk_trainer *t, const json_t *o, struct yk_ris
 	return kind && t->replica.step < t->steps && to->next > 1.001 * fmax(to->was, planned);
 }
 
-int yk_trainer_keep(struct yk_trainer *t, const char *folder, struct yk_checkpoint *ck)
+int yk_trainer_save_with(struct yk_trainer *t, const char *folder, struct yk_checkpoint *ck)
 {
 	struct yk_checkpoint_arrays arrays[YK_CHECKPOINT_PARTS];
 	struct yk_record record;
@@ -149,6 +149,6 @@ int yk_trainer_save(struct yk_trainer *t, const char *folder)
 		yk_checkpoint_fini(&ck);
 		return e;
 	}
-	e = yk_trainer_keep(t, folder, &ck);
+	e = yk_trainer_save_with(t, folder, &ck);
 	return e == 0 && t->adapter ? write_adapter(t, folder) : e;
 }

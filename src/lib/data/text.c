@@ -484,7 +484,7 @@ uint64_t yk_data_fingerprint_all(const struct yk_data *d)
 	return d->other ? yk_hash_numbers(&d->other->fingerprint, sizeof d->other->fingerprint, 1, d->fingerprint) : d->fingerprint;
 }
 
-double yk_data_share(const struct yk_data *d)
+double yk_data_val_fraction(const struct yk_data *d)
 {
 	return d->share;
 }

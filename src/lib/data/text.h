@@ -90,7 +90,7 @@ uint64_t yk_data_fingerprint(const struct yk_data *);
 // The same including other data for validation.
 uint64_t yk_data_fingerprint_all(const struct yk_data *);
 // Fraction of the text for validation: the user's, or that of the token file.
-double yk_data_share(const struct yk_data *);
+double yk_data_val_fraction(const struct yk_data *);
 const struct yk_sources *yk_data_sources(const struct yk_data *);
 // Checks the tokens of prepared sources that changed since `then` against their stored hashes,
 // which reads these files completely.  EFORMAT names the altered file.
