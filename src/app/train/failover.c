@@ -40,13 +40,13 @@ static int rebuild(struct yk_run *r, struct yk_config *c)
 {
 	struct yk_checkpoint ck;
 	// with resume=best, `out` has another step until the run saves there
-	const bool elsewhere = r->from && r->saved < 0;
+	const bool elsewhere = r->from && r->done.saved < 0;
 	const char *folder = elsewhere ? r->from : r->out;
 	bool exists = yk_checkpoint_exists(folder);
 	int e = exists ? yk_checkpoint_open(folder, &ck) : 0;
 	if (e < 0)
 		return e;
-	r->saved = exists && !elsewhere ? ck.step : -1;
+	r->done.saved = exists && !elsewhere ? ck.step : -1;
 	e = make(r, c, folder, exists ? &ck : NULL);
 	if (exists)
 		yk_checkpoint_fini(&ck);
@@ -107,10 +107,10 @@ static bool leave_device(struct yk_run *r)
 int yk_run_ended(const struct yk_run *r, int code, const char *what)
 {
 	yoke_error_clear();
-	if (r->saved < 0)
+	if (r->done.saved < 0)
 		return yk_fail(code, "%s; no checkpoint was saved", what);
 	return yk_fail(code, "%s; %s holds step %" PRId64 ": continue with resume=1", what, r->out,
-		       r->saved);
+		       r->done.saved);
 }
 
 int yk_run_make(struct yk_run *r, struct yk_config *c, const struct yk_checkpoint *ck)
@@ -130,7 +130,7 @@ int yk_run_make(struct yk_run *r, struct yk_config *c, const struct yk_checkpoin
 int yk_run_rescue(struct yk_run *r, struct yk_config *c, int code)
 {
 	char what[LOST_TEXT];
-	if (!device_lost(code, r->logged, r->trainer ? r->trainer->replica.step : r->logged, what))
+	if (!device_lost(code, r->done.logged, r->trainer ? r->trainer->replica.step : r->done.logged, what))
 		return code;
 	// a pipe cannot be read again
 	const bool passed = r->trainer && yk_data_endless(r->trainer->feed.data);
@@ -145,10 +145,10 @@ int yk_run_rescue(struct yk_run *r, struct yk_config *c, int code)
 		yk_current()->device->id, t->replica.step);
 	yk_runlog_device(&r->log, yk_current()->device->id);
 	yk_run_record_device(r, what);
-	r->logged = r->epoch_logged = t->replica.step;
-	r->validated = r->saved;
-	r->epochs = yk_run_epochs(t);
-	r->busy = r->files = 0; // in step with the new profile
+	r->done.logged = r->epochs.logged = t->replica.step;
+	r->done.validated = r->done.saved;
+	r->epochs.done = yk_run_epochs(t);
+	r->clock.busy = r->clock.files = 0; // in step with the new profile
 	yk_run_print_progress(r, c);
 	return 0;
 }

@@ -550,9 +550,9 @@ static int train(struct fit *f)
 		.validate = on_validate,
 		.save = on_save,
 		.after = on_after,
-		.log_every = f->o.log_every ? f->o.log_every : 10,
-		.eval_every = f->o.valid_every,
-		.save_every = f->o.save_every,
+		.every.log = f->o.log_every ? f->o.log_every : 10,
+		.every.eval = f->o.valid_every,
+		.every.save = f->o.save_every,
 	};
 	int signal = 0;
 	yoke_module_mode(f->o.net, 1);

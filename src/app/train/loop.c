@@ -36,16 +36,16 @@ int64_t yk_run_epochs(const struct yk_trainer *t)
 	return t->feed.position.epoch + (t->feed.position.index >= yk_data_train_windows(t->feed.data));
 }
 
-// Stops the training clock and updates the run's statistics.
-static void clock_stop(struct yk_run *r)
+// Adds the time since the training clock was started to the run's statistics, and restarts it.
+static void clock_lap(struct yk_run *r)
 {
 	const struct yk_trainer *t = r->trainer;
-	double now = yk_seconds(), windows = (double)(t->replica.step - r->first) *
+	double now = yk_seconds(), windows = (double)(t->replica.step - r->done.first) *
 					     (double)(t->batch * t->replica.batches.count);
-	r->busy += now - r->resumed;
-	r->state.busy += now - r->resumed;
+	r->clock.busy += now - r->clock.resumed;
+	r->state.busy += now - r->clock.resumed;
 	r->state.epochs = windows / (double)yk_data_train_windows(t->feed.data);
-	r->resumed = now;
+	r->clock.resumed = now;
 }
 
 static int log_step(struct yk_run *r)
@@ -57,7 +57,7 @@ static int log_step(struct yk_run *r)
 	int e = yk_trainer_record(t, &record); // waits for the step, so the clock stops after it
 	if (e < 0)
 		return e;
-	clock_stop(r);
+	clock_lap(r);
 	struct yoke_stats stats = { .size = sizeof stats };
 	e = yoke_stats(&stats);
 	if (e < 0)
@@ -70,7 +70,7 @@ static int log_step(struct yk_run *r)
 		.lr = t->lr,
 		.grad_norm = record.grad_norm,
 		.tokens_per_s =
-			per_step * (double)(t->replica.step - r->logged) / fmax(r->busy, 1e-9),
+			per_step * (double)(t->replica.step - r->done.logged) / fmax(r->clock.busy, 1e-9),
 		.peak_bytes = stats.pool_allocated_peak,
 		.data = yk_trainer_data(t),
 		.leaks = yk_model_leaks(t->replica.net->model, &t->replica.net->shape),
@@ -95,12 +95,12 @@ static int log_step(struct yk_run *r)
 		m.skipped = t->skipped;
 		m.overflow = !t->overflowed ? NULL : *s.name ? s.name : "all together";
 	}
-	r->logged = t->replica.step;
-	r->busy = 0;
+	r->done.logged = t->replica.step;
+	r->clock.busy = 0;
 	if (isfinite(m.loss))
 		r->state.loss = m.loss;
 	r->state.peak_bytes = m.peak_bytes;
-	r->state.tokens_per_s = per_step * (double)(t->replica.step - r->first) / r->state.busy;
+	r->state.tokens_per_s = per_step * (double)(t->replica.step - r->done.first) / r->state.busy;
 	yk_progress_logged(&r->progress, &m);
 	r->progress.last.shares = NULL; // valid only during this call
 	free(shares);
@@ -108,20 +108,20 @@ static int log_step(struct yk_run *r)
 }
 
 // Reports completed epochs, at most once per log_every steps.
-static int tell_epoch(struct yk_run *r, bool end)
+static int log_epoch(struct yk_run *r, bool end)
 {
 	int64_t done = yk_run_epochs(r->trainer), step = r->trainer->replica.step;
 	struct yk_memory memory;
-	if (!r->leads || done == r->epochs || (!end && step - r->epoch_logged < r->log_every))
+	if (!r->leads || done == r->epochs.done || (!end && step - r->epochs.logged < r->every.log))
 		return 0;
 	int e = yk_memory_read(&memory);
 	if (e < 0)
 		return e;
 	double now = yk_seconds(),
-	       seconds = (now - r->epoch_began) / (double)(done - r->epochs);
-	r->epochs = done;
-	r->epoch_logged = step;
-	r->epoch_began = now;
+	       seconds = (now - r->epochs.began) / (double)(done - r->epochs.done);
+	r->epochs.done = done;
+	r->epochs.logged = step;
+	r->epochs.began = now;
 	yk_progress_memory(&r->progress, step, done, seconds, &memory);
 	return 0;
 }
@@ -129,12 +129,12 @@ static int tell_epoch(struct yk_run *r, bool end)
 static int unsaved(const struct yk_run *r, int code)
 {
 	char advice[512];
-	if (r->saved < 0)
+	if (r->done.saved < 0)
 		return yk_progress_gave_up(
 			code, "no checkpoint was saved: free space or choose another out");
 	snprintf(advice, sizeof advice,
 		 "%s holds step %" PRId64 ": free space and continue with resume=1",
-		 r->out, r->saved);
+		 r->out, r->done.saved);
 	return yk_progress_gave_up(code, advice);
 }
 
@@ -161,7 +161,7 @@ static int save_in(struct yk_run *r, const char *folder, double *took)
 		e = unsaved(r, e);
 	yoke_range_pop();
 	yk_checkpoint_gather_end(&r->trainer->replica);
-	r->files += yk_seconds() - began - (yk_profile_busy(r->profile) - busy);
+	r->clock.files += yk_seconds() - began - (yk_profile_busy(r->profile) - busy);
 	*took = yk_seconds() - began;
 	return e;
 }
@@ -169,12 +169,12 @@ static int save_in(struct yk_run *r, const char *folder, double *took)
 static int save(struct yk_run *r)
 {
 	double took;
-	if (!r->keeps || r->saved == r->trainer->replica.step)
+	if (!r->saves || r->done.saved == r->trainer->replica.step)
 		return 0;
 	const int e = save_in(r, r->out, &took);
 	if (e < 0 && r->leads)
 		return e;
-	r->saved = r->trainer->replica.step;
+	r->done.saved = r->trainer->replica.step;
 	if (r->leads)
 		yk_records_saved(r->record, r->trainer->replica.step, took);
 	return e;
@@ -185,29 +185,29 @@ static int save(struct yk_run *r)
 int yk_run_best_begin(struct yk_run *r, const struct yk_config *c)
 {
 	struct yk_trainer *t = r->trainer;
-	r->keeps_best = !strcmp(yk_config_str(c, YK_KEY_keep_best), "1");
-	r->stop_after = yk_config_int(c, YK_KEY_stop_after);
-	r->kept = YK_BEST_NONE;
-	if (!r->keeps_best && !r->stop_after) {
+	r->best.saves = !strcmp(yk_config_str(c, YK_KEY_keep_best), "1");
+	r->best.stop_after = yk_config_int(c, YK_KEY_stop_after);
+	r->best.saved = YK_BEST_NONE;
+	if (!r->best.saves && !r->best.stop_after) {
 		t->best = YK_BEST_NONE;
 		return 0;
 	}
 	if (yk_data_valid_windows(t->feed.data) == 0)
 		return yk_fail(YOKE_EINVAL, "%s=%s: there is nothing to validate on; give valid=FILE%s",
-			       r->keeps_best ? "keep_best" : "stop_after",
-			       yk_config_str(c, r->keeps_best ? YK_KEY_keep_best : YK_KEY_stop_after),
+			       r->best.saves ? "keep_best" : "stop_after",
+			       yk_config_str(c, r->best.saves ? YK_KEY_keep_best : YK_KEY_stop_after),
 			       yk_data_endless(t->feed.data) ? "" : ", or a fraction above 0");
-	if (!r->keeps_best || !r->from)
+	if (!r->best.saves || !r->from)
 		return 0;
-	const int e = yk_best_kept(r->out, &r->kept);
-	if (e == 0 && r->kept.step < 0) // so that the lowest loss is that of a checkpoint
+	const int e = yk_best_kept(r->out, &r->best.saved);
+	if (e == 0 && r->best.saved.step < 0) // so that the lowest loss is that of a checkpoint
 		t->best = YK_BEST_NONE;
 	return e;
 }
 
 bool yk_run_stopped_early(const struct yk_run *r)
 {
-	return r->stop_after && r->trainer->best.since >= r->stop_after && r->trainer->replica.step < r->trainer->steps;
+	return r->best.stop_after && r->trainer->best.since >= r->best.stop_after && r->trainer->replica.step < r->trainer->steps;
 }
 
 static int save_best(struct yk_run *r)
@@ -225,18 +225,18 @@ static int save_best(struct yk_run *r)
 static int validated(struct yk_run *r, double loss)
 {
 	struct yk_trainer *t = r->trainer;
-	if (!r->keeps_best && !r->stop_after)
+	if (!r->best.saves && !r->best.stop_after)
 		return 0;
 	const uint64_t data = yk_data_fingerprint_all(t->feed.data);
 	yk_best_count(&t->best, t->replica.step, loss, data);
-	return r->keeps_best && yk_best_count(&r->kept, t->replica.step, loss, data) ? save_best(r) : 0;
+	return r->best.saves && yk_best_count(&r->best.saved, t->replica.step, loss, data) ? save_best(r) : 0;
 }
 
 // ---- validation ----
 
 static bool can_validate(const struct yk_run *r)
 {
-	return yk_data_valid_windows(r->trainer->feed.data) > 0 && r->validated != r->trainer->replica.step;
+	return yk_data_valid_windows(r->trainer->feed.data) > 0 && r->done.validated != r->trainer->replica.step;
 }
 
 // Called between the batches of a validation.
@@ -277,7 +277,7 @@ static int validate(struct yk_run *r)
 	r->trainer->feed.starved |= e == YOKE_EIO || e == YOKE_EFORMAT;
 	if (e < 0 || (!t->replica.grid.all && atomic_load(&r->stop->signal)))
 		return e;
-	r->validated = r->trainer->replica.step;
+	r->done.validated = r->trainer->replica.step;
 	r->state.val_loss = loss;
 	if (r->leads)
 		yk_progress_validated(&r->progress, r->trainer->replica.step, loss, skips.count);
@@ -296,9 +296,9 @@ static int aside(struct yk_run *r, int (*fn)(struct yk_run *))
 	int e = r->trainer->replica.step > 0 ? yk_trainer_record(r->trainer, &record) : 0;
 	if (e < 0)
 		return e;
-	clock_stop(r);
+	clock_lap(r);
 	e = fn(r);
-	r->resumed = yk_seconds();
+	r->clock.resumed = yk_seconds();
 	return e;
 }
 
@@ -308,7 +308,7 @@ static int starved(struct yk_run *r, int code)
 	char why[1024];
 	snprintf(why, sizeof why, "%s", yoke_error());
 	yoke_error_clear();
-	int e = r->trainer->replica.step > r->first ? aside(r, save) : 0;
+	int e = r->trainer->replica.step > r->done.first ? aside(r, save) : 0;
 	if (e < 0)
 		return e;
 	return yk_run_ended(r, code, why);
@@ -358,7 +358,7 @@ static void on_tick(void *run)
 
 static int on_logged(void *run, bool end)
 {
-	return tell_epoch(run, end);
+	return log_epoch(run, end);
 }
 
 static int on_validate(void *run)
@@ -383,7 +383,7 @@ static int on_after(void *run, bool good)
 	if (r->leads)
 		yk_runlog_set(&r->log, &r->state);
 	// all plans exist after the first step
-	if (good && r->trainer->replica.grid.all && r->trainer->replica.step == r->first + 1) {
+	if (good && r->trainer->replica.grid.all && r->trainer->replica.step == r->done.first + 1) {
 		const int e = yk_ranks_check_replicas(&r->trainer->replica, false);
 		if (e < 0)
 			return e;
@@ -396,10 +396,10 @@ static int on_after(void *run, bool good)
 static int missed_validation(struct yk_run *r)
 {
 	const int64_t step = r->trainer->replica.step, last = r->trainer->best.last;
-	const bool due = r->eval_every > 0 && step % r->eval_every == 0;
-	if (!(r->keeps_best || r->stop_after) || last < 0 || last >= step || !due)
+	const bool due = r->every.eval > 0 && step % r->every.eval == 0;
+	if (!(r->best.saves || r->best.stop_after) || last < 0 || last >= step || !due)
 		return 0;
-	r->validated = -1;
+	r->done.validated = -1;
 	return aside(r, validate);
 }
 
@@ -409,16 +409,15 @@ int yk_run_steps(struct yk_run *r, int *signal)
 	const struct yk_between between = {
 		.before = on_before, .over = on_over, .asked = on_asked, .log = on_log, .tick = on_tick, .logged = on_logged,
 		.validate = on_validate, .save = on_save, .snapshot = on_snapshot, .after = on_after,
-		.log_every = r->log_every, .eval_every = r->eval_every, .save_every = r->save_every,
-		.snapshot_every = r->snapshot_every,
+		.every = r->every,
 	};
-	r->resumed = r->epoch_began = yk_seconds();
-	int e = r->from && r->saved < 0 ? aside(r, save) : 0; // resume=best
+	r->clock.resumed = r->epochs.began = yk_seconds();
+	int e = r->from && r->done.saved < 0 ? aside(r, save) : 0; // resume=best
 	if (e == 0)
 		e = missed_validation(r);
 	if (e == 0)
-		e = yk_steps(t, r->first, &between, r, signal);
-	if (e == 0 && (*signal || yk_run_stopped_early(r)) && r->logged < t->replica.step)
+		e = yk_steps(t, r->done.first, &between, r, signal);
+	if (e == 0 && (*signal || yk_run_stopped_early(r)) && r->done.logged < t->replica.step)
 		e = log_step(r);
 	if (e == 0)
 		e = last_validation(r);

@@ -37,7 +37,7 @@ static void on_signal(void *arg, int signal, bool again)
 	if (!again) { // start a new line in case a bar is drawn
 		fprintf(stderr, "%s%s: finishing the step%s; a second signal exits at once\n",
 			isatty(STDERR_FILENO) ? "\n" : "", yk_stop_name(signal),
-			r->keeps ? " and saving" : "");
+			r->saves ? " and saving" : "");
 		return;
 	}
 	bool saved = yk_checkpoint_exists(r->out);
@@ -56,11 +56,11 @@ static int report(struct yk_run *r, bool stopped)
 	int e = yk_profile_report(r->profile, &x);
 	if (e < 0)
 		return e;
-	x.files = r->files;
-	x.idle -= r->files;
+	x.files = r->clock.files;
+	x.idle -= r->clock.files;
 	x.data = yk_trainer_data(r->trainer);
 	bool show = !strcmp(r->report, "1") || r->watch.whole ||
-		    r->trainer->replica.step - r->first >= REPORT_STEPS;
+		    r->trainer->replica.step - r->done.first >= REPORT_STEPS;
 	show = show && strcmp(r->report, "0");
 	if (!strcmp(r->report, "1") && !stopped) // takes time, so only on request
 		yk_layers_measure(yk_current(), &x.layers);
@@ -90,10 +90,10 @@ static int run_steps(struct yk_run *r, struct yk_config *c, const struct yk_chec
 {
 	struct yk_trainer *t = r->trainer;
 	int signal = 0;
-	r->first = r->logged = r->epoch_logged = t->replica.step;
-	r->validated = from ? t->replica.step : -1;
-	r->saved = saved_at_start(r);
-	r->epochs = yk_run_epochs(t);
+	r->done.first = r->done.logged = r->epochs.logged = t->replica.step;
+	r->done.validated = from ? t->replica.step : -1;
+	r->done.saved = saved_at_start(r);
+	r->epochs.done = yk_run_epochs(t);
 	r->state = (struct yk_run_state){
 		.step = t->replica.step,
 		.steps = t->steps,
@@ -131,13 +131,13 @@ static int run_steps(struct yk_run *r, struct yk_config *c, const struct yk_chec
 		e = yk_trainer_advise(r->trainer);
 	}
 	t = r->trainer;
-	if (e == 0 && t->replica.step > r->first)
+	if (e == 0 && t->replica.step > r->done.first)
 		e = report(r, signal != 0);
 	if (e == 0 && signal)
 		yk_progress_print(&r->progress, "%s at step %" PRId64, strsignal(signal), t->replica.step);
 	if (e == 0 && !signal && t->replica.step < t->steps)
 		yk_run_record_early(r);
-	if (e == 0 && (t->replica.step > r->first || !from))
+	if (e == 0 && (t->replica.step > r->done.first || !from))
 		yk_run_print_end(r);
 	const char *ended = e < 0 ? "failed" : signal ? yk_stop_name(signal) : "done";
 	yk_runlog_end(&r->log, ended, e < 0 ? yoke_error() : NULL);
@@ -149,8 +149,8 @@ static int run_steps(struct yk_run *r, struct yk_config *c, const struct yk_chec
 // Converts intervals that may be given in epochs to steps.
 static void intervals(struct yk_run *r, const struct yk_config *c)
 {
-	r->eval_every = yk_config_every(c, YK_KEY_eval_every, yk_trainer_pass(r->trainer));
-	r->save_every = yk_config_every(c, YK_KEY_save_every, yk_trainer_pass(r->trainer));
+	r->every.eval = yk_config_every(c, YK_KEY_eval_every, yk_trainer_pass(r->trainer));
+	r->every.save = yk_config_every(c, YK_KEY_save_every, yk_trainer_pass(r->trainer));
 }
 
 // Runs a complete configuration to its end, on the thread that has the run's context.
@@ -212,14 +212,14 @@ static int follow(const struct crew *all, struct yk_config *c)
 {
 	const struct yk_run *lead = all->lead;
 	struct yk_run r = {
-		.out = lead->out, .from = lead->from, .stop = lead->stop, .log = YK_RUNLOG_INIT, .log_every = lead->log_every,
-		.keeps = lead->keeps, .validated = -1, .saved = -1,
+		.out = lead->out, .from = lead->from, .stop = lead->stop, .log = YK_RUNLOG_INIT, .every.log = lead->every.log,
+		.saves = lead->saves, .done = { .saved = -1, .validated = -1 },
 	};
 	int signal, e = yk_trainer_share(lead->corpus, c, r.from ? r.from : r.out, all->from, &r.trainer);
 	if (e == 0) {
-		r.first = r.trainer->replica.step;
-		r.validated = all->from ? r.first : -1;
-		r.saved = saved_at_start(&r);
+		r.done.first = r.trainer->replica.step;
+		r.done.validated = all->from ? r.done.first : -1;
+		r.done.saved = saved_at_start(&r);
 		intervals(&r, c);
 		e = yk_run_best_begin(&r, c);
 	}
@@ -230,7 +230,7 @@ static int follow(const struct crew *all, struct yk_config *c)
 		e = yoke_error_code();
 	if (e == 0)
 		e = yk_run_steps(&r, &signal);
-	if (e == 0 && r.profile && r.trainer->replica.step > r.first) // rank 0 does so in report()
+	if (e == 0 && r.profile && r.trainer->replica.step > r.done.first) // rank 0 does so in report()
 		e = yk_ranks_trace(&r.trainer->replica, r.profile, NULL);
 	yk_profile_free(r.profile);
 	yk_watch_fini(&r.watch);
@@ -282,8 +282,8 @@ static int run(struct yk_run *r, struct yk_config *c, atomic_int *lost)
 		e = yk_resume_backend(c, r->from ? &ck : NULL);
 	if (e == 0)
 		e = yk_config_apply(c);
-	r->log_every = yk_config_int(c, YK_KEY_log_every);
-	r->snapshot_every = yk_config_int(c, YK_KEY_snapshot_every);
+	r->every.log = yk_config_int(c, YK_KEY_log_every);
+	r->every.snapshot = yk_config_int(c, YK_KEY_snapshot_every);
 	r->report = yk_config_str(c, YK_KEY_report);
 	const int64_t ranks = yk_config_int(c, YK_KEY_ranks);
 	const struct yk_checkpoint *from = r->from ? &ck : NULL;
@@ -315,7 +315,7 @@ int yk_train(struct yk_config *c, int *lost)
 	atomic_int devices = 0;
 	struct yk_stop stop;
 	struct yk_run r = { .out = yk_config_str(c, YK_KEY_out), .stop = &stop, .leads = yk_ranks_leads(),
-			 .keeps = !strcmp(yk_config_str(c, YK_KEY_checkpoints), "1"),
+			 .saves = !strcmp(yk_config_str(c, YK_KEY_checkpoints), "1"),
 			 .log = YK_RUNLOG_INIT };
 	char *out = NULL;
 	// Before any thread is created, so that all inherit the signal mask; a signal would end the

@@ -9,39 +9,63 @@
 #include "train/progress.h"
 #include "train/runlog.h"
 #include "train/snapshot.h"
+#include "train/steps.h"
 #include "train/trainer.h"
 #include "train/watch.h"
 #include "train/watcher.h"
+
+// Steps at which something was last done.
+struct yk_run_done {
+	int64_t first; // steps of earlier runs
+	int64_t logged, validated;
+	int64_t saved; // -1: there is no checkpoint
+};
+
+struct yk_epoch_log {
+	int64_t done;   // completed epochs that were logged
+	int64_t logged; // the step at which that was
+	double began;   // time when the epoch after these began
+};
+
+// Seconds of training, without validation and saving.
+struct yk_run_clock {
+	double busy;    // since the last log
+	double resumed; // time when the clock was last started
+	double files;   // seconds of saving, without copying from the device
+};
+
+// The checkpoint with the lowest validation loss, and the end of a run whose loss does not fall.
+struct yk_run_best {
+	bool saves;            // keep_best=1
+	struct yk_best saved;  // the checkpoint in out/best
+	int64_t stop_after;    // 0: never
+};
 
 struct yk_run {
 	const char *_Atomic out; // also read by the signal thread
 	struct yk_trainer *trainer;
 	struct yk_corpus *corpus; // shared by all ranks; NULL: a single rank
+	struct yk_stop *stop;     // of the process
+	bool leads;               // the only rank, or rank 0: does all output
+	char *from;               // directory of the checkpoint that this run resumes, `out` or out/best; NULL: none
+	bool saves;               // saves checkpoints
+	struct yk_intervals every;
+	struct yk_run_done done;
+	struct yk_epoch_log epochs;
+	struct yk_run_clock clock;
+	struct yk_run_best best;
+	struct yk_snapshot snapshot;
+	struct yk_data_errors data_errors;
+
+	// Output.
 	struct yk_progress progress;
 	struct yk_profile *profile;
 	struct yk_runlog log;
-	yoke_run *record; // NULL: not yet begun, or ended
-	struct yk_watcher watcher;
 	struct yk_run_state state; // for the training log
-	struct yk_stop *stop; // of the process
+	yoke_run *record;          // NULL: not yet begun, or ended
+	const char *report;        // value of the key `report`
+	struct yk_watcher watcher;
 	struct yk_watch watch;
-	char *from;   // directory of the checkpoint that this run resumes, `out` or out/best; NULL: none
-	bool keeps;   // saves checkpoints
-	bool keeps_best;     // keep_best=1
-	int64_t stop_after;  // 0: never
-	struct yk_best kept; // the checkpoint in out/best
-	bool leads;   // the only rank, or rank 0: does all output
-	const char *report; // value of the key `report`
-	struct yk_snapshot snapshot;
-	int64_t log_every, eval_every, save_every, snapshot_every;
-	int64_t first;                    // steps of earlier runs
-	int64_t logged, saved, validated; // steps at which each was last done
-	int64_t epochs, epoch_logged; // completed epochs, and the step at which one was last logged
-	double epoch_began;
-	double busy; // seconds of steps since the last log, without validation and saving
-	double resumed; // when the clock of `busy` was last started
-	struct yk_data_errors data_errors;
-	double files;   // seconds of saving, without copying from the device
 };
 
 // ---- run.c ----

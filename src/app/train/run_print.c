@@ -166,7 +166,7 @@ int yk_run_print_start(struct yk_run *r, const struct yk_config *c, const struct
 	int e = yk_memory_read(&memory);
 	if (e < 0 || t->replica.step >= t->steps)
 		return e;
-	yk_progress_memory(&r->progress, t->replica.step, r->epochs, 0, &memory);
+	yk_progress_memory(&r->progress, t->replica.step, r->epochs.done, 0, &memory);
 	return 0;
 }
 
@@ -178,10 +178,10 @@ void yk_run_early_text(const struct yk_run *r, char *to, size_t cap)
 	char n[64];
 	yk_counted(n, b->since, "validation");
 	if (b->step < 0)
-		yk_snprintf(to, cap, "%s without a finite loss (stop_after=%" PRId64 ")", n, r->stop_after);
+		yk_snprintf(to, cap, "%s without a finite loss (stop_after=%" PRId64 ")", n, r->best.stop_after);
 	else
 		yk_snprintf(to, cap, "%s without a loss below %.6g, that of step %" PRId64 " (stop_after=%" PRId64 ")", n, b->loss, b->step,
-			    r->stop_after);
+			    r->best.stop_after);
 }
 
 // Prints commands that use the finished model.
@@ -208,7 +208,7 @@ void yk_run_print_end(struct yk_run *r)
 	const char *data = yk_config_str(t->replica.config, YK_KEY_data);
 	bool piped = yk_data_piped(data);
 	char losses[160], early[160], *name = yk_shell_word(r->out), *from = yk_shell_word(data);
-	char *best = r->keeps_best && r->kept.step >= 0 ? yk_best_folder(r->out) : NULL;
+	char *best = r->best.saves && r->best.saved.step >= 0 ? yk_best_folder(r->out) : NULL;
 	int n = snprintf(losses, sizeof losses, "step %" PRId64 "/%" PRId64, t->replica.step, t->steps);
 	if (isfinite(r->state.loss)) // at least one step was made
 		n += yk_snprintf(losses + n, sizeof losses - (size_t)n, ", loss %.4f", r->state.loss);
@@ -216,8 +216,8 @@ void yk_run_print_end(struct yk_run *r)
 		n += yk_snprintf(losses + n, sizeof losses - (size_t)n,
 			      ", val_loss %.4f, perplexity %.4g", r->state.val_loss,
 			      exp(r->state.val_loss));
-	if (isfinite(r->state.val_loss) && r->validated >= 0 && r->validated < t->replica.step)
-		snprintf(losses + n, sizeof losses - (size_t)n, " (of step %" PRId64 ")", r->validated);
+	if (isfinite(r->state.val_loss) && r->done.validated >= 0 && r->done.validated < t->replica.step)
+		snprintf(losses + n, sizeof losses - (size_t)n, " (of step %" PRId64 ")", r->done.validated);
 	const struct yoke_loader_stats data_stats = yk_trainer_data(t);
 	const double waited = r->state.busy > 0 ? data_stats.waited / r->state.busy : 0;
 	if (waited > WAITED_MUCH) {
@@ -241,12 +241,12 @@ void yk_run_print_end(struct yk_run *r)
 		yk_run_early_text(r, early, sizeof early);
 		yk_progress_print(p, "ended early: %s", early);
 	}
-	if (r->saved != t->replica.step) {
+	if (r->done.saved != t->replica.step) {
 		yk_progress_print(p, "%s; no model was saved (checkpoints=0)", losses);
 	} else {
 		yk_progress_print(p, "model in %s: %s", r->out, losses);
 		if (best)
-			yk_progress_print(p, "lowest val_loss %.4f, of step %" PRId64 ", in %s", r->kept.loss, r->kept.step, best);
+			yk_progress_print(p, "lowest val_loss %.4f, of step %" PRId64 ", in %s", r->best.saved.loss, r->best.saved.step, best);
 		// the same text must be piped again
 		const bool ended = t->replica.step == t->steps || yk_run_stopped_early(r);
 		if (name && from && !ended && piped)

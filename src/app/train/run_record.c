@@ -34,7 +34,7 @@ int yk_run_record_begin(struct yk_run *r, const struct yk_config *c)
 void yk_run_record_device(struct yk_run *r, const char *why)
 {
 	const struct yk_device *d = yk_current()->device;
-	yk_runs_event(r->record, r->logged > 0 ? r->logged : 0, "device lost", why);
+	yk_runs_event(r->record, r->done.logged > 0 ? r->done.logged : 0, "device lost", why);
 	yk_runs_truncate(r->record, r->trainer->replica.step); // remove lines of steps that will be repeated
 	yk_runs_set(r->record, "device", json_string(d->id));
 	yk_runs_set(r->record, "driver", json_string(d->info.driver));
@@ -44,9 +44,9 @@ void yk_run_record_device(struct yk_run *r, const char *why)
 void yk_run_record_best(struct yk_run *r, double seconds)
 {
 	char text[96];
-	yk_snprintf(text, sizeof text, "val_loss %.6g, in %.3f s", r->kept.loss, seconds);
-	yk_runs_event(r->record, r->kept.step, "best", text);
-	yk_runs_set(r->record, "best", json_pack("{s:I, s:f}", "step", (json_int_t)r->kept.step, "val_loss", r->kept.loss));
+	yk_snprintf(text, sizeof text, "val_loss %.6g, in %.3f s", r->best.saved.loss, seconds);
+	yk_runs_event(r->record, r->best.saved.step, "best", text);
+	yk_runs_set(r->record, "best", json_pack("{s:I, s:f}", "step", (json_int_t)r->best.saved.step, "val_loss", r->best.saved.loss));
 }
 
 void yk_run_record_early(struct yk_run *r)
@@ -74,6 +74,6 @@ void yk_run_record_profile(struct yk_run *r, const char *trace)
 void yk_run_record_end(struct yk_run *r, const char *ended, int code)
 {
 	yk_records_end(r->record, r->out, r->trainer ? r->trainer->replica.step : r->state.step,
-		       r->saved >= 0, ended, code);
+		       r->done.saved >= 0, ended, code);
 	r->record = NULL;
 }

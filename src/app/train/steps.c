@@ -29,17 +29,17 @@ int yk_steps(struct yk_trainer *t, int64_t first, const struct yk_between *b, vo
 		e = yk_trainer_step(t);
 		*signal = call(b->asked, arg);
 		const bool end = t->replica.step == t->steps || *signal;
-		if (e == 0 && (t->replica.step == first + 1 || end || due(t->replica.step, b->log_every)))
+		if (e == 0 && (t->replica.step == first + 1 || end || due(t->replica.step, b->every.log)))
 			e = call(b->log, arg);
 		else if (e == 0 && b->tick)
 			b->tick(arg);
 		if (e == 0 && b->logged)
 			e = b->logged(arg, end);
-		if (e == 0 && due(t->replica.step, b->eval_every) && !*signal)
+		if (e == 0 && due(t->replica.step, b->every.eval) && !*signal)
 			e = call(b->validate, arg);
-		if (e == 0 && due(t->replica.step, b->save_every))
+		if (e == 0 && due(t->replica.step, b->every.save))
 			e = call(b->save, arg);
-		if (e == 0 && due(t->replica.step, b->snapshot_every))
+		if (e == 0 && due(t->replica.step, b->every.snapshot))
 			e = call(b->snapshot, arg);
 		if (b->after) {
 			const int after = b->after(arg, e == 0);

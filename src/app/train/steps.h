@@ -6,19 +6,24 @@
 
 #include "train/trainer.h"
 
+// Steps from one to the next; 0: never.
+struct yk_intervals {
+	int64_t log, eval, save, snapshot;
+};
+
 // Callbacks between steps. A NULL function is skipped; an error (not 0) ends the loop.
 struct yk_between {
 	void (*before)(void *arg);          // before each step
 	bool (*over)(void *arg);            // whether the run ends before its last step
 	int (*asked)(void *arg);            // the signal that requests a stop, 0: none
-	int (*log)(void *arg); // after the first and last step, and every log_every steps
+	int (*log)(void *arg);              // after the first and last step, and every every.log steps
 	void (*tick)(void *arg);            // after each step that is not logged
-	int (*logged)(void *arg, bool end);   // after each step and its log; end: it is the last one
+	int (*logged)(void *arg, bool end); // after each step and its log; end: it is the last one
 	int (*validate)(void *arg);
 	int (*save)(void *arg);
 	int (*snapshot)(void *arg);
 	int (*after)(void *arg, bool good); // after each step and all other callbacks
-	int64_t log_every, eval_every, save_every, snapshot_every; // 0: never
+	struct yk_intervals every;
 };
 
 // Runs to the trainer's last step, or until `over`, or until the step during which a stop was requested; *signal is
