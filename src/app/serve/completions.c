@@ -93,8 +93,8 @@ static bool add_token(struct completions *c, struct yk_choice *k, const struct y
 {
 	struct yk_serve *serve = c->call.serve;
 	size_t bytes = 0;
-	const char *text = yk_tokenizer_decode(serve->pieces, id, &bytes);
-	if (!text || yoke_tokenizer_is_special(serve->tokenizer, id) > 0)
+	const char *text = yk_tokenizer_decode(serve->lm.pieces, id, &bytes);
+	if (!text || yoke_tokenizer_is_special(serve->lm.tokenizer, id) > 0)
 		bytes = 0;
 	if (yk_choice_add(k, stops, text ? text : "", bytes, entry) == 0)
 		return true;
@@ -148,7 +148,7 @@ static void take_token(struct completions *c, struct submission *s,
 		return;
 	send_ready(c, s->first + v->choice);
 	if (k->stopped && s->open == 1) // of several choices each is ended by the mask
-		yoke_engine_cancel(serve->engine, s->request);
+		yoke_engine_cancel(serve->lm.engine, s->request);
 }
 
 static void take_end(struct completions *c, struct submission *s, const struct yoke_engine_event *v)
@@ -202,7 +202,7 @@ static int mask(void *arg, int choice, int64_t n, const int32_t *tokens, uint32_
 	if (c->reply.choice[s->first + choice].stopped)
 		return 1;
 	return yk_mask_apply(&c->mask[s->first + choice], n, tokens, bits,
-			     yk_schema_vocab_words(c->call.serve->schemas));
+			     yk_schema_vocab_words(c->call.serve->lm.schemas));
 }
 
 // ---- the call ----
@@ -235,7 +235,7 @@ static int64_t submit(struct completions *c, struct submission *s, const struct 
 		.event = take_event,
 		.user = s,
 	};
-	return yoke_engine_submit(c->call.serve->engine, &r);
+	return yoke_engine_submit(c->call.serve->lm.engine, &r);
 }
 
 static void refuse(struct yk_exchange *x, int64_t e)
@@ -281,7 +281,7 @@ static void cancel(struct yk_serve_call *call)
 	struct completions *c = (struct completions *)call;
 	for (int i = 0; i < c->request.prompts; i++)
 		if (c->submission[i].open &&
-		    yoke_engine_cancel(call->serve->engine, c->submission[i].request) < 0)
+		    yoke_engine_cancel(call->serve->lm.engine, c->submission[i].request) < 0)
 			yoke_error_clear(); // it has ended in the meantime
 }
 

@@ -28,24 +28,24 @@ static bool take_input(void *arg, const json_t *m)
 {
 	struct embeddings *e = arg;
 	struct yk_exchange *x = e->call.x;
-	const struct yk_serve *s = e->call.serve;
+	const struct yk_serve_embedder *b = &e->call.serve->embedder;
 	struct yk_embed_text *in = &e->input[e->inputs];
 	in->index = e->inputs++; // for messages
 	if (json_is_array(m)) {
 		struct yk_token_list ids = { 0 };
-		if (!yk_field_ids(x, m, "input", s->embed_vocabulary, &ids))
+		if (!yk_field_ids(x, m, "input", b->vocabulary, &ids))
 			return false;
 		in->ids = ids.id;
 		in->n = ids.n;
 	} else if (!json_string_length(m)) {
 		yk_exchange_error(x, 400, "input", NULL, "'input' has an empty text");
 		return false;
-	} else if (yk_embed_encode(s->embed_tokenizer, s->embedding.prompt, json_string_value(m), SIZE_MAX, in) < 0) {
+	} else if (yk_embed_encode(b->tokenizer, b->settings.prompt, json_string_value(m), SIZE_MAX, in) < 0) {
 		yk_exchange_failed(x, "input");
 		return false;
 	}
 	e->tokens += (int64_t)in->n;
-	return yk_check_length(x, "input", in->n, s->embed_context, false);
+	return yk_check_length(x, "input", in->n, b->context, false);
 }
 
 static bool read(struct embeddings *e, const json_t *o)
@@ -53,7 +53,7 @@ static bool read(struct embeddings *e, const json_t *o)
 	struct yk_exchange *x = e->call.x;
 	struct yk_serve *s = e->call.serve;
 	const char *format = "float";
-	int64_t width = s->embed_width;
+	int64_t width = s->embedder.width;
 	const json_t *m = yk_field(o, "input");
 	const struct yk_serve_model *model = yk_field_model(s, x, o, true);
 	if (!model || !yk_field_text(x, o, "encoding_format", &format) ||
@@ -66,12 +66,12 @@ static bool read(struct embeddings *e, const json_t *o)
 				  "'encoding_format' must be float or base64");
 		return false;
 	}
-	if (width != s->embed_width) {
+	if (width != s->embedder.width) {
 		yk_exchange_error(x, 400, "dimensions", "unsupported_parameter",
 				  "'dimensions': the model's vectors have %" PRId64
 				  " numbers, and this server does not "
 				  "shorten them",
-				  s->embed_width);
+				  s->embedder.width);
 		return false;
 	}
 	if (!m) {
@@ -99,7 +99,7 @@ static int embed_block(struct embeddings *e)
 	struct yk_embed_text *block = e->input + e->done;
 	for (int64_t i = 0; i < n; i++)
 		block[i].index = i;
-	const int status = yk_embed_texts(s->embedder, &s->embedding, n, block, e->vector + e->done * s->embed_width);
+	const int status = yk_embed_texts(s->embedder.model, &s->embedder.settings, n, block, e->vector + e->done * s->embedder.width);
 	e->done += n;
 	return status;
 }
@@ -137,7 +137,7 @@ static json_t *numbers_of(const float *v, int64_t n)
 
 static json_t *reply_of(const struct embeddings *e)
 {
-	const int64_t width = e->call.serve->embed_width;
+	const int64_t width = e->call.serve->embedder.width;
 	json_t *data = json_array();
 	for (int64_t i = 0; i < e->inputs; i++) {
 		const float *v = e->vector + i * width;
@@ -200,7 +200,7 @@ void yk_call_embeddings(struct yk_serve *s, struct yk_exchange *x)
 	bool good = read(e, o);
 	json_decref(o);
 	if (good) {
-		e->vector = calloc((size_t)e->inputs * (size_t)s->embed_width, sizeof *e->vector);
+		e->vector = calloc((size_t)e->inputs * (size_t)s->embedder.width, sizeof *e->vector);
 		good = e->vector != NULL;
 	}
 	if (good && yk_serve_arrive(s, &e->call))

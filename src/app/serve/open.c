@@ -23,10 +23,10 @@ struct yk_serve *yk_serve_new(const struct yk_serve_options *options)
 		return NULL;
 	}
 	s->is = *options;
-	s->last = &s->arrived;
+	s->inbox.last = &s->inbox.first;
 	s->created = yk_unix_seconds();
-	pthread_mutex_init(&s->mutex, NULL);
-	yk_cond_init(&s->changed);
+	pthread_mutex_init(&s->inbox.mutex, NULL);
+	yk_cond_init(&s->inbox.changed);
 	yk_metrics_init(&s->metrics);
 	return s;
 }
@@ -81,7 +81,7 @@ static int add_adapters(struct yk_serve *s)
 		e = folder ? add_name(s, strndup(at, name), true, false) :
 			     yk_fail(YOKE_ENOMEM, "no memory for an adapter");
 		if (e == 0)
-			e = yoke_engine_adapter(s->engine, s->model[s->models - 1].name, folder);
+			e = yoke_engine_adapter(s->lm.engine, s->model[s->models - 1].name, folder);
 		free(folder);
 		at += all + (at[all] == ',');
 	}
@@ -96,15 +96,15 @@ static int open_template(struct yk_serve *s)
 	char *source = NULL;
 	size_t bytes;
 	if (!*file) {
-		if (yoke_tokenizer_template(s->tokenizer))
-			s->template = yoke_chat_template_of(s->tokenizer);
-		return s->template || !yoke_tokenizer_template(s->tokenizer) ? 0 :
+		if (yoke_tokenizer_template(s->lm.tokenizer))
+			s->lm.template = yoke_chat_template_of(s->lm.tokenizer);
+		return s->lm.template || !yoke_tokenizer_template(s->lm.tokenizer) ? 0 :
 									       yoke_error_code();
 	}
 	int e = yk_file_read(file, TEMPLATE_MAX, &source, &bytes);
 	if (e == 0) {
-		s->template = yk_chat_template_for(s->tokenizer, source, bytes, file);
-		e = s->template ? 0 : yoke_error_code();
+		s->lm.template = yk_chat_template_for(s->lm.tokenizer, source, bytes, file);
+		e = s->lm.template ? 0 : yoke_error_code();
 	}
 	free(source);
 	return e;
@@ -118,20 +118,20 @@ static int open_engine(struct yk_serve *s, const struct yoke_model_info *info)
 						     .step = s->is.step,
 						     .pages = s->is.pages,
 						     .alike = s->is.alike ? 1 : -1 };
-	s->vocabulary = info->vocabulary;
-	s->pieces = yk_tokenizer_borrow(s->tokenizer, (int32_t)info->vocabulary);
-	int e = s->pieces ? open_template(s) : yoke_error_code();
+	s->lm.vocabulary = info->vocabulary;
+	s->lm.pieces = yk_tokenizer_borrow(s->lm.tokenizer, (int32_t)info->vocabulary);
+	int e = s->lm.pieces ? open_template(s) : yoke_error_code();
 	if (e == 0) {
-		s->schemas = yk_schema_vocab_new(s->pieces, (int32_t)info->vocabulary);
-		e = s->schemas ? 0 : yoke_error_code();
+		s->lm.schemas = yk_schema_vocab_new(s->lm.pieces, (int32_t)info->vocabulary);
+		e = s->lm.schemas ? 0 : yoke_error_code();
 	}
 	if (e == 0) {
-		s->engine = yoke_engine_new(s->network, &options);
-		e = s->engine ? 0 : yoke_error_code();
+		s->lm.engine = yoke_engine_new(s->lm.model, &options);
+		e = s->lm.engine ? 0 : yoke_error_code();
 	}
 	if (e < 0)
 		return e;
-	s->context = yoke_engine_context(s->engine);
+	s->lm.context = yoke_engine_context(s->lm.engine);
 	return add_adapters(s);
 }
 
@@ -139,22 +139,22 @@ static int open_engine(struct yk_serve *s, const struct yoke_model_info *info)
 static int open_embedder(struct yk_serve *s, yoke_model *m, const char *path, char *name)
 {
 	struct yoke_model_info info = { .size = sizeof info };
-	s->embedder = m;
+	s->embedder.model = m;
 	int e = m ? yoke_model_info(m, &info) : yoke_error_code();
 	if (e == 0)
-		e = yk_embedding_of(path, NULL, &s->embedding);
+		e = yk_embedding_of(path, NULL, &s->embedder.settings);
 	if (e == 0) {
-		s->embed_tokenizer = yoke_model_tokenizer(m);
-		e = s->embed_tokenizer ? 0 : yoke_error_code();
+		s->embedder.tokenizer = yoke_model_tokenizer(m);
+		e = s->embedder.tokenizer ? 0 : yoke_error_code();
 	}
 	if (e < 0) {
 		free(name);
 		return e;
 	}
-	s->embed_vocabulary = info.vocabulary;
-	s->embed_width = info.width;
-	s->embed_context = s->embedding.max_tokens && s->embedding.max_tokens < info.context ?
-				   s->embedding.max_tokens :
+	s->embedder.vocabulary = info.vocabulary;
+	s->embedder.width = info.width;
+	s->embedder.context = s->embedder.settings.max_tokens && s->embedder.settings.max_tokens < info.context ?
+				   s->embedder.settings.max_tokens :
 				   info.context;
 	return add_name(s, name, false, true);
 }
@@ -172,11 +172,11 @@ int yk_serve_open(struct yk_serve *s)
 	}
 	if (!strcmp(info.family, "bert"))
 		return open_embedder(s, m, s->is.model, name);
-	s->network = m;
-	s->tokenizer = yoke_model_tokenizer(m);
+	s->lm.model = m;
+	s->lm.tokenizer = yoke_model_tokenizer(m);
 	e = add_name(s, name, false, false);
 	if (e == 0)
-		e = s->tokenizer ? open_engine(s, &info) : yoke_error_code();
+		e = s->lm.tokenizer ? open_engine(s, &info) : yoke_error_code();
 	if (e == 0 && *s->is.embed)
 		e = open_embedder(s, yoke_model_open(s->is.embed, NULL), s->is.embed,
 				  name_of_path(s->is.embed));
@@ -187,17 +187,17 @@ void yk_serve_free(struct yk_serve *s)
 {
 	if (!s)
 		return;
-	yoke_engine_free(s->engine);
+	yoke_engine_free(s->lm.engine);
 	yk_serve_abandon(s);
-	yoke_chat_template_free(s->template);
-	yk_schema_vocab_free(s->schemas);
-	yk_tokenizer_free(s->pieces);
-	yoke_model_free(s->network);
-	yoke_model_free(s->embedder);
+	yoke_chat_template_free(s->lm.template);
+	yk_schema_vocab_free(s->lm.schemas);
+	yk_tokenizer_free(s->lm.pieces);
+	yoke_model_free(s->lm.model);
+	yoke_model_free(s->embedder.model);
 	for (int i = 0; i < s->models; i++)
 		free(s->model[i].name);
 	yk_metrics_fini(&s->metrics);
-	pthread_cond_destroy(&s->changed);
-	pthread_mutex_destroy(&s->mutex);
+	pthread_cond_destroy(&s->inbox.changed);
+	pthread_mutex_destroy(&s->inbox.mutex);
 	free(s);
 }

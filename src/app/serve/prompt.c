@@ -52,13 +52,13 @@ static bool add(struct yk_serve *s, struct yk_exchange *x, const char *param, st
 	a->prompt = all;
 	all[a->prompts++] = ids;
 	for (size_t i = 0; i < ids.n; i++)
-		if (ids.id[i] >= s->vocabulary) {
+		if (ids.id[i] >= s->lm.vocabulary) {
 			yk_exchange_error(x, 400, param, NULL,
 					  "the text has token %d, which the model does not have",
 					  (int)ids.id[i]);
 			return false;
 		}
-	return yk_check_length(x, param, ids.n, s->context, true);
+	return yk_check_length(x, param, ids.n, s->lm.context, true);
 }
 
 struct texts {
@@ -72,9 +72,9 @@ static bool take_text(void *arg, const json_t *m)
 	struct texts *t = arg;
 	struct yk_token_list ids = { 0 };
 	if (json_is_array(m))
-		return yk_field_ids(t->x, m, "prompt", t->s->vocabulary, &ids) &&
+		return yk_field_ids(t->x, m, "prompt", t->s->lm.vocabulary, &ids) &&
 		       add(t->s, t->x, "prompt", ids, t->a);
-	if (yoke_tokenizer_encode(t->s->tokenizer, json_string_value(m), json_string_length(m),
+	if (yoke_tokenizer_encode(t->s->lm.tokenizer, json_string_value(m), json_string_length(m),
 				  YOKE_TOKENIZER_ADD, &ids.id, &ids.n) == 0)
 		return add(t->s, t->x, "prompt", ids, t->a);
 	yk_exchange_failed(t->x, "prompt");
@@ -185,7 +185,7 @@ bool yk_prompt_messages(struct yk_serve *s, struct yk_exchange *x, const json_t 
 {
 	char *messages = NULL, *variables = NULL;
 	struct yk_token_list ids = { 0 };
-	if (!s->template) {
+	if (!s->lm.template) {
 		yk_exchange_error(x, 400, "messages", NULL,
 				  "the model has no chat template; use /v1/completions, or start "
 				  "the server with template=FILE");
@@ -196,7 +196,7 @@ bool yk_prompt_messages(struct yk_serve *s, struct yk_exchange *x, const json_t 
 						   .add_generation_prompt = 1,
 						   .variables = variables };
 	if (good &&
-	    yoke_chat_template_encode_json(s->template, s->tokenizer, messages, strlen(messages),
+	    yoke_chat_template_encode_json(s->lm.template, s->lm.tokenizer, messages, strlen(messages),
 					   &options, &ids.id, &ids.n) < 0) {
 		yk_exchange_failed(x, "messages");
 		good = false;
@@ -209,7 +209,7 @@ bool yk_prompt_messages(struct yk_serve *s, struct yk_exchange *x, const json_t 
 bool yk_prompt_format(struct yk_serve *s, struct yk_exchange *x, const json_t *o, struct yk_completion_request *a)
 {
 	const json_t *m = yk_field(o, "response_format");
-	if (!m || yk_schema_of_format(m, s->schemas, &a->schema) == 0)
+	if (!m || yk_schema_of_format(m, s->lm.schemas, &a->schema) == 0)
 		return true;
 	yk_exchange_failed(x, "response_format");
 	return false;

@@ -24,9 +24,9 @@ static json_t *logprob_of(float v)
 static json_t *token_entry(struct yk_serve *s, int32_t id, float logprob)
 {
 	size_t n = 0;
-	const char *text = yk_tokenizer_decode(s->pieces, id, &n);
-	if (!text || !n || yoke_tokenizer_is_special(s->tokenizer, id) > 0)
-		text = yoke_tokenizer_piece(s->tokenizer, id, &n);
+	const char *text = yk_tokenizer_decode(s->lm.pieces, id, &n);
+	if (!text || !n || yoke_tokenizer_is_special(s->lm.tokenizer, id) > 0)
+		text = yoke_tokenizer_piece(s->lm.tokenizer, id, &n);
 	json_t *bytes = json_array();
 	for (size_t i = 0; text && i < n; i++)
 		json_array_append_new(bytes, json_integer((unsigned char)text[i]));

@@ -163,7 +163,7 @@ static bool read_bias(struct yk_serve *s, struct yk_exchange *x, json_t *o, stru
 		errno = 0;
 		const long long id = strtoll(key, &end, 10);
 		const double v = json_number_value(value);
-		if (errno || end == key || *end || id < 0 || id >= s->vocabulary ||
+		if (errno || end == key || *end || id < 0 || id >= s->lm.vocabulary ||
 		    !json_is_number(value) || !(fabs(v) <= 100)) {
 			yk_exchange_error(x, 400, "logit_bias", NULL,
 					  "'logit_bias': '%.40s' must be a token of the model with "

@@ -26,8 +26,8 @@ static void get_metrics(struct yk_exchange *x, void *arg)
 {
 	struct yk_serve *s = arg;
 	struct yoke_engine_stats stats = { .size = sizeof stats };
-	const bool has = atomic_load(&s->phase) != YK_LOADING && s->engine &&
-			 yoke_engine_stats(s->engine, &stats) == 0;
+	const bool has = atomic_load(&s->phase) != YK_LOADING && s->lm.engine &&
+			 yoke_engine_stats(s->lm.engine, &stats) == 0;
 	char *text = yk_metrics_text(&s->metrics, has ? &stats : NULL);
 	yk_exchange_reply(x, 200, "text/plain; version=0.0.4; charset=utf-8", text,
 			  text ? strlen(text) : 0);
@@ -73,7 +73,7 @@ static void get_models(struct yk_exchange *x, void *arg)
 				"model", "created", (json_int_t)s->created, "owned_by", "yoke",
 				"parent", s->model[i].adapter ? s->model[0].name : NULL,
 				"max_model_len",
-				(json_int_t)(s->model[i].embeds ? s->embed_context : s->context)));
+				(json_int_t)(s->model[i].embeds ? s->embedder.context : s->lm.context)));
 	yk_exchange_json(x, 200, json_pack("{s:s, s:o}", "object", "list", "data", data));
 }
 
@@ -99,7 +99,7 @@ static void post_embeddings(struct yk_exchange *x, void *arg)
 
 static void tokenize(const struct yk_serve *s, struct yk_exchange *x, const json_t *o)
 {
-	const yoke_tokenizer *t = s->tokenizer ? s->tokenizer : s->embed_tokenizer;
+	const yoke_tokenizer *t = s->lm.tokenizer ? s->lm.tokenizer : s->embedder.tokenizer;
 	const char *text = NULL;
 	bool special = false;
 	int32_t *ids = NULL;
@@ -124,7 +124,7 @@ static void tokenize(const struct yk_serve *s, struct yk_exchange *x, const json
 
 static void detokenize(const struct yk_serve *s, struct yk_exchange *x, const json_t *o)
 {
-	const yoke_tokenizer *t = s->tokenizer ? s->tokenizer : s->embed_tokenizer;
+	const yoke_tokenizer *t = s->lm.tokenizer ? s->lm.tokenizer : s->embedder.tokenizer;
 	const json_t *m = yk_field(o, "tokens");
 	struct yk_token_list ids;
 	char *text = NULL;
@@ -133,7 +133,7 @@ static void detokenize(const struct yk_serve *s, struct yk_exchange *x, const js
 		yk_exchange_error(x, 400, "tokens", NULL, "'tokens' must be an array of tokens");
 		return;
 	}
-	if (!yk_field_ids(x, m, "tokens", s->tokenizer ? s->vocabulary : s->embed_vocabulary, &ids))
+	if (!yk_field_ids(x, m, "tokens", s->lm.tokenizer ? s->lm.vocabulary : s->embedder.vocabulary, &ids))
 		return;
 	if (yoke_tokenizer_decode(t, ids.id, ids.n, 0, &text, &bytes) < 0)
 		yk_exchange_failed(x, "tokens");

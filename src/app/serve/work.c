@@ -9,12 +9,12 @@
 
 void yk_serve_wake(struct yk_serve *s)
 {
-	pthread_mutex_lock(&s->mutex);
-	s->woken = true;
-	pthread_cond_signal(&s->changed);
-	pthread_mutex_unlock(&s->mutex);
-	if (atomic_load(&s->phase) != YK_LOADING && s->engine)
-		yoke_engine_wake(s->engine);
+	pthread_mutex_lock(&s->inbox.mutex);
+	s->inbox.woken = true;
+	pthread_cond_signal(&s->inbox.changed);
+	pthread_mutex_unlock(&s->inbox.mutex);
+	if (atomic_load(&s->phase) != YK_LOADING && s->lm.engine)
+		yoke_engine_wake(s->lm.engine);
 }
 
 void yk_serve_refuse(struct yk_exchange *x)
@@ -28,8 +28,8 @@ void yk_serve_refuse(struct yk_exchange *x)
 static int64_t waits_of(const struct yk_serve *s, const struct yk_serve_call *c, const struct yoke_engine_stats *stats)
 {
 	if (c->kind->work)
-		return s->embeds > 0;
-	const int64_t free = s->is.slots - stats->running - stats->queued - s->arrived_choices;
+		return s->inbox.embeds > 0;
+	const int64_t free = s->is.slots - stats->running - stats->queued - s->inbox.choices;
 	const int64_t start = free > 0 ? (free + c->choices - 1) / c->choices : 0; // its first choice has a slot
 	return c->prompts > start ? c->prompts - start : 0;
 }
@@ -37,24 +37,24 @@ static int64_t waits_of(const struct yk_serve *s, const struct yk_serve_call *c,
 bool yk_serve_arrive(struct yk_serve *s, struct yk_serve_call *c)
 {
 	struct yoke_engine_stats stats = { .size = sizeof stats };
-	if (s->engine)
-		yoke_engine_stats(s->engine, &stats);
-	pthread_mutex_lock(&s->mutex);
-	const int64_t waits = waits_of(s, c, &stats), embeds = s->embeds > 1 ? s->embeds - 1 : 0;
-	const bool full = waits && stats.waiting + s->arrived_waiting + embeds + waits > s->is.queue;
+	if (s->lm.engine)
+		yoke_engine_stats(s->lm.engine, &stats);
+	pthread_mutex_lock(&s->inbox.mutex);
+	const int64_t waits = waits_of(s, c, &stats), embeds = s->inbox.embeds > 1 ? s->inbox.embeds - 1 : 0;
+	const bool full = waits && stats.waiting + s->inbox.waiting + embeds + waits > s->is.queue;
 	if (!full) {
 		yk_exchange_keep(c->x);
 		c->next = NULL;
-		*s->last = c;
-		s->last = &c->next;
+		*s->inbox.last = c;
+		s->inbox.last = &c->next;
 		if (c->kind->work) {
-			s->embeds++;
+			s->inbox.embeds++;
 		} else {
-			s->arrived_choices += (int64_t)c->prompts * c->choices;
-			s->arrived_waiting += waits;
+			s->inbox.choices += (int64_t)c->prompts * c->choices;
+			s->inbox.waiting += waits;
 		}
 	}
-	pthread_mutex_unlock(&s->mutex);
+	pthread_mutex_unlock(&s->inbox.mutex);
 	if (full)
 		yk_serve_refuse(c->x);
 	else
@@ -64,29 +64,29 @@ bool yk_serve_arrive(struct yk_serve *s, struct yk_serve_call *c)
 
 void yk_serve_wait(struct yk_serve *s, int64_t milliseconds)
 {
-	if (s->engine) {
-		yoke_engine_wait(s->engine, milliseconds);
+	if (s->lm.engine) {
+		yoke_engine_wait(s->lm.engine, milliseconds);
 		return;
 	}
 	const struct timespec end = yk_deadline(1e-3 * (double)milliseconds);
-	pthread_mutex_lock(&s->mutex);
-	while (!s->woken && pthread_cond_timedwait(&s->changed, &s->mutex, &end) == 0)
+	pthread_mutex_lock(&s->inbox.mutex);
+	while (!s->inbox.woken && pthread_cond_timedwait(&s->inbox.changed, &s->inbox.mutex, &end) == 0)
 		;
-	s->woken = false;
-	pthread_mutex_unlock(&s->mutex);
+	s->inbox.woken = false;
+	pthread_mutex_unlock(&s->inbox.mutex);
 }
 
 // ---- calls ----
 
 static void take_arrived(struct yk_serve *s)
 {
-	pthread_mutex_lock(&s->mutex);
-	struct yk_serve_call *c = s->arrived;
-	s->arrived = NULL;
-	s->last = &s->arrived;
-	s->arrived_choices = s->arrived_waiting = 0;
-	s->woken = false;
-	pthread_mutex_unlock(&s->mutex);
+	pthread_mutex_lock(&s->inbox.mutex);
+	struct yk_serve_call *c = s->inbox.first;
+	s->inbox.first = NULL;
+	s->inbox.last = &s->inbox.first;
+	s->inbox.choices = s->inbox.waiting = 0;
+	s->inbox.woken = false;
+	pthread_mutex_unlock(&s->inbox.mutex);
 	while (c) {
 		struct yk_serve_call *next = c->next;
 		c->next = s->running;
@@ -127,9 +127,9 @@ static void remove_done(struct yk_serve *s)
 		struct yk_exchange *x = c->x;
 		*at = c->next;
 		if (c->kind->work) {
-			pthread_mutex_lock(&s->mutex);
-			s->embeds--;
-			pthread_mutex_unlock(&s->mutex);
+			pthread_mutex_lock(&s->inbox.mutex);
+			s->inbox.embeds--;
+			pthread_mutex_unlock(&s->inbox.mutex);
 		}
 		c->kind->free(c);
 		yk_exchange_release(x);
@@ -151,10 +151,10 @@ static bool work_once(struct yk_serve *s)
 static int step(struct yk_serve *s)
 {
 	struct yoke_engine_stats stats = { .size = sizeof stats };
-	const int n = yoke_engine_step(s->engine);
+	const int n = yoke_engine_step(s->lm.engine);
 	if (n < 0)
 		return n;
-	yoke_engine_stats(s->engine, &stats);
+	yoke_engine_stats(s->lm.engine, &stats);
 	if (stats.steps > s->steps)
 		yk_metrics_observe(&s->metrics, YK_STEP, (double)stats.last_step_tokens);
 	s->steps = stats.steps;
@@ -170,7 +170,7 @@ int yk_serve_work(struct yk_serve *s)
 	for (struct yk_serve_call *c = s->running; c; c = c->next)
 		check(c);
 	const bool worked = work_once(s);
-	if (s->engine)
+	if (s->lm.engine)
 		n = step(s);
 	remove_done(s);
 	return n < 0 ? n : n > 0 || worked;
@@ -187,12 +187,12 @@ void yk_serve_cancel(struct yk_serve *s)
 
 void yk_serve_abandon(struct yk_serve *s)
 {
-	for (struct yk_serve_call *c = s->arrived, *next; c; c = next) {
+	for (struct yk_serve_call *c = s->inbox.first, *next; c; c = next) {
 		next = c->next;
 		c->next = s->running;
 		s->running = c;
 	}
-	s->arrived = NULL;
+	s->inbox.first = NULL;
 	for (struct yk_serve_call *c = s->running; c; c = c->next)
 		c->done = true;
 	remove_done(s);
@@ -200,8 +200,8 @@ void yk_serve_abandon(struct yk_serve *s)
 
 bool yk_serve_is_idle(struct yk_serve *s)
 {
-	pthread_mutex_lock(&s->mutex);
-	const bool idle = !s->arrived && !s->running;
-	pthread_mutex_unlock(&s->mutex);
+	pthread_mutex_lock(&s->inbox.mutex);
+	const bool idle = !s->inbox.first && !s->running;
+	pthread_mutex_unlock(&s->inbox.mutex);
 	return idle;
 }
