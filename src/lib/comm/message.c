@@ -253,7 +253,7 @@ static bool is_delayed(struct yoke_group *g, struct sending *x, uint64_t bytes)
 	}
 	if (now >= x->due)
 		return false;
-	g->queue->next_due = g->queue->next_due ? min(g->queue->next_due, x->due) : x->due;
+	g->queue->timer.next = g->queue->timer.next ? min(g->queue->timer.next, x->due) : x->due;
 	return true;
 }
 

@@ -70,9 +70,9 @@ static void take_incoming(struct yk_ranks *q)
 	while (*end)
 		end = &(*end)->next;
 	pthread_mutex_lock(&q->lock);
-	*end = q->incoming;
-	q->incoming = NULL;
-	q->incoming_end = &q->incoming;
+	*end = q->inbox.first;
+	q->inbox.first = NULL;
+	q->inbox.end = &q->inbox.first;
 	q->taken = atomic_load(&q->enqueued);
 	pthread_mutex_unlock(&q->lock);
 }
@@ -102,17 +102,17 @@ static void release_next(const struct yk_job *j)
 
 static void finish(struct yk_ranks *q, struct yk_job *j, int code, const char *why)
 {
-	yk_past_add(q, j, code);
+	yk_ranks_history_add(&q->history, j, code);
 	if (j->result) {
 		j->result->code = code;
 		if (code)
 			snprintf(j->result->why, sizeof j->result->why, "%s", why);
 	} else if (code) {
 		pthread_mutex_lock(&q->lock);
-		if (!q->failed || q->failed <= q->reported) {
-			q->failed = j->number;
-			q->code = code;
-			snprintf(q->why, sizeof q->why, "%s", why);
+		if (!q->failure.job || q->failure.job <= q->failure.reported) {
+			q->failure.job = j->number;
+			q->failure.code = code;
+			snprintf(q->failure.why, sizeof q->failure.why, "%s", why);
 		}
 		pthread_mutex_unlock(&q->lock);
 	}
@@ -145,7 +145,7 @@ static bool move_on(struct yk_ranks *q)
 		moved |= yk_carrier_step(c);
 	take_incoming(q);
 	q->pass++;
-	q->next_due = 0;
+	q->timer.next = 0;
 	for (struct yk_job **at = &q->active; *at;) {
 		struct yk_job *j = *at;
 		int code = 0;
@@ -166,7 +166,7 @@ static bool move_on(struct yk_ranks *q)
 		finish(q, j, code, why);
 		ended = true;
 	}
-	atomic_store_explicit(&q->due, q->next_due, memory_order_relaxed);
+	atomic_store_explicit(&q->timer.due, q->timer.next, memory_order_relaxed);
 	if (c && moved)
 		yk_carrier_step(c);
 	q->waits = q->active && !q->active->next && q->active->begun && last == yk_post_advance;
@@ -210,7 +210,7 @@ static bool help_after(struct yk_ranks *q)
 // How long to sleep if the wakeup is not rung.
 static uint64_t sleeps(const struct yk_ranks *q, bool polls)
 {
-	const uint64_t due = atomic_load(&q->due), now = yk_nanoseconds();
+	const uint64_t due = atomic_load(&q->timer.due), now = yk_nanoseconds();
 	return polls || atomic_load(&q->away) ? POLL_NS : !due ? LOOK_NS : due > now ? due - now : 0;
 }
 
@@ -236,8 +236,8 @@ static void wait_step(struct yk_ranks *q, uint64_t *began, uint64_t job, bool fa
 		*began = 0;
 		return;
 	}
-	if (now - *began > LOOK_NS && now - atomic_load(&q->watched) > LOOK_NS / 2) {
-		atomic_store(&q->watched, now);
+	if (now - *began > LOOK_NS && now - atomic_load(&q->timer.watched) > LOOK_NS / 2) {
+		atomic_store(&q->timer.watched, now);
 		watch(q);
 	}
 }
@@ -360,8 +360,8 @@ static void enqueue(struct yk_ranks *q, struct yk_job *j)
 {
 	pthread_mutex_lock(&q->lock);
 	j->number = atomic_load(&q->enqueued) + 1;
-	*q->incoming_end = j;
-	q->incoming_end = &j->next;
+	*q->inbox.end = j;
+	q->inbox.end = &j->next;
 	atomic_store(&q->enqueued, j->number);
 	pthread_mutex_unlock(&q->lock);
 	if (!atomic_load(&q->helpers) && !is_begun(q)) {

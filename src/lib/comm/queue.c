@@ -164,7 +164,7 @@ static int queue_new(uint32_t device, int kind, void **to)
 		return yk_fail(YOKE_ENOMEM, "no host memory");
 	}
 	atomic_init(&q->wakeup, q->own);
-	q->incoming_end = &q->incoming;
+	q->inbox.end = &q->inbox.first;
 	pthread_mutex_init(&q->drive, NULL);
 	pthread_mutex_init(&q->lock, NULL);
 	sigfillset(&all);
@@ -219,7 +219,7 @@ static int event_mark(void *queue, void **event)
 	if (!e)
 		return YOKE_ENOMEM;
 	pthread_mutex_lock(&q->lock);
-	*e = (struct event){ q, atomic_load(&q->enqueued), q->reported };
+	*e = (struct event){ q, atomic_load(&q->enqueued), q->failure.reported };
 	pthread_mutex_unlock(&q->lock);
 	*event = e;
 	return 0;
@@ -236,10 +236,10 @@ static int event_done(void *event)
 	if (atomic_load(&q->over) < e->job)
 		return 0;
 	pthread_mutex_lock(&q->lock);
-	const int code = q->failed > e->reported && q->failed <= e->job ? q->code : 1;
+	const int code = q->failure.job > e->reported && q->failure.job <= e->job ? q->failure.code : 1;
 	if (code < 0) {
-		q->reported = atomic_load(&q->enqueued);
-		yk_fail(code, "%s", q->why);
+		q->failure.reported = atomic_load(&q->enqueued);
+		yk_fail(code, "%s", q->failure.why);
 	}
 	pthread_mutex_unlock(&q->lock);
 	return code;

@@ -276,14 +276,42 @@ struct yk_past_job {
 	char group[32], text[YK_TASK_TEXT];
 };
 
+// Jobs that the queue's thread has not seen yet.
+struct yk_ranks_inbox {
+	struct yk_job *first, **end;
+};
+
+// The first failure that no event has reported.
+struct yk_ranks_failure {
+	uint64_t job;      // its number; 0: none
+	uint64_t reported; // failures up to this job have been reported
+	int code;
+	char why[YK_WHY];
+};
+
+struct yk_ranks_history {
+	uint64_t count; // of finished operations; the last ones are in job[]
+	struct yk_past_job job[YK_PAST];
+};
+
+// Times in nanoseconds.
+struct yk_ranks_timer {
+	_Atomic uint64_t due;     // when the first message delayed by dist.link is due; 0: none
+	uint64_t next;            // the same, as collected during the current pass
+	_Atomic uint64_t watched; // when late ranks were last checked
+};
+
 struct yk_ranks {
 	pthread_t thread;
-	pthread_mutex_t drive;   // held by the thread that advances jobs
-	pthread_mutex_t lock;    // protects the incoming jobs
-	struct yk_job *incoming, **incoming_end;
-	struct yk_job *active;   // in order; protected by drive, like pass, taken and waits
-	uint64_t pass, taken;    // taken: number of the last job moved out of `incoming`
-	bool waits;              // the only active job is waiting for other ranks
+	struct yoke_group *groups, *world;
+	pthread_mutex_t lock; // protects inbox and failure
+	struct yk_ranks_inbox inbox;
+	struct yk_ranks_failure failure;
+	pthread_mutex_t drive; // held by the thread that advances jobs; protects the next five members
+	struct yk_job *active; // in order
+	uint64_t pass, taken;  // taken: number of the last job moved out of the inbox
+	bool waits;            // the only active job is waiting for other ranks
+	struct yk_ranks_history history;
 	_Atomic uint64_t enqueued, over; // job counts; all jobs up to number `over` are finished
 	atomic_int helpers;      // waiting threads that advance jobs themselves
 	atomic_int away;         // jobs running on a device, which rings no wakeup
@@ -291,25 +319,14 @@ struct yk_ranks {
 	struct yk_wakeup *own;
 	struct yk_wakeup duty; // wakes the queue's thread when there is work
 	struct yk_carrier *_Atomic carrier; // to ranks on other machines; NULL: all are on this one
-	_Atomic uint64_t due;     // when the first message delayed by dist.link is due; 0: none
-	uint64_t next_due;        // the same, as collected during the current pass
-	_Atomic uint64_t watched; // when late ranks were last checked
-	_Atomic uint64_t waited;  // total nanoseconds that threads waited for jobs
+	struct yk_ranks_timer timer;
+	_Atomic uint64_t waited; // total nanoseconds that threads waited for jobs
 	atomic_bool quit;
-	// The first failure that no event has reported; protected by lock.
-	// failed: its job's number; failures up to job `reported` have been reported
-	uint64_t failed, reported;
-	int code;
-	char why[YK_WHY];
-	struct yoke_group *groups, *world;
-	// number of finished operations; the last ones are in past[]. Protected by drive
-	uint64_t pasts;
-	struct yk_past_job past[YK_PAST];
 };
 // Writes the context's last operations, finished and pending, oldest first, one JSON object per
 // line. EIO.
 int yk_ranks_record(struct yk_ranks *, const char *path);
-void yk_past_add(struct yk_ranks *, const struct yk_job *, int code); // records a finished job
+void yk_ranks_history_add(struct yk_ranks_history *, const struct yk_job *, int code); // records a finished job
 extern const struct yoke_backend yk_ranks_table;
 static inline struct yk_ranks *yk_ranks_in(const struct yoke_context *ctx)
 {
