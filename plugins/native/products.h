@@ -47,7 +47,7 @@ typedef int yk_native_multiply(struct yk_gpu_device *, const struct yk_native_pr
 
 // ---- products_problem.c ----
 
-// Declares the setting V_NAME.products; true if it asks for the library whenever it can compute an
+// Declares the setting V_NAME.products; true if it selects the library whenever it can compute an
 // op.
 bool yk_native_products_always(void);
 // True if the library is much faster than yoke's own kernels in large products of a dtype, and the

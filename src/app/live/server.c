@@ -105,7 +105,7 @@ static double number(struct MHD_Connection *c, const char *name, double otherwis
 
 // ---- streams ----
 
-static bool say(struct client *c, char *text)
+static bool send_text(struct client *c, char *text)
 {
 	if (!text)
 		return false;
@@ -122,14 +122,14 @@ static bool next_text(struct server *s, struct client *c)
 {
 	if (c->next + NEWS < s->news) { // the client was too slow and lost events
 		c->next = s->news;
-		return say(c, strdup("event: gap\ndata: {}\n\n"));
+		return send_text(c, strdup("event: gap\ndata: {}\n\n"));
 	}
 	if (c->next < s->news)
-		return say(c, strdup(s->text[c->next++ % NEWS]));
+		return send_text(c, strdup(s->text[c->next++ % NEWS]));
 	if (!c->comment)
 		return false;
 	c->comment = false;
-	return say(c, strdup(": nothing new\n\n"));
+	return send_text(c, strdup(": nothing new\n\n"));
 }
 
 static ssize_t stream_read(void *arg, uint64_t at, char *to, size_t room)
@@ -213,7 +213,7 @@ static enum MHD_Result stream(struct server *s, struct MHD_Connection *connectio
 	}
 	yk_live_position(&s->live, position);
 	*c = (struct client){ .used = true, .connection = connection, .next = s->news, .server = s };
-	say(c, known && strcmp(known, position) ? yk_live_all(&s->live) : strdup(": hello\nretry: 2000\n\n"));
+	send_text(c, known && strcmp(known, position) ? yk_live_all(&s->live) : strdup(": hello\nretry: 2000\n\n"));
 	pthread_mutex_unlock(&s->mutex);
 	struct MHD_Response *r = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 16384, stream_read, c, stream_end);
 	if (!r) {

@@ -9,7 +9,7 @@
 
 // Called by all ranks between two steps: creates t->whole.
 int yk_checkpoint_gather_begin(struct yk_replica *);
-// Frees t->whole. On rank 0 it also tells the other ranks that there are no more requests.
+// Frees t->whole. On rank 0 it also notifies the other ranks that there are no more requests.
 void yk_checkpoint_gather_end(struct yk_replica *);
 // On all other ranks: answers rank 0's requests until there are no more.
 int yk_checkpoint_gather_serve(struct yk_replica *);

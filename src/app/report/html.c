@@ -248,19 +248,19 @@ static void head(FILE *to, const json_t *r, int level)
 	findings(to, r, level + 1);
 }
 
-// Whether a plot has at most one point in each curve, or only zeros.
+// Whether a plot has at max one point in each curve, or only zeros.
 static bool is_flat(const json_t *p)
 {
 	const json_t *c, *y;
-	size_t i, k, most = 0;
+	size_t i, k, max = 0;
 	bool zeros = true;
 	json_array_foreach (json_object_get(p, "curves"), i, c) {
 		const json_t *ys = json_object_get(c, "y");
-		most = json_array_size(ys) > most ? json_array_size(ys) : most;
+		max = json_array_size(ys) > max ? json_array_size(ys) : max;
 		json_array_foreach (ys, k, y)
 			zeros &= json_number_value(y) == 0;
 	}
-	return most < 2 || zeros;
+	return max < 2 || zeros;
 }
 
 // Stages of loading and of the allocator are details.

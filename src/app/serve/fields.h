@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bodies of requests: what a client asks for, and its members with their types and ranges.
+// The bodies of requests: the members of a request with their types and ranges.
 #ifndef YK_SERVE_FIELDS_H
 #define YK_SERVE_FIELDS_H
 

@@ -61,17 +61,17 @@ static json_t *lists_of(const json_t *entries, int alternatives, size_t *at)
 	for (size_t i = 0; i < json_array_size(entries); i++) {
 		json_t *e = json_array_get(entries, i), *token = json_object_get(e, "token");
 		const json_t *top = json_object_get(e, "top_logprobs");
-		json_t *most = top ? json_object() : json_null();
+		json_t *best = top ? json_object() : json_null();
 		for (size_t k = 0; k < json_array_size(top); k++) {
 			json_t *t = json_array_get(top, k);
 			const char *name = json_string_value(json_object_get(t, "token"));
 			if (name &&
-			    !json_object_get(most, name)) // two tokens may have one spelling
-				json_object_set(most, name, json_object_get(t, "logprob"));
+			    !json_object_get(best, name)) // two tokens may have one spelling
+				json_object_set(best, name, json_object_get(t, "logprob"));
 		}
 		json_array_append(tokens, token);
 		json_array_append(values, json_object_get(e, "logprob"));
-		json_array_append_new(tops, most);
+		json_array_append_new(tops, best);
 		json_array_append_new(offsets, json_integer((json_int_t)*at));
 		*at += json_string_length(token);
 	}

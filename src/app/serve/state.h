@@ -72,7 +72,7 @@ struct yk_serve {
 	int64_t steps; // of the engine so far
 };
 
-// Passes a call to the computing thread, and wakes that.  false: the queue is full, and the reply says so; the call
+// Passes a call to the computing thread, and wakes it.  false: the queue is full, and the client got status 429; the call
 // remains the caller's.
 bool yk_serve_arrive(struct yk_serve *, struct yk_serve_call *);
 // Replies that the queue is full.

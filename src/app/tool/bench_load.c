@@ -40,7 +40,7 @@ enum { WORDS = sizeof words / sizeof *words };
 struct run {
 	const struct yk_load *is;
 	struct yk_load_result *to;
-	const int32_t *id; // tokens of the words; NULL: the server tells none
+	const int32_t *id; // tokens of the words; NULL: the server reports none
 	int64_t ids;
 	_Atomic int64_t next;
 	int64_t end;
@@ -259,7 +259,7 @@ static void send_request(struct run *r, struct yk_client *c, int64_t request,
 		yoke_error_clear();
 	}
 	if (stream && !to->generated)
-		to->generated = reply.texts; // of a server that tells no usage
+		to->generated = reply.texts; // of a server that reports no usage
 	yk_string_fini(&reply.bytes);
 	free(body);
 }

@@ -216,7 +216,7 @@ int yk_self_tiers(struct yk_self *s)
 // ---- mixed precision ----
 
 // Makes weights infinite: such a step must change nothing and reduce the loss scale.
-static int overflow(struct yk_trainer *t, double *before, double *behind)
+static int overflow(struct yk_trainer *t, double *before, double *after)
 {
 	// the output weights, which compute the logits
 	yoke_tensor *w = t->replica.net->params.var[t->replica.net->params.count - 2];
@@ -244,7 +244,7 @@ static int overflow(struct yk_trainer *t, double *before, double *behind)
 		e = yk_self_steps(t, 1, &loss);
 	if (e == 0)
 		e = yoke_scaler_stats(t->replica.scaler, &stats);
-	*behind = stats.scale;
+	*after = stats.scale;
 	free(held);
 	free(bad);
 	return e;
@@ -258,12 +258,12 @@ static int mixed(struct yk_self *s, struct yk_trainer *t)
 	struct yk_trainer *other = NULL;
 	struct yk_config c;
 	char folder[4096];
-	double loss[2], before = 0, behind = 0;
+	double loss[2], before = 0, after = 0;
 	if (!t->replica.scaler)
 		return yk_self_result(s, YK_SELF_FAIL, "the trainer has no loss scaler");
 	int e = yk_self_steps(t, 2, loss);
 	if (e == 0)
-		e = overflow(t, &before, &behind);
+		e = overflow(t, &before, &after);
 	if (e < 0)
 		return e;
 	snprintf(folder, sizeof folder - 40, "%s/yoke-selftest-XXXXXX", tmp && *tmp ? tmp : "/tmp");
@@ -288,12 +288,12 @@ static int mixed(struct yk_self *s, struct yk_trainer *t)
 	yk_dir_remove(folder);
 	if (e < 0)
 		return e;
-	const bool kept = !memcmp(&was, &is, sizeof was), good = t->skipped == 1 && behind < before && kept && loss[1] < 1.1 * loss[0];
+	const bool kept = !memcmp(&was, &is, sizeof was), good = t->skipped == 1 && after < before && kept && loss[1] < 1.1 * loss[0];
 	return yk_self_result(s, good ? YK_SELF_PASS : YK_SELF_FAIL,
 			   "%s: loss %.4f, then %.4f; an overflow skipped %" PRId64
 			   " step and reduced the scale from %g to %g; a checkpoint "
 			   "%s the scaler's state",
-			   s->device, loss[0], loss[1], t->skipped, before, behind,
+			   s->device, loss[0], loss[1], t->skipped, before, after,
 			   kept ? "preserves" : "does not preserve");
 }
 

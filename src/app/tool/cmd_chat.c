@@ -112,7 +112,7 @@ static int answer(struct conversation *t, bool *failed)
 
 // ---- commands ----
 
-static int say_help(struct conversation *t, const char *arg)
+static int print_help(struct conversation *t, const char *arg)
 {
 	(void)t;
 	(void)arg;
@@ -239,7 +239,7 @@ static int run_command(struct conversation *t, const char *line)
 	} commands[] = {
 		{ "/reset", reset },   { "/system", set_system }, { "/regenerate", regenerate },
 		{ "/resend", resend }, { "/save", save },         { "/load", load },
-		{ "/stats", stats },   { "/help", say_help },     { "/?", say_help },
+		{ "/stats", stats },   { "/help", print_help },     { "/?", print_help },
 		{ "/exit", leave },    { "/quit", leave },        { "/bye", leave },
 	};
 	const size_t n = strcspn(line, " \t\n");
@@ -255,7 +255,7 @@ static int run_command(struct conversation *t, const char *line)
 
 // ---- conversation ----
 
-static int say(struct conversation *t, struct yk_string *line)
+static int send_line(struct conversation *t, struct yk_string *line)
 {
 	yk_string_add(line, "", 1);
 	if (line->failed)
@@ -301,7 +301,7 @@ static int run_conversation(struct conversation *t)
 		}
 		t->idle = false;
 		yk_interrupts_take(t->input.interrupts);
-		e = say(t, &line);
+		e = send_line(t, &line);
 		yk_interrupts_take(t->input.interrupts);
 		if (e < 0 && !yk_reader_exited()) {
 			report(t);

@@ -19,7 +19,7 @@
 
 // Writes one line with one call, because ranks may write at the same time; control characters in
 // the text are replaced.
-static void say(const char *command, const char *text)
+static void report(const char *command, const char *text)
 {
 	char line[2200]; // longer than any error message
 	snprintf(line, sizeof line - 1, "yoke%s%s: %s", *command ? " " : "", command, text);
@@ -42,13 +42,13 @@ int yk_usage(const char *command, const char *fmt, ...)
 	if (n >= 0 && (size_t)n < sizeof text)
 		snprintf(text + n, sizeof text - (size_t)n, "; see `yoke help%s%s`",
 			 *command ? " " : "", command);
-	say(command, text);
+	report(command, text);
 	return YK_USAGE;
 }
 
 int yk_failed(const char *command)
 {
-	say(command, *yoke_error() ? yoke_error() : "failed without an error message");
+	report(command, *yoke_error() ? yoke_error() : "failed without an error message");
 	return YK_FAILED;
 }
 

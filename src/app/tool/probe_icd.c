@@ -25,7 +25,7 @@ enum { MAX_PLATFORMS = 16 };
 static const uint64_t all_types = 0xffffffff;
 
 // Prints the reason from dlopen without the library's name, which the reader already knows.
-static void say_error(FILE *to, const char *library)
+static void print_error(FILE *to, const char *library)
 {
 	const char *text = dlerror();
 	size_t n = strlen(library);
@@ -49,7 +49,7 @@ void yk_probe_loader(FILE *to)
 	unsetenv("OCL_ICD_FILENAMES");
 	void *so = dlopen(name, RTLD_NOW | RTLD_LOCAL);
 	if (!so) {
-		say_error(to, name);
+		print_error(to, name);
 		return;
 	}
 	dlinfo(so, RTLD_DI_LINKMAP, &map);
@@ -77,7 +77,7 @@ static void info_text(const struct dispatch *d, void *platform, uint32_t what, c
 	snprintf(to, cap, "%s", whole);
 }
 
-static void say_platform(FILE *to, void *platform)
+static void print_platform(FILE *to, void *platform)
 {
 	const struct dispatch *d = *(const struct dispatch **)platform;
 	char name[128], version[128], extensions[65536];
@@ -107,7 +107,7 @@ void yk_probe_icd(FILE *to, const char *library)
 
 	void *so = dlopen(library, RTLD_NOW | RTLD_LOCAL);
 	if (!so) {
-		say_error(to, library);
+		print_error(to, library);
 		return;
 	}
 	*(void **)&address = dlsym(so, "clGetExtensionFunctionAddress");
@@ -124,5 +124,5 @@ void yk_probe_icd(FILE *to, const char *library)
 		fprintf(to, "error\tclIcdGetPlatformIDsKHR: %d\n", err);
 	for (uint32_t i = 0; !err && i < n && i < MAX_PLATFORMS; i++)
 		if (platform[i])
-			say_platform(to, platform[i]);
+			print_platform(to, platform[i]);
 }

@@ -28,8 +28,8 @@ static int make(struct yk_run *r, struct yk_config *c, const char *folder, const
 	int e = yk_trainer_share(r->corpus, c, folder, ck, &r->trainer);
 	if (e < 0)
 		return e;
-	r->trainer->feed.heard = data_failed;
-	r->trainer->feed.heard_arg = r;
+	r->trainer->feed.on_error = data_failed;
+	r->trainer->feed.on_error_arg = r;
 	r->trainer->feed.watched = r->watch.whole ? READINGS : 0;
 	return 0;
 }

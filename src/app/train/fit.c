@@ -260,7 +260,7 @@ static void clock_stop(struct fit *f)
 }
 
 // Reports the last step, or a validation after it with its loss.
-static int tell(struct fit *f, bool validated, double valid)
+static int report(struct fit *f, bool validated, double valid)
 {
 	struct yk_record last;
 	// waits for the step, so the clock stops after it
@@ -300,7 +300,7 @@ static int tell(struct fit *f, bool validated, double valid)
 
 static int on_log(void *arg)
 {
-	return tell(arg, false, NAN);
+	return report(arg, false, NAN);
 }
 
 // Loss and number of rows of the next validation batch. Returns 1, 0: no more batches, or an error.
@@ -344,7 +344,7 @@ static int on_validate(void *arg)
 		return got;
 	f->validated = f->t.replica.step;
 	f->end.valid = sum / all;
-	return tell(f, true, f->end.valid);
+	return report(f, true, f->end.valid);
 }
 
 static bool leads(const struct fit *f)
@@ -563,7 +563,7 @@ static int train(struct fit *f)
 		err = 0;
 	}
 	if (!err && (signal || f->over) && f->logged < f->t.replica.step)
-		err = tell(f, false, NAN);
+		err = report(f, false, NAN);
 	if (!err && !signal && f->t.replica.step > f->first)
 		err = on_validate(f);
 	if (!err && f->t.replica.step > f->first)

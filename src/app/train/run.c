@@ -199,7 +199,7 @@ static bool watches_all(const struct yk_config *c)
 
 // Shared by all ranks (threads). The configuration is read-only; each trainer resolves keys in its
 // own copy.
-struct crew {
+struct rank_shared {
 	struct yk_run *lead;
 	const struct yk_config *config;
 	const struct yk_checkpoint *from;
@@ -208,7 +208,7 @@ struct crew {
 };
 
 // A rank other than rank 0: trains without output.
-static int follow(const struct crew *all, struct yk_config *c)
+static int follow(const struct rank_shared *all, struct yk_config *c)
 {
 	const struct yk_run *lead = all->lead;
 	struct yk_run r = {
@@ -252,7 +252,7 @@ static void record(const yoke_group *world, const char *out)
 
 static int member(yoke_group *world, void *arg)
 {
-	const struct crew *all = arg;
+	const struct rank_shared *all = arg;
 	struct yk_config own;
 	int e = yk_config_with(all->config, 0, NULL, &own);
 	if (e < 0)
@@ -297,7 +297,7 @@ static int run(struct yk_run *r, struct yk_config *c, atomic_int *lost)
 		e = yoke_error_code();
 	if (e == 0)
 		e = ranks > 1 || !strcmp(yk_config_str(c, YK_KEY_spawn), "process") ?
-			    yk_ranks_run(ranks, member, &(struct crew){ r, c, from, &lock, lost }) :
+			    yk_ranks_run(ranks, member, &(struct rank_shared){ r, c, from, &lock, lost }) :
 			    work(r, c, from, &lock);
 	yk_corpus_free(r->corpus);
 	r->corpus = NULL;

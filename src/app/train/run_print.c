@@ -25,7 +25,7 @@ static double epochs_seen(const struct yk_trainer *t)
 	       (double)yk_data_train_windows(t->feed.data);
 }
 
-static void say_resumed(struct yk_run *r, const struct yk_config *c, const struct yk_checkpoint *from)
+static void print_resumed(struct yk_run *r, const struct yk_config *c, const struct yk_checkpoint *from)
 {
 	const struct yk_trainer *t = r->trainer;
 	bool epochs = yk_config_real(c, YK_KEY_epochs) > 0;
@@ -61,7 +61,7 @@ static bool ends_with(const char *name, size_t n, const char *end)
 }
 
 // Logs that a table is read as text, which is rarely what is meant.
-static void say_table(const struct yk_config *c)
+static void warn_about_table(const struct yk_config *c)
 {
 	for (const char *at = yk_config_str(c, YK_KEY_data); *at; at += strcspn(at, ","), at += *at == ',') {
 		const size_t n = strcspn(at, ",");
@@ -74,93 +74,109 @@ static void say_table(const struct yk_config *c)
 	}
 }
 
+// How the work is divided among ranks, and what each of them holds.
+static void print_ranks(struct yk_run *r)
+{
+	const struct yk_replica *t = &r->trainer->replica;
+	const uint64_t parameters = yk_parameters_bytes(&t->net->params);
+	char stages[240], order[400], weights[32], gradients[32], max[32], all[32];
+	if (t->grid.all)
+		yk_progress_print(&r->progress,
+				"%d ranks, each computes %" PRId64 " of the %" PRId64
+				" micro-batches of a step",
+				yoke_group_size(t->grid.all), t->batches.accumulate, t->batches.count);
+	if (yk_ranks_order_text(t, order, sizeof order))
+		yk_progress_print(&r->progress, "%s", order);
+	if (t->tensor_parallel)
+		yk_progress_print(&r->progress,
+				"tensor=%" PRId64 ": %" PRId64
+				" ranks compute each micro-batch together; each holds %s of weights",
+				t->grid.tensor, t->grid.tensor, yk_bytes_text(weights, parameters));
+	if (t->stages) {
+		yk_stages_text(t, stages, sizeof stages);
+		yk_progress_print(&r->progress, "%s", stages);
+	}
+	if (!t->zero)
+		return;
+	const uint64_t states = (uint64_t)yk_optim_states_each(t->config), shard = yk_zero_max(t);
+	yk_progress_print(&r->progress,
+			"zero=%d: a rank holds at most %s of weights, %s of gradients, and %s of "
+			"the %s of optimizer state",
+			t->stage, yk_bytes_text(weights, t->stage < 3 ? parameters : shard),
+			yk_bytes_text(gradients, t->stage < 2 ? parameters : shard),
+			yk_bytes_text(max, shard * states),
+			yk_bytes_text(all, sizeof(float) * (uint64_t)t->net->params.elements * states));
+}
+
+static void print_data(struct yk_run *r)
+{
+	const struct yk_trainer *t = r->trainer;
+	const struct yk_data *data = t->feed.data;
+	const int64_t parameters = t->replica.net->params.elements, valid = yk_data_valid_windows(data);
+	char each[48] = "", n[4][64];
+	if (t->valid_windows < valid)
+		snprintf(each, sizeof each, ", %" PRId64 " of them per validation", t->valid_windows);
+	if (yk_data_endless(data))
+		yk_progress_print(&r->progress, "%" PRId64 " parameters; training windows are read from a pipe", parameters);
+	else if (yk_data_chats(data))
+		yk_progress_print(&r->progress, "%s; %s of %s: %s for training, %" PRId64 " for validation%s",
+				yk_counted(n[0], parameters, "parameter"),
+				yk_counted(n[1], yk_data_chats(data), "conversation"),
+				yk_counted(n[2], yk_data_tokens(data), "token"),
+				yk_counted(n[3], yk_data_train_windows(data), "window"), valid, each);
+	else
+		yk_progress_print(&r->progress, "%s; %s in %s: %s for training, %" PRId64 " for validation%s",
+				yk_counted(n[0], parameters, "parameter"),
+				yk_counted(n[1], yk_data_tokens(data), "token"),
+				yk_counted(n[2], yk_data_files(data), "file"),
+				yk_counted(n[3], yk_data_train_windows(data), "window"), valid, each);
+}
+
+static void warn_about_settings(const struct yk_run *r, const struct yk_config *c)
+{
+	const struct yk_replica *t = &r->trainer->replica;
+	const double ratio = yk_config_real(c, YK_KEY_compress_ratio);
+	if (t->compress && t->group && ratio * yoke_group_size(t->group) >= 1)
+		yk_warn("train",
+			"compress=topk: with %d ranks and compress_ratio=%g, compression sends no "
+			"less data; a ratio below %g does",
+			yoke_group_size(t->group), ratio, 1.0 / yoke_group_size(t->group));
+	if (yk_model_leaks(t->net->model, &t->net->shape))
+		yk_warn("train", "bk_side=both lets a position see later tokens, including the one "
+				 "to predict: its loss does not measure prediction, and generate "
+				 "refuses the model; use bk_side=left");
+}
+
+// The memory that the run is predicted to use, before it starts.
+static void print_prediction(struct yk_run *r, const struct yk_config *c)
+{
+	const struct yk_trainer *t = r->trainer;
+	const char *limit = yk_config_str(c, YK_KEY_memory), *what = "the run";
+	if (t->replica.grid.all)
+		what = "a rank";
+	if (t->predicted)
+		yk_progress_print(&r->progress, "%s%s%s%s is predicted to use at most %.4g MiB",
+				*limit ? "memory=" : "", limit, *limit ? ": " : "", what,
+				(double)t->predicted / (1 << 20));
+}
+
 int yk_run_print_start(struct yk_run *r, const struct yk_config *c, const struct yk_checkpoint *from)
 {
 	const struct yk_trainer *t = r->trainer;
 	const struct yk_device *d = yk_current()->device;
 	struct yk_memory memory;
-	char stages[240], order[400], each[48] = "", weights[32], gradients[32], max[32], whole[32], n[4][64];
-	if (t->valid_windows < yk_data_valid_windows(t->feed.data))
-		snprintf(each, sizeof each, ", %" PRId64 " of them per validation",
-			 t->valid_windows);
 	yk_progress_print(&r->progress, "on %s: %s%s%s", d->id, d->info.name, *d->info.driver ? "; " : "",
 			d->info.driver);
-	if (t->replica.grid.all)
-		yk_progress_print(&r->progress,
-				"%d ranks, each computes %" PRId64 " of the %" PRId64
-				" micro-batches of a step",
-				yoke_group_size(t->replica.grid.all), t->replica.batches.accumulate,
-				t->replica.batches.count);
-	if (yk_ranks_order_text(&t->replica, order, sizeof order))
-		yk_progress_print(&r->progress, "%s", order);
-	if (t->replica.tensor_parallel)
-		yk_progress_print(
-			&r->progress,
-			"tensor=%" PRId64 ": %" PRId64
-			" ranks compute each micro-batch together; each holds %s of weights",
-			t->replica.grid.tensor, t->replica.grid.tensor,
-			yk_bytes_text(weights, yk_parameters_bytes(&t->replica.net->params)));
-	if (t->replica.stages) {
-		yk_stages_text(&t->replica, stages, sizeof stages);
-		yk_progress_print(&r->progress, "%s", stages);
-	}
-	if (t->replica.zero)
-		yk_progress_print(
-			&r->progress,
-			"zero=%d: a rank holds at most %s of weights, %s of gradients, and %s of "
-			"the %s of optimizer state",
-			t->replica.stage,
-			yk_bytes_text(weights,
-				      t->replica.stage < 3 ?
-					      yk_parameters_bytes(&t->replica.net->params) :
-					      yk_zero_max(&t->replica)),
-			yk_bytes_text(gradients,
-				      t->replica.stage < 2 ?
-					      yk_parameters_bytes(&t->replica.net->params) :
-					      yk_zero_max(&t->replica)),
-			yk_bytes_text(max,
-				      yk_zero_max(&t->replica) *
-					      (uint64_t)yk_optim_states_each(t->replica.config)),
-			yk_bytes_text(whole,
-				      sizeof(float) * (uint64_t)t->replica.net->params.elements *
-					      (uint64_t)yk_optim_states_each(t->replica.config)));
-	const double ratio = yk_config_real(c, YK_KEY_compress_ratio);
-	if (t->replica.compress && t->replica.group && ratio * yoke_group_size(t->replica.group) >= 1)
-		yk_warn("train",
-			"compress=topk: with %d ranks and compress_ratio=%g, compression sends no "
-			"less data; a ratio below %g does",
-			yoke_group_size(t->replica.group), ratio,
-			1.0 / yoke_group_size(t->replica.group));
-	if (yk_data_endless(t->feed.data))
-		yk_progress_print(&r->progress, "%" PRId64 " parameters; training windows are read from a pipe", t->replica.net->params.elements);
-	else if (yk_data_chats(t->feed.data))
-		yk_progress_print(&r->progress, "%s; %s of %s: %s for training, %" PRId64 " for validation%s",
-				yk_counted(n[0], t->replica.net->params.elements, "parameter"),
-				yk_counted(n[1], yk_data_chats(t->feed.data), "conversation"),
-				yk_counted(n[2], yk_data_tokens(t->feed.data), "token"),
-				yk_counted(n[3], yk_data_train_windows(t->feed.data), "window"), yk_data_valid_windows(t->feed.data), each);
-	else
-		yk_progress_print(&r->progress,
-			"%s; %s in %s: %s for training, %" PRId64 " for validation%s",
-			yk_counted(n[0], t->replica.net->params.elements, "parameter"), yk_counted(n[1], yk_data_tokens(t->feed.data), "token"),
-			yk_counted(n[2], yk_data_files(t->feed.data), "file"), yk_counted(n[3], yk_data_train_windows(t->feed.data), "window"),
-			yk_data_valid_windows(t->feed.data), each);
-	if (yk_model_leaks(t->replica.net->model, &t->replica.net->shape))
-		yk_warn("train", "bk_side=both lets a position see later tokens, including the one "
-				 "to predict: its loss does not measure prediction, and generate "
-				 "refuses the model; use bk_side=left");
+	print_ranks(r);
+	print_data(r);
+	warn_about_settings(r, c);
 	if (!*yk_config_str(c, YK_KEY_format) && !from)
-		say_table(c);
+		warn_about_table(c);
 	if (*t->batch_why)
 		yk_progress_print(&r->progress, "%s", t->batch_why);
-	const char *limit = yk_config_str(c, YK_KEY_memory);
-	if (t->predicted)
-		yk_progress_print(&r->progress, "%s%s%s is predicted to use at most %.4g MiB",
-				*limit ? "memory=" : "", limit,
-				t->replica.grid.all ? *limit ? ": a rank" : "a rank" : ": the run",
-				(double)t->predicted / (1 << 20));
+	print_prediction(r, c);
 	if (from)
-		say_resumed(r, c, from);
+		print_resumed(r, c, from);
 	if (!strcmp(yk_config_str(c, YK_KEY_plot), "1"))
 		yk_run_plot(&t->schedule, t->steps, &r->progress);
 	int e = yk_memory_read(&memory);
@@ -185,19 +201,19 @@ void yk_run_early_text(const struct yk_run *r, char *to, size_t cap)
 }
 
 // Prints commands that use the finished model.
-static void say_next(struct yk_run *r, const char *folder)
+static void print_next(struct yk_run *r, const char *folder)
 {
 	const struct yk_trainer *t = r->trainer;
 	const char *format = yk_config_str(t->replica.config, YK_KEY_format);
 	// only text and files of tokens can be read again
-	const bool asks = !yk_config_is_path(t->replica.config, YK_KEY_valid) &&
+	const bool incomplete = !yk_config_is_path(t->replica.config, YK_KEY_valid) &&
 			  (yk_data_piped(yk_config_str(t->replica.config, YK_KEY_data)) ||
 			   yk_data_valid_windows(t->feed.data) == 0);
 	const char *prompt = strcmp(yk_tokenizer_name(t->feed.tokenizer), "ids") ? "" : " prompt=0"; // a token, not text
 	char *name = yk_shell_word(folder);
 	if (name)
 		yk_progress_print(&r->progress, "next: yoke generate %s%s, yoke eval %s%s%s%s", name, prompt, name,
-				asks ? " data=FILE" : "", asks && *format ? " format=" : "", asks ? format : "");
+				incomplete ? " data=FILE" : "", incomplete && *format ? " format=" : "", incomplete ? format : "");
 	free(name);
 }
 
@@ -254,7 +270,7 @@ void yk_run_print_end(struct yk_run *r)
 		else if (name && !ended)
 			yk_progress_print(p, "next: yoke train out=%s resume=1", name);
 		else
-			say_next(r, best ? best : r->out);
+			print_next(r, best ? best : r->out);
 	}
 	free(best);
 	free(name);

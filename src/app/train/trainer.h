@@ -42,8 +42,8 @@ struct yk_trainer_feed {
 	bool packed;                    // conversations: windows differ in their number of targets
 	int64_t targets;                // of packed windows: in the step, of all ranks
 	// reports skipped windows; may be NULL
-	void (*heard)(void *arg, const struct yoke_data_error *);
-	void *heard_arg;
+	void (*on_error)(void *arg, const struct yoke_data_error *);
+	void *on_error_arg;
 	size_t watched; // number of read times kept for the trace, 0: none
 	bool starved;   // the loader failed: there are no more windows
 };

@@ -57,7 +57,7 @@ static int loader_open(struct yk_trainer *t)
 		return yoke_error_code();
 	if (t->feed.watched)
 		yk_loader_watch(t->feed.loader, t->feed.watched);
-	yoke_loader_errors(t->feed.loader, t->feed.heard, t->feed.heard_arg);
+	yoke_loader_errors(t->feed.loader, t->feed.on_error, t->feed.on_error_arg);
 	return 0;
 }
 

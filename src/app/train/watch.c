@@ -99,7 +99,7 @@ int yk_watch_init(struct yk_watch *w, const struct yk_config *c)
 
 // ---- the run ----
 
-static void say_lines(struct yk_progress *p, char *text)
+static void print_lines(struct yk_progress *p, char *text)
 {
 	for (char *line = strtok_r(text, "\n", &text); line; line = strtok_r(NULL, "\n", &text))
 		yk_progress_print(p, "%s", line); // table lines are not wrapped
@@ -115,7 +115,7 @@ static int on_cycle(yoke_profile *p, int64_t cycle, int partial, void *arg)
 	yoke_profile_table(p, w->rows, w->column, text, (size_t)n + 1);
 	yk_progress_print(w->progress, "profile, cycle %lld%s: %s/trace/cycle%lld.json", (long long)cycle,
 			partial ? ", incomplete" : "", w->folder, (long long)cycle);
-	say_lines(w->progress, text);
+	print_lines(w->progress, text);
 	free(text);
 	return 0;
 }

@@ -511,7 +511,7 @@ size_t yk_local_address(struct sockaddr_un *a, const char *name)
 	return sizeof *a;
 }
 
-// The file of the socket admits only this user; each end tells its number.
+// The file of the socket admits only this user; each end sends its number.
 pid_t yk_local_peer(int fd)
 {
 	const pid_t own = getpid();

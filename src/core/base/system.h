@@ -23,7 +23,7 @@ int yk_thread_number(void);
 void yk_thread_name(pthread_t thread, const char *name);
 // The number of processors that the calling thread may use.  Fallback: all that are online.
 int yk_processors(void);
-// A hash of their set, so that processes on different processors can be told apart.  Fallback: 1.
+// A hash of their set, so that processes on different processors can be distinguished.  Fallback: 1.
 uint64_t yk_processors_hash(void);
 // Asks for short time slices, so that the calling thread runs soon after it is woken.  Linux before 6.12 and the
 // fallback ignore it.

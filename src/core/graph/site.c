@@ -2,7 +2,7 @@
 // Records call sites by unwinding the stack, where the C library permits it.
 //
 // Frames in the library's shared object are skipped.  In a statically linked program library and
-// application are one object and cannot be told apart, so the frames start inside the library.
+// application are one object and cannot be distinguished, so the frames start inside the library.
 
 #include "config.h"
 

@@ -209,7 +209,7 @@ static int shape_masked_scatter(struct yk_graph *g, const struct yk_call *c, str
 	return 0;
 }
 
-// A running sum tells each chosen element which one it gathers, which fails if there is none.
+// A running sum gives each chosen element its position; gathering fails if there are none.
 static void decompose_masked_scatter(struct yk_graph *g, const struct yk_call *c, yk_id *out)
 {
 	const struct yk_value to = g->value[c->in[0]];

@@ -147,7 +147,7 @@ static const char *attribute(uint32_t op, uint32_t nattr, uint32_t k, int *axis)
 	case YK_PAD:
 		rank = nattr / 2;
 		*axis = k < 2 * rank ? (int)(k % rank) : -1;
-		return k < rank ? "before" : k < 2 * rank ? "behind" : "value";
+		return k < rank ? "before" : k < 2 * rank ? "after" : "value";
 	case YK_CONST: return k ? "value" : "dtype";
 	case YK_CAST:
 	case YK_BITCAST: return "dtype";

@@ -170,12 +170,12 @@ static void forward_signals(const struct parent *p)
 }
 
 // Is there a child without a descriptor?
-static bool asks_children(const struct parent *p)
+static bool polls_children(const struct parent *p)
 {
-	bool asks = false;
+	bool polls = false;
 	for (uint32_t i = 0; i < p->ranks; i++)
-		asks |= p->child[i].pid > 0 && p->child[i].fd < 0;
-	return asks;
+		polls |= p->child[i].pid > 0 && p->child[i].fd < 0;
+	return polls;
 }
 
 static void wait_children(struct parent *p)
@@ -189,8 +189,8 @@ static void wait_children(struct parent *p)
 			fd[p->ranks + 1] = (struct pollfd){ .fd = p->signals, .events = POLLIN };
 			// poll more often after a failure, so that the grace period is not exceeded, and
 			// where descriptors do not tell of ends and signals
-			const bool asks = p->failed || (p->launch->forward && p->signals < 0) || asks_children(p);
-			poll(fd, p->ranks + (nfds_t)2, asks ? 20 : 200);
+			const bool polls = p->failed || (p->launch->forward && p->signals < 0) || polls_children(p);
+			poll(fd, p->ranks + (nfds_t)2, polls ? 20 : 200);
 		}
 		serve(p);
 		forward_signals(p);

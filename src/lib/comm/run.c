@@ -23,7 +23,7 @@ struct run {
 	char (*device)[sizeof ((struct yk_device *)NULL)->id]; // by rank
 	pthread_mutex_t lock;
 	int first;  // 1 + the rank that failed first, 0: none
-	bool heard; // its error was caused by another rank, whose own error comes later
+	bool secondary; // its error was caused by another rank, whose own error comes later
 	int code;
 	char why[1600];
 };
@@ -48,11 +48,11 @@ static int call(int (*fn)(yoke_group *, void *), yoke_group *world, void *arg)
 static void note(struct member *m, const yoke_context *ctx, int err)
 {
 	struct run *r = m->run;
-	const bool heard = err == YOKE_ERANK || (ctx && ctx->failure.code == YOKE_ERANK);
+	const bool secondary = err == YOKE_ERANK || (ctx && ctx->failure.code == YOKE_ERANK);
 	pthread_mutex_lock(&r->lock);
-	if (!r->first || (r->heard && !heard)) {
+	if (!r->first || (r->secondary && !secondary)) {
 		r->first = (int)m->rank + 1;
-		r->heard = heard;
+		r->secondary = secondary;
 		r->code = err;
 		snprintf(r->why, sizeof r->why, "%s", yoke_error());
 	}

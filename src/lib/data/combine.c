@@ -84,9 +84,6 @@ static int place_subset(const struct parts *p, const struct yoke_item *s, int64_
 	return 0;
 }
 
-// Each set has a contiguous range of positions, which is permuted into the epoch.  A set's samples
-// are traversed in an order that changes with each traversal, and a traversal continues across
-// epochs.
 // Divides a * b by c, which is above a and below 2^62, without overflow.
 static int64_t divide_product(int64_t a, int64_t b, int64_t c, int64_t *remainder)
 {
@@ -106,6 +103,9 @@ static int64_t divide_product(int64_t a, int64_t b, int64_t c, int64_t *remainde
 	return (int64_t)quotient;
 }
 
+// Each set has a contiguous range of positions, which is permuted into the epoch.  A set's samples
+// are traversed in an order that changes with each traversal, and a traversal continues across
+// epochs.
 static int place_mix(const struct parts *p, const struct yoke_item *s, int64_t *number)
 {
 	const int64_t all = p->first[p->n];

@@ -35,8 +35,8 @@ static int take_options(const struct yk_network *n, const struct yoke_engine_opt
 	o->queue = o->queue ? o->queue : 64;
 	o->step = o->step ? o->step : 512;
 	o->alike = o->alike ? o->alike : 1;
-	const int64_t context = (n->shape.context + YK_PAGE - 1) / YK_PAGE, most = CACHE_BYTES / page_bytes(n);
-	const int64_t all = context * o->slots, few = most > context ? most : context;
+	const int64_t context = (n->shape.context + YK_PAGE - 1) / YK_PAGE, max = CACHE_BYTES / page_bytes(n);
+	const int64_t all = context * o->slots, few = max > context ? max : context;
 	if (!o->pages)
 		o->pages = all < few ? all : few;
 	if (o->slots < 1 || o->slots > SLOTS || o->queue < 1 || o->step < o->slots || o->step > 1 << 20 || o->pages < 1 ||

@@ -146,7 +146,7 @@ static int write_weights(const struct yk_export *x, const struct yk_export_optio
 
 // ---- configuration ----
 
-// The dtype in which transformers computes unless told otherwise: one that holds all weights.
+// The dtype in which transformers computes by default: one that holds all weights.
 static const char *common_dtype(const struct yk_export *x, int format)
 {
 	int dtype = dtype_of(&x->tensor[0], format);

@@ -24,7 +24,7 @@ enum {
 	MAX_FILES = 9999,     // of a split model
 	MIN_KEY = 8 + 4 + 1,  // bytes of the smallest key
 	MIN_TENSOR = 8 + 4 + 4 + 8,
-	ALIGNMENT = 32,       // unless general.alignment says otherwise
+	ALIGNMENT = 32,       // unless general.alignment is given
 	MAX_ALIGNMENT = 1 << 20,
 };
 

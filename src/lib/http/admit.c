@@ -35,7 +35,7 @@ static bool is_known(const struct yk_http *h, const char *authorization)
 	       yk_token_equal(h->key, authorization + 7);
 }
 
-// Answers a browser that asks whether a page of another site may send a request.
+// Answers a CORS preflight: whether a page of another site may send a request.
 static void preflight(struct yk_http *h, struct yk_exchange *x, const char *origin)
 {
 	if (!*h->key || !origin || strlen(origin) >= sizeof x->origin) {

@@ -26,7 +26,7 @@ static int read_json(const char *folder, const char *name, const char *file, jso
 	return e;
 }
 
-// Modes of pooling, with the member that says so in older and in newer files.
+// Modes of pooling, with their members in older and in newer files.
 static const struct {
 	const char *key, *word;
 	int pooling; // -1: not supported

@@ -33,7 +33,7 @@ struct yk_family {
 
 // The family of a config.json and the shape of its model.  EFORMAT names what is missing, unknown
 // or contradictory.  context: max tokens that will be used, which may select the frequencies of RoPE;
-// 0: what the file says.
+// 0: as in the file.
 int yk_family_of_hf(const json_t *config, const char *path, int64_t context, const struct yk_family **, struct yk_model_shape *);
 // The same for the metadata of a GGUF file.
 int yk_family_of_gguf(const struct yk_gguf *, int64_t context, const struct yk_family **, struct yk_model_shape *);

@@ -17,7 +17,7 @@ struct reader {
 	const struct yk_family *f;
 	char key[128]; // of the last read
 	int error;
-	int64_t context; // max tokens that will be used; 0: what the file says
+	int64_t context; // max tokens that will be used; 0: as in the file
 };
 
 static const char *key_of(struct reader *r, const char *name)

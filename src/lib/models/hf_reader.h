@@ -12,7 +12,7 @@ struct yk_hf_reader {
 	const json_t *o;
 	const char *path;
 	int error;
-	int64_t context; // max tokens that will be used; 0: what the file says
+	int64_t context; // max tokens that will be used; 0: as in the file
 };
 
 bool yk_hf_has(const struct yk_hf_reader *, const char *key); // and not null

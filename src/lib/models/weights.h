@@ -99,7 +99,7 @@ enum { YK_WEIGHTS_AS_PUBLISHED = -1 };
 // the format does not have.
 int yk_weight_hold(struct yk_weights *, const struct yk_weight_source *, int format, struct yk_parameters *, int i);
 // Sets a network's deferred parameters from the files.  Errors list all tensors that are missing, that
-// have another shape than the configuration says, and those that are no parameter of the network.
+// have another shape than in the configuration, and those that are no parameter of the network.
 int yk_weights_load(struct yk_weights *, const struct yk_family *, int format, struct yk_network *);
 
 #endif

@@ -257,7 +257,7 @@ static int settle(struct yk_states *s, size_t from)
 	return e;
 }
 
-// Starts a step; the stamp tells what it has visited.
+// Starts a step; the stamp marks the states it has visited.
 static void begin_step(struct yk_states *s)
 {
 	if (!++s->stamp) {
