@@ -75,7 +75,7 @@ PROMOTED = {
     "shl", "shr", "clamp", "matmul", "linear", "mse", "bce_logits", "kl", "swiglu", "floor_div", "remainder", "atan2",
     "hypot", "copysign", "nextafter", "outer", "kron", "searchsorted", "bucketize",
 }
-# Of these the operands behind the first one.
+# Of these the operands after the first one.
 PROMOTED_BEHIND = {"select", "where"}
 
 DEFAULTS = {
@@ -105,7 +105,7 @@ DEFAULTS_OF = {
 # Functions of floating point alone, which take integers as f32.
 REAL = set("exp log log1p expm1 sqrt rsqrt recip sin cos tanh sigmoid erf gelu gelu_tanh silu atan asin acos erfinv lgamma "
            "digamma softmax log_softmax logsumexp logcumsumexp".split())
-# Descriptions of functions that their header explains elsewhere, or whose name says all in C.
+# Descriptions of functions that their header explains elsewhere, or whose name is enough in C.
 SAID = {
     "acos": "The arc cosine.", "asin": "The arc sine.", "atan": "The arc tangent.", "cos": "The cosine.", "sin": "The sine.",
     "tanh": "The hyperbolic tangent.", "exp": "e to the power x.", "expm1": "exp(x) - 1, exact near 0.",
@@ -429,7 +429,7 @@ class Writer:
                 self.pre.append(f'std::vector<int64_t> v_{n} = shape_of(a_{n}.o, "{self.f.name}");')
                 self.call += [f"static_cast<int>(v_{n}.size())", f"v_{n}.data()"]
             elif kind == "int" and name == "axes" and "nn_" in self.f.name:
-                # behind it is a list of as many numbers
+                # after it is a list of as many numbers
                 self.arg("int", "axes", None)
                 self.call.append("a_axes")
             elif kind == "const int64_t*" and name in ("to", "kernel") and self.f.name.startswith("nn_"):

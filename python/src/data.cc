@@ -715,9 +715,9 @@ void data_setup(nb::module_ &m)
 	m.def("dataset_read", dataset_read, "dataset"_a, "number"_a, "seed"_a = 0, "epoch"_a = 0, "draw"_a = 0, DOC_dataset_read);
 	m.def("dataset_cubes", dataset_cubes, "path"_a, "label"_a = nb::none(), "mask"_a = nb::none(), "settings"_a = nb::none(), DOC_dataset_cubes);
 	m.def("loader_new", loader_new, "dataset"_a, "settings"_a = nb::none(), DOC_loader_new);
-	m.def("loader_next", loader_next, "loader"_a, "weight"_a = false, "The next batch's tensors; None behind the last epoch.");
+	m.def("loader_next", loader_next, "loader"_a, "weight"_a = false, "The next batch's tensors; None after the last epoch.");
 	m.def("loader_put", loader_put, "loader"_a, "variable"_a, DOC_loader_put);
-	m.def("loader_host", loader_host, "loader"_a, "dataset"_a, "The next batch as NumPy arrays; None behind the last epoch.");
+	m.def("loader_host", loader_host, "loader"_a, "dataset"_a, "The next batch as NumPy arrays; None after the last epoch.");
 	m.def("statistic_read", statistic_read, "statistic"_a, "what"_a, DOC_statistic_read);
 	m.def("roc_auc", roc_auc, "score"_a, "label"_a, DOC_roc_auc);
 	m.def("cube_info", cube_info, "cube"_a, DOC_cube_info);

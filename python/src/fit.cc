@@ -30,7 +30,7 @@ static void state(const std::exception_ptr &error)
 	}
 }
 
-// Calls fn with the GIL, in a scope of C's if it is in one: what it leaves to objects stays where `lift` says so.
+// Calls fn with the GIL, in a scope of C's if it is in one: with `lift`, values that objects hold stay.
 template <typename F> static int called(Fit *f, bool scoped, bool lift, int wrong, F fn)
 {
 	Locked gil;

@@ -284,7 +284,7 @@ template <typename M> static void later(void *m)
 	release_later(give_back<M>, m);
 }
 
-// The tensor's bytes are elements one behind another; `order` of its axes from the slowest on.
+// The tensor's bytes are elements one after another; `order` of its axes from the slowest on.
 static bool in_order(const DLTensor &t, int *order)
 {
 	for (int i = 0; i < t.ndim; i++)
@@ -359,7 +359,7 @@ static nb::object taken(const DLTensor &t, bool copy, bool may_copy, void (*free
 	const bool dense = count && in_order(d, order);
 	if (copy || !dense) {
 		if (!copy && !may_copy && count)
-			refuse(PyExc_BufferError, "from_dlpack: elements do not lie one behind another; copy=False cannot be");
+			refuse(PyExc_BufferError, "from_dlpack: elements do not lie one after another; copy=False cannot be");
 		std::vector<char> bytes(count * size + 1);
 		char *to = bytes.data();
 		if (count)

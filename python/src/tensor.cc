@@ -118,7 +118,7 @@ static PyObject *two(PyObject *a, PyObject *b, Two fn, const char *name, bool re
 static bool is_real(yoke_tensor *t)
 {
 	const int d = yoke_dtype(t);
-	if (d < 0) // of one that is gone: who computes with it says so
+	if (d < 0) // of a freed tensor: computing with it is an error
 		yoke_error_clear();
 	return d == yoke_f32 || d == yoke_f64 || d == yoke_f16 || d == yoke_bf16;
 }
@@ -605,7 +605,7 @@ void tensor_setup(nb::module_ &m)
 		{ "__dlpack__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(tensor_dlpack)),
 		  METH_VARARGS | METH_KEYWORDS, "The value as a DLPack capsule, read-only." },
 		{ "__dlpack_device__", tensor_dlpack_device, METH_NOARGS, "The device of __dlpack__." },
-		{ "_handle", hash_none, METH_NOARGS, "A number that tells tensors apart." },
+		{ "_handle", hash_none, METH_NOARGS, "A number that identifies the tensor." },
 		{}
 	};
 	static PyGetSetDef facts[] = {

@@ -304,7 +304,7 @@ def positive(x: Any) -> Tensor:
 
 
 def frac(x: Any) -> Tensor:
-    """The part behind the point, with the sign of x."""
+    """The fractional part, with the sign of x."""
     return _of(x) - trunc(x)
 
 

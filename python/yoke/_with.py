@@ -18,7 +18,7 @@ class _With:
 
 
 class scope(_With):
-    """with yoke.scope("step"): tensors made inside belong to it, and are gone behind it; yoke.keep or yoke.lift one that
+    """with yoke.scope("step"): tensors made inside belong to it, and are freed after it; yoke.keep or yoke.lift one that
     is to stay.  Its name joins the path that errors, profiles and random numbers use."""
 
     def __init__(self, name: str) -> None:
@@ -140,7 +140,7 @@ class profile(_With):
             self._table, self._rows = _core.profile_table(p), _core.profile_rows(p)
             if self.path is not None:
                 _core.profile_trace(p, os.fspath(self.path))
-            _core.profile_step(p)  # all of it is one, where the program says nothing of steps
+            _core.profile_step(p)  # all of it is one, where the program marks no steps
         finally:
             self._profile = None
             _core.profile_free(p)
