@@ -4,12 +4,14 @@ libyokecore_la_SOURCES += \
 	src/lib/template/containers.c \
 	src/lib/template/eval.c \
 	src/lib/template/eval.h \
+	src/lib/template/expression.c \
 	src/lib/template/filters.c \
 	src/lib/template/format.c \
 	src/lib/template/functions.c \
 	src/lib/template/functions.h \
 	src/lib/template/lex.c \
 	src/lib/template/origin.c \
+	src/lib/template/parser.h \
 	src/lib/template/sequences.c \
 	src/lib/template/statements.c \
 	src/lib/template/strings.c \
