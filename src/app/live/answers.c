@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "live/pace.h"
 #include "live/prometheus.h"
 #include "report/conditions.h"
@@ -20,12 +21,6 @@
 #define REST 1000
 #define PATIENCE 5.
 enum { EVENTS = 100, POINTS = 1600, MIN_POINTS = 120, FEW = 16, TURNS = 16 };
-
-static json_t *text(const char *s)
-{
-	json_t *j = json_string(s);
-	return j ? j : json_string("?");
-}
 
 // ---- runs ----
 
@@ -134,10 +129,10 @@ static json_t *headline(const struct yk_live_state *l, int i)
 	const json_t *steps = json_object_get(v->about, "steps"), *ended = json_object_get(v->about, "ended");
 	const char *how = json_string_value(json_object_get(ended, "how")), *error = json_string_value(json_object_get(ended, "error"));
 	const double now = yk_unix_seconds();
-	json_t *o = json_pack("{s:i, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:I, s:I, s:I}", "run", i, "name", text(v->name),
-			      "folder", text(v->folder), "state", yk_view_state_name(v->state), "how", text(how ? how : ""), "error",
-			      text(error ? error : ""), "device", text(yk_view_field(v, "device")), "driver",
-			      text(yk_view_field(v, "driver")), "host", text(yk_view_field(v, "host")), "step",
+	json_t *o = json_pack("{s:i, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:I, s:I, s:I}", "run", i, "name", yk_json_of_text(v->name),
+			      "folder", yk_json_of_text(v->folder), "state", yk_view_state_name(v->state), "how", yk_json_of_text(how ? how : ""), "error",
+			      yk_json_of_text(error ? error : ""), "device", yk_json_of_text(yk_view_field(v, "device")), "driver",
+			      yk_json_of_text(yk_view_field(v, "driver")), "host", yk_json_of_text(yk_view_field(v, "host")), "step",
 			      (json_int_t)yk_view_last_step(v), "steps",
 			      json_is_integer(steps) ? json_integer(json_integer_value(steps)) : json_null(), "generation",
 			      (json_int_t)v->generation, "event_count", (json_int_t)v->events, "foreign_lines",
@@ -166,8 +161,8 @@ static json_t *events(const struct yk_view *v)
 	for (size_t i = v->events > EVENTS ? v->events - EVENTS : 0; i < v->events; i++)
 		json_array_append_new(list, json_pack("{s:o, s:I, s:o, s:o}", "time",
 						      isfinite(v->event[i].time) ? json_real(v->event[i].time) : json_null(), "step",
-						      (json_int_t)v->event[i].step, "event", text(v->event[i].event), "text",
-						      text(v->event[i].text)));
+						      (json_int_t)v->event[i].step, "event", yk_json_of_text(v->event[i].event), "text",
+						      yk_json_of_text(v->event[i].text)));
 	return list;
 }
 
@@ -211,8 +206,8 @@ static json_t *plots(const struct yk_live_state *l, const struct yk_live_choice 
 	for (int i = 0; i < n; i++) {
 		bool zeros;
 		const uint64_t values = yk_plot_values(c->n, v, &kind[i], &zeros);
-		json_array_append_new(list, json_pack("{s:o, s:o, s:s, s:I, s:b}", "name", text(kind[i].name), "title",
-						      text(kind[i].title), "why", kind[i].why, "values", (json_int_t)values, "zeros",
+		json_array_append_new(list, json_pack("{s:o, s:o, s:s, s:I, s:b}", "name", yk_json_of_text(kind[i].name), "title",
+						      yk_json_of_text(kind[i].title), "why", kind[i].why, "values", (json_int_t)values, "zeros",
 						      zeros && values));
 	}
 	return list;
@@ -245,7 +240,7 @@ char *yk_live_kernels(struct yk_live_state *l, const struct yk_live_choice *c)
 	for (int i = 0; i < c->n; i++) {
 		const struct yk_view *v = l->view[c->run[i]];
 		json_t *rows = json_object_get(v->kernels, "rows");
-		json_array_append_new(list, json_pack("{s:o, s:o}", "name", text(v->name), "rows",
+		json_array_append_new(list, json_pack("{s:o, s:o}", "name", yk_json_of_text(v->name), "rows",
 						      json_is_array(rows) ? json_incref(rows) : json_array()));
 	}
 	return dump(list);
@@ -337,9 +332,9 @@ static char *series(const struct yk_plot_result *m)
 			json_array_append_new(x, json_real(m->curve[c].x[k]));
 			json_array_append_new(y, json_real(m->curve[c].y[k]));
 		}
-		json_array_append_new(curves, json_pack("{s:o, s:o, s:o}", "name", text(m->curve[c].name), "x", x, "y", y));
+		json_array_append_new(curves, json_pack("{s:o, s:o, s:o}", "name", yk_json_of_text(m->curve[c].name), "x", x, "y", y));
 	}
-	return dump(json_pack("{s:o, s:o}", "name", text(m->plot.name), "curves", curves));
+	return dump(json_pack("{s:o, s:o}", "name", yk_json_of_text(m->plot.name), "curves", curves));
 }
 
 static char *draw(int n, struct yk_view *const *v, const struct yk_plot_kind *kind, const struct yk_plot_options *ask, bool svg)

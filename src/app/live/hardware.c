@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/json.h"
 #include "base/number.h"
 #include "observe/telemetry.h"
 
@@ -224,24 +225,13 @@ void yk_hardware_assign(struct yk_hardware *h, pid_t pid, const char *device)
 
 // ---- JSON ----
 
-static json_t *real(double x)
-{
-	return isfinite(x) ? json_real(x) : json_null();
-}
-
-static json_t *text(const char *s)
-{
-	json_t *j = json_string(s);
-	return j ? j : json_string("?");
-}
-
 json_t *yk_hardware_host_json(const struct yk_hardware *h)
 {
 	char name[256] = "";
 	json_t *o = yk_host_json(&h->host);
 	gethostname(name, sizeof name - 1);
-	json_object_set_new(o, "name", text(name));
-	json_object_set_new(o, "power_w", real(h->watts));
+	json_object_set_new(o, "name", yk_json_of_text(name));
+	json_object_set_new(o, "power_w", yk_json_of_real(h->watts));
 	return o;
 }
 
@@ -251,10 +241,10 @@ json_t *yk_hardware_devices_json(const struct yk_hardware *h)
 	for (int i = 0; i < h->devices; i++) {
 		const struct yk_device *d = h->device[i].device;
 		json_t *o = yk_telemetry_json(&h->device[i].sample);
-		json_object_set_new(o, "id", text(d->id));
-		json_object_set_new(o, "name", text(d->info.name));
-		json_object_set_new(o, "driver", text(d->info.driver));
-		json_object_set_new(o, "pci", text(d->info.pci));
+		json_object_set_new(o, "id", yk_json_of_text(d->id));
+		json_object_set_new(o, "name", yk_json_of_text(d->info.name));
+		json_object_set_new(o, "driver", yk_json_of_text(d->info.driver));
+		json_object_set_new(o, "pci", yk_json_of_text(d->info.pci));
 		json_array_append_new(list, o);
 	}
 	return list;
@@ -266,10 +256,10 @@ json_t *yk_hardware_users_json(const struct yk_hardware *h)
 	for (int i = 0; i < h->users; i++) {
 		const struct yk_user *u = &h->user[i];
 		json_array_append_new(list, json_pack("{s:I, s:o, s:o, s:o, s:o, s:o}", "pid",
-						      (json_int_t)u->pid, "name", text(u->name),
-						      "devices", text(u->device), "cpu",
-						      real(u->share), "rss", real(u->rss),
-						      "device_memory", real(u->memory)));
+						      (json_int_t)u->pid, "name", yk_json_of_text(u->name),
+						      "devices", yk_json_of_text(u->device), "cpu",
+						      yk_json_of_real(u->share), "rss", yk_json_of_real(u->rss),
+						      "device_memory", yk_json_of_real(u->memory)));
 	}
 	return list;
 }

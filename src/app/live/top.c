@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "base/number.h"
 #include "base/scan.h"
 #include "live/pace.h"
@@ -352,12 +353,6 @@ void yk_top_lines(const struct yk_top *t, int columns, void (*line)(void *arg, c
 
 // ---- the object ----
 
-static json_t *text(const char *s)
-{
-	json_t *j = json_string(s);
-	return j ? j : json_string("?");
-}
-
 static json_t *numbers(const struct yk_view *v)
 {
 	json_t *o = json_object();
@@ -385,9 +380,9 @@ json_t *yk_top_json(const struct yk_top *t)
 					    (json_int_t)p->rss, "cpu_s", p->cpu, "cpu",
 					    isnan(p->share) ? json_null() : json_real(p->share));
 		json_array_append_new(
-			list, json_pack("{s:o, s:o, s:s, s:o, s:I, s:o, s:o, s:o, s:o}", "name", text(v->name), "folder",
-					text(v->folder), "state", yk_view_state_name(v->state), "device",
-					text(yk_view_field(v, "device")), "step", (json_int_t)yk_view_last_step(v), "steps",
+			list, json_pack("{s:o, s:o, s:s, s:o, s:I, s:o, s:o, s:o, s:o}", "name", yk_json_of_text(v->name), "folder",
+					yk_json_of_text(v->folder), "state", yk_view_state_name(v->state), "device",
+					yk_json_of_text(yk_view_field(v, "device")), "step", (json_int_t)yk_view_last_step(v), "steps",
 					json_is_integer(steps) ? json_incref(steps) : json_null(), "to_go_s",
 					yk_summary_real(yk_pace_remaining(v, yk_unix_seconds())), "numbers", numbers(v), "process", process));
 	}

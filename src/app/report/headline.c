@@ -10,17 +10,12 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/json.h"
 #include "base/number.h"
 #include "config/conf.h"
 #include "report/conditions.h"
 #include "report/finding.h"
 #include "report/quantity.h"
-
-static json_t *text(const char *s)
-{
-	json_t *j = json_string(s);
-	return j ? j : json_string("?");
-}
 
 static const struct yk_view_column *column(const struct yk_view *v, const char *stage,
 					   const char *name)
@@ -39,7 +34,7 @@ __attribute__((format(printf, 4, 5))) static void figure(json_t *list, const cha
 	yk_vsnprintf(note, sizeof note, fmt, ap);
 	va_end(ap);
 	json_array_append_new(list, json_pack("{s:s, s:o, s:o}", "label", label, "text",
-					      text(value), "note", text(note)));
+					      yk_json_of_text(value), "note", yk_json_of_text(note)));
 }
 
 // ---- what ----
@@ -79,7 +74,7 @@ static json_t *what(const struct yk_view *v)
 		at += snprintf(to + at, sizeof to - (size_t)at, ", on %.60s", device);
 	if (*host)
 		snprintf(to + at, sizeof to - (size_t)at, " of %.100s", host);
-	return text(to);
+	return yk_json_of_text(to);
 }
 
 // ---- figures ----
@@ -232,7 +227,7 @@ json_t *yk_changed_keys(const struct yk_view *v)
 			(!strcmp(is, def) || (yk_number(is, &x) && yk_number(def, &y) && x == y));
 		if (equal || json_is_object(value) || json_is_array(value))
 			continue;
-		json_array_append_new(list, json_pack("{s:o, s:O, s:s}", "key", text(key), "value",
+		json_array_append_new(list, json_pack("{s:o, s:O, s:s}", "key", yk_json_of_text(key), "value",
 						      value, "default", def));
 	}
 	return list;

@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/json.h"
 #include "base/number.h"
 #include "observe/report.h"
 #include "report/conditions.h"
@@ -28,13 +29,6 @@ static double real_of(const json_t *o, const char *key)
 {
 	const json_t *v = json_object_get(o, key);
 	return json_is_number(v) ? json_number_value(v) : NAN;
-}
-
-// Strings in files are valid UTF-8, but directory names may not be.
-static json_t *text(const char *s)
-{
-	json_t *j = json_string(s);
-	return j ? j : json_string("?");
 }
 
 static json_t *copy_of(const json_t *o, const char *key, json_t *otherwise)
@@ -70,7 +64,7 @@ static json_t *numbers(const struct yk_view *v)
 			if (k->count)
 				json_array_append_new(
 					list, json_pack("{s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:I}", "stage",
-							text(v->table[t]->stage), "name", text(k->name), "count",
+							yk_json_of_text(v->table[t]->stage), "name", yk_json_of_text(k->name), "count",
 							(json_int_t)k->count, "first", number(k->first), "last",
 							number(k->last), "min", number(k->min), "max",
 							number(k->max), "min_step", (json_int_t)k->min_step));
@@ -101,7 +95,7 @@ static json_t *phases(const struct yk_view *v)
 				continue;
 			json_array_append_new(
 				list, json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "device",
-						text(device), "phase", text(phase), "seconds", yk_summary_real(s),
+						yk_json_of_text(device), "phase", yk_json_of_text(phase), "seconds", yk_summary_real(s),
 						"share", yk_summary_real(s / wall), "intervals", number(intervals),
 						"bytes", number(bytes), "bytes_per_s", rated ? yk_summary_real(bytes / s) : json_null(), "flops",
 						number(flops), "flops_per_s",
@@ -122,7 +116,7 @@ static json_t *bounds(const struct yk_view *v)
 	const char *phase;
 	json_t *b;
 	json_object_foreach (json_object_get(v->report, "at_best"), phase, b)
-		json_array_append_new(list, json_pack("{s:o, s:o}", "phase", text(phase), "at_best",
+		json_array_append_new(list, json_pack("{s:o, s:o}", "phase", yk_json_of_text(phase), "at_best",
 						      json_is_number(b) ? yk_summary_real(json_number_value(b)) : json_null()));
 	return list;
 }
@@ -182,8 +176,8 @@ static json_t *events(const struct yk_view *v)
 	for (size_t i = 0; i < v->events; i++) {
 		const struct yk_view_event *e = &v->event[i];
 		json_array_append_new(list, json_pack("{s:o, s:I, s:o, s:o}", "time", moment(e->time),
-						      "step", (json_int_t)e->step, "event", text(e->event), "text",
-						      text(e->text)));
+						      "step", (json_int_t)e->step, "event", yk_json_of_text(e->event), "text",
+						      yk_json_of_text(e->text)));
 	}
 	return list;
 }
@@ -209,10 +203,10 @@ static json_t *run(struct yk_view *v)
 	const char *error = json_string_value(json_object_get(ended, "error"));
 	json_t *o = json_pack(
 		"{s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:I, s:o, s:o}", "name",
-		text(v->name), "folder", text(v->folder), "state", yk_view_state_name(v->state), "how",
-		text(how ? how : ""), "error", text(error ? error : ""), "host", text(yk_view_field(v, "host")),
-		"device", text(yk_view_field(v, "device")), "driver", text(yk_view_field(v, "driver")), "version",
-		text(yk_view_field(v, "version")), "started",
+		yk_json_of_text(v->name), "folder", yk_json_of_text(v->folder), "state", yk_view_state_name(v->state), "how",
+		yk_json_of_text(how ? how : ""), "error", yk_json_of_text(error ? error : ""), "host", yk_json_of_text(yk_view_field(v, "host")),
+		"device", yk_json_of_text(yk_view_field(v, "device")), "driver", yk_json_of_text(yk_view_field(v, "driver")), "version",
+		yk_json_of_text(yk_view_field(v, "version")), "started",
 		moment(real_of(v->about, "started")), "seconds", yk_summary_real(seconds_of(v)), "step", (json_int_t)yk_view_last_step(v), "steps",
 		number(real_of(v->about, "steps")), "parameters", number(real_of(v->about, "parameters")),
 		"foreign_lines", (json_int_t)v->foreign, "settings", copy_of(v->about, "settings", json_object()),
@@ -354,16 +348,16 @@ static json_t *plots(int n, struct yk_view *const *v)
 				json_array_append_new(y, json_real(yk_strtod(number_of, NULL)));
 			}
 			const struct yk_curve *curve = &m.curve[c];
-			json_array_append_new(curves, json_pack("{s:o, s:i, s:i, s:o, s:o, s:o}", "name", text(curve->name),
+			json_array_append_new(curves, json_pack("{s:o, s:i, s:i, s:o, s:o, s:o}", "name", yk_json_of_text(curve->name),
 								"color", curve->color, "dash", curve->dash, "legend",
-								text(curve->unlisted ? "" : curve->legend ? curve->legend : curve->name),
+								yk_json_of_text(curve->unlisted ? "" : curve->legend ? curve->legend : curve->name),
 								"x", x, "y", y));
 		}
 		json_t *dashes = json_array();
 		for (int d = 0; d < YK_SVG_DASHES && m.plot.dash_name[d]; d++)
-			json_array_append_new(dashes, text(m.plot.dash_name[d]));
+			json_array_append_new(dashes, yk_json_of_text(m.plot.dash_name[d]));
 		json_array_append_new(list, json_pack("{s:s, s:o, s:s, s:s, s:s, s:o, s:o}", "name", kind[i].name, "title",
-						      text(kind[i].title), "x", m.plot.x_label, "y", m.plot.y_label, "unit",
+						      yk_json_of_text(kind[i].title), "x", m.plot.x_label, "y", m.plot.y_label, "unit",
 						      yk_unit_name(m.plot.y_unit), "dashes", dashes, "curves", curves));
 		yk_plot_drop(&m);
 	}

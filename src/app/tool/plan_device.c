@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/number.h"
 #include "base/param.h"
 #include "device/device.h"
@@ -73,11 +74,6 @@ static int rule_input(const struct yk_config *c, struct yk_device_choice_facts *
 
 // ---- output ----
 
-static json_t *number(double x)
-{
-	return isfinite(x) ? json_real(x) : json_null();
-}
-
 static json_t *rule_json(const struct yk_device_choice_advice *s)
 {
 	static const char *const word[] = { "cpu", "device", "measure" };
@@ -117,12 +113,12 @@ static json_t *times_json(const struct yk_device_choice_times *t)
 	json_t *devices = json_array();
 	for (int i = 0; i < t->devices; i++) {
 		const struct yk_device_choice_device *d = &t->device[i];
-		json_array_append_new(devices, json_pack("{s:s, s:o, s:o, s:s}", "device", d->id, "step_s", number(d->seconds),
-							 "spread_s", number(d->spread), "why", d->why));
+		json_array_append_new(devices, json_pack("{s:s, s:o, s:o, s:s}", "device", d->id, "step_s", yk_json_of_real(d->seconds),
+							 "spread_s", yk_json_of_real(d->spread), "why", d->why));
 	}
 	return json_pack("{s:o, s:I, s:i, s:s, s:o, s:o, s:o}", "devices", devices, "batch", (json_int_t)t->batch, "rounds",
 			 t->rounds, "best", t->best >= 0 && !t->undecided ? t->device[t->best].id : "", "ratio",
-			 number(t->ratio), "ratio_spread", number(t->ratio_spread), "crosses", number(t->crosses));
+			 yk_json_of_real(t->ratio), "ratio_spread", yk_json_of_real(t->ratio_spread), "crosses", yk_json_of_real(t->crosses));
 }
 
 static void print(const json_t *o)

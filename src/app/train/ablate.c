@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/json.h"
 #include "base/param.h"
 #include "train/trial.h"
 
@@ -151,11 +152,6 @@ static int measure(struct ablation *a, struct variant *v, int round)
 
 // ---- the result ----
 
-static json_t *number(double x)
-{
-	return isfinite(x) ? json_real(x) : json_null();
-}
-
 static json_t *result(struct ablation *a)
 {
 	json_t *variants = json_array(), *toggles = json_array();
@@ -174,7 +170,7 @@ static json_t *result(struct ablation *a)
 		json_array_append_new(variants,
 				      json_pack("{s:s, s:o, s:f, s:f, s:I, s:o, s:o, s:f}", "name", v->name, "on", on,
 						"steps_per_s", rate, "spread", spread, "peak_bytes", (json_int_t)v->peak,
-						"loss", number(loss), "loss_spread", number(loss_spread), "ratio", rate / off));
+						"loss", yk_json_of_real(loss), "loss_spread", yk_json_of_real(loss_spread), "ratio", rate / off));
 	}
 	json_t *o = json_pack("{s:s, s:I, s:i, s:o, s:o}", "device", a->device, "steps",
 			      (json_int_t)yk_config_int(a->config, YK_KEY_steps), "rounds", a->rounds, "toggles", toggles,

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "base/number.h"
 #include "graph/context.h"
 #include "config/capable.h"
@@ -212,12 +213,6 @@ static double layer_error(const struct ran *a, const struct ran *b, int i, doubl
 	return all > 0 ? sqrt(off / all) : sqrt(off);
 }
 
-// jansson cannot represent NaN.
-static json_t *number(double x)
-{
-	return isfinite(x) ? json_real(x) : json_null();
-}
-
 // Sets *good if all errors are within the bound.
 static json_t *layers(const struct ran *a, const struct ran *b, double bound, bool *good)
 {
@@ -234,8 +229,8 @@ static json_t *layers(const struct ran *a, const struct ran *b, double bound, bo
 		*good &= error <= bound;
 		char name[64];
 		snprintf(name, sizeof name, "%.*s", (int)layer_of(a->name[i]), a->name[i]);
-		json_array_append_new(list, json_pack("{s:s, s:o, s:o, s:f}", "layer", name, "norm", number(norm),
-						      "error", number(error), "bound", bound));
+		json_array_append_new(list, json_pack("{s:s, s:o, s:o, s:f}", "layer", name, "norm", yk_json_of_real(norm),
+						      "error", yk_json_of_real(error), "bound", bound));
 	}
 	return list;
 }
@@ -263,7 +258,7 @@ static json_t *report(const struct ran *a, const struct ran *b, const char *prec
 	return json_pack("{s:s, s:s, s:I, s:{s:o, s:o, s:o, s:f}, s:o, s:{s:I, s:I, s:f}, s:{s:f, s:f, s:f}, s:I, s:f, "
 			 "s:b, s:s}",
 			 "precision", precision, "device", b->device, "steps", (json_int_t)b->steps,
-			 "loss", "f32", number(was), "mixed", number(is), "difference", number(difference), "bound",
+			 "loss", "f32", yk_json_of_real(was), "mixed", yk_json_of_real(is), "difference", yk_json_of_real(difference), "bound",
 			 loss_bound, "layers", list, "memory", "f32", (json_int_t)a->peak, "mixed",
 			 (json_int_t)b->peak, "ratio", memory, "speed", "f32", a->tokens_per_s, "mixed",
 			 b->tokens_per_s, "ratio", speed, "overflows", (json_int_t)b->skipped, "scale", b->scale,

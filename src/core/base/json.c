@@ -2,6 +2,7 @@
 // JSON through jansson, with limits, because files come from outside and the parser recurses.
 #include "config.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -98,6 +99,22 @@ json_t *yk_json_of(const char *text, size_t flags)
 	json_t *j = json_loads(text, flags, NULL);
 	yk_locale_end(before);
 	return j;
+}
+
+json_t *yk_json_of_real(double x)
+{
+	return isfinite(x) ? json_real(x) : json_null();
+}
+
+json_t *yk_json_of_int(double x)
+{
+	return isfinite(x) ? json_integer((json_int_t)x) : json_null();
+}
+
+json_t *yk_json_of_text(const char *s)
+{
+	json_t *j = json_string(s);
+	return j ? j : json_string("?");
 }
 
 char *yk_json_text(const json_t *j, size_t flags)

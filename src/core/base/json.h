@@ -23,6 +23,12 @@ int yk_json_write(struct yk_file_writer *, const json_t *);
 // The object with a member whose name has n bytes; the value's reference is taken. NULL, and the
 // object is released: no memory, or the name is not UTF-8 or has a NUL.
 json_t *yk_json_with(json_t *, const char *name, size_t n, json_t *value);
+// null if x is not finite.
+json_t *yk_json_of_real(double x);
+// The number without its fraction; null if x is not finite.
+json_t *yk_json_of_int(double x);
+// "?" if the text is not UTF-8, as names of directories may be.
+json_t *yk_json_of_text(const char *);
 // Reads a member of an object and checks its type; errors name `what` and the key.
 int yk_json_int(const json_t *, const char *what, const char *key, int64_t min, int64_t max,
 		int64_t *to);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/json.h"
 #include "base/number.h"
 #include "observe/machine.h"
 #include "observe/sysfs.h"
@@ -327,30 +328,20 @@ double yk_host_memory_limit(void)
 
 // ---- as JSON ----
 
-static json_t *real(double x)
-{
-	return isfinite(x) ? json_real(x) : json_null();
-}
-
-static json_t *integer(double x)
-{
-	return isfinite(x) ? json_integer((json_int_t)x) : json_null();
-}
-
 json_t *yk_host_json(const struct yoke_host_sample *h)
 {
 	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
-			 "cpu", real(h->cpu), "process_cpu", real(h->process_cpu), "rss", integer(h->rss),
+			 "cpu", yk_json_of_real(h->cpu), "process_cpu", yk_json_of_real(h->process_cpu), "rss", yk_json_of_int(h->rss),
 			 "energy_why", *h->energy_why ? json_string(h->energy_why) : json_null(),
-			 "threads", integer(h->threads), "rss_peak", integer(h->rss_peak),
-			 "read_bytes", integer(h->read_bytes), "written_bytes", integer(h->written_bytes),
-			 "pressure_cpu", real(h->pressure_cpu), "pressure_memory", real(h->pressure_memory),
-			 "pressure_io", real(h->pressure_io), "temp_c", real(h->temp_c), "clock_hz", integer(h->clock_hz),
-			 "clock_max_hz", integer(h->clock_max_hz), "memory_total", integer(h->memory_total),
-			 "memory_available", integer(h->memory_available), "memory_limit", integer(h->memory_limit),
-			 "memory_used", integer(h->memory_used), "cpu_limit", real(h->cpu_limit),
-			 "oom_kills", integer(h->oom_kills), "throttled_s", real(h->throttled_s),
-			 "energy_j", real(h->energy_j), "packages", integer(h->packages), "cores", integer(h->cores),
-			 "processors", integer(h->processors), "processors_allowed", integer(h->processors_allowed),
-			 "numa_nodes", integer(h->numa_nodes));
+			 "threads", yk_json_of_int(h->threads), "rss_peak", yk_json_of_int(h->rss_peak),
+			 "read_bytes", yk_json_of_int(h->read_bytes), "written_bytes", yk_json_of_int(h->written_bytes),
+			 "pressure_cpu", yk_json_of_real(h->pressure_cpu), "pressure_memory", yk_json_of_real(h->pressure_memory),
+			 "pressure_io", yk_json_of_real(h->pressure_io), "temp_c", yk_json_of_real(h->temp_c), "clock_hz", yk_json_of_int(h->clock_hz),
+			 "clock_max_hz", yk_json_of_int(h->clock_max_hz), "memory_total", yk_json_of_int(h->memory_total),
+			 "memory_available", yk_json_of_int(h->memory_available), "memory_limit", yk_json_of_int(h->memory_limit),
+			 "memory_used", yk_json_of_int(h->memory_used), "cpu_limit", yk_json_of_real(h->cpu_limit),
+			 "oom_kills", yk_json_of_int(h->oom_kills), "throttled_s", yk_json_of_real(h->throttled_s),
+			 "energy_j", yk_json_of_real(h->energy_j), "packages", yk_json_of_int(h->packages), "cores", yk_json_of_int(h->cores),
+			 "processors", yk_json_of_int(h->processors), "processors_allowed", yk_json_of_int(h->processors_allowed),
+			 "numa_nodes", yk_json_of_int(h->numa_nodes));
 }

@@ -49,16 +49,6 @@ struct yoke_recorder {
 	double day, written;       // bytes: daily budget, total written
 };
 
-static json_t *real(double x)
-{
-	return isfinite(x) ? json_real(x) : json_null();
-}
-
-static json_t *integer(double x)
-{
-	return isfinite(x) ? json_integer((json_int_t)x) : json_null();
-}
-
 static json_t *collective_json(const yoke_group *g)
 {
 	struct yoke_group_state now = { .size = sizeof now };
@@ -86,8 +76,8 @@ static json_t *line_json(yoke_recorder *s)
 	pthread_mutex_unlock(&s->lock);
 	return json_pack("{s:f, s:s?, s:i, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "time",
 			 now, "run", s->run, "rank", s->options.rank, "step",
-			 (json_int_t)step, "rss", integer(h.rss), "cpu", real(h.cpu), "process_cpu", real(h.process_cpu),
-			 "throttled", real(h.throttled_s), "data_wait_s", real(waited), "devices", devices, "host",
+			 (json_int_t)step, "rss", yk_json_of_int(h.rss), "cpu", yk_json_of_real(h.cpu), "process_cpu", yk_json_of_real(h.process_cpu),
+			 "throttled", yk_json_of_real(h.throttled_s), "data_wait_s", yk_json_of_real(waited), "devices", devices, "host",
 			 yk_host_json(&h), "collective", collective);
 }
 
