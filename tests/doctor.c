@@ -163,7 +163,7 @@ static bool advised(const json_t *advice, const char *words)
 // Runs as a user who is not root.
 static void refused(void)
 {
-	struct yk_node denied = { 0 };
+	struct yk_device_node denied = { 0 };
 	struct group *group = getgrgid(getegid());
 	char words[100];
 
