@@ -11,11 +11,11 @@ libyokecore_la_SOURCES += \
 	src/lib/template/functions.h \
 	src/lib/template/lex.c \
 	src/lib/template/origin.c \
+	src/lib/template/parser.c \
 	src/lib/template/parser.h \
 	src/lib/template/sequences.c \
 	src/lib/template/statements.c \
 	src/lib/template/strings.c \
-	src/lib/template/syntax.c \
 	src/lib/template/syntax.h \
 	src/lib/template/template.c \
 	src/lib/template/template.h \
