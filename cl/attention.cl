@@ -4,6 +4,7 @@
 #include "rows.cl"
 #include "philox.cl"
 
+#define LOG2_E 1.44269504088896340736f
 #ifndef HEAD // D rounded up to a multiple of 16
 #define HEAD 64
 #endif
@@ -42,6 +43,13 @@ FN long limit_of(const struct attention_args *a, long seen, long t)
 {
 	long n = a->causal ? t + 1 + seen - a->T : seen;
 	return n < 0 ? 0 : min_of(n, seen);
+}
+
+// The same for kernels with matrix units, whose numbers of rows are below 2^30, if query 0 sees `more` keys.
+FN int keys_of(const struct attention_args *a, int seen, int more, int t)
+{
+	int n = a->causal ? more + t : more;
+	return n < 0 ? 0 : n < seen ? n : seen;
 }
 
 FN GLOBAL stored *head_at(GLOBAL uchar *base, ulong at, const struct heads *x, long b, long t,

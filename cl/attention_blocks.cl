@@ -39,7 +39,6 @@
 #endif
 #define LINES (16 * STACK)             // rows of a warp
 #define TILE (ITEMS / WARP * LINES) // rows of a group
-#define LOG2_E 1.44269504088896340736f
 #define LN_2 0.69314718055994530942f
 #if STORE == 0
 #define PER 4 // elements per 16 bytes
@@ -91,15 +90,6 @@ FN float row_join(float x, bool largest, LOCAL_POINTER float *room, int item)
 #else
 #define WEIGHTS_APART 1 // weights go through local memory between two products
 #endif
-
-// ---- keys that queries see; numbers of rows are below 2^30 ----
-
-// Query t sees keys 0 .. keys_of - 1, if query 0 sees `more` keys, of which `seen` exist.
-FN int keys_of(const struct attention_args *a, int seen, int more, int t)
-{
-	int n = a->causal ? more + t : more;
-	return n < 0 ? 0 : n < seen ? n : seen;
-}
 
 // ---- tiles ----
 

@@ -26,9 +26,6 @@
 #define STAGE_ROOM (HELD ? LARGER(BLOCKS_ROOM, TILE * LD) : BLOCKS_ROOM)
 #define QUERY_ROOM (HELD ? 0 : TILE * LD)
 #define ALL_ROOM (STAGE_ROOM + QUERY_ROOM + (WEIGHTS_APART ? TILE * LW : 0))
-#if defined SIZED && SIZED < ALL_ROOM * (16 / PER)
-#error "the launch assigns too little local memory"
-#endif
 #define AHEAD (STAGES > 1 ? STAGES - 2 : 0) // groups of copies in flight while a block is used
 
 KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_matrix(GLOBAL uchar *o_base, ulong o_at,
@@ -38,11 +35,7 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_matrix(GLOBAL uchar *o_base
 	GLOBAL uchar *step_base, ulong step_at, GLOBAL uchar *seen_base, ulong seen_at,
 	struct attention_args a)
 {
-#ifdef SIZED
 	LOCAL_SIZED(matrix_element, memory, ALL_ROOM);
-#else
-	LOCAL matrix_element memory[ALL_ROOM];
-#endif
 	LOCAL float room[PEER_ROOM];
 	LOCAL int found;
 	struct own_rows own;

@@ -24,14 +24,6 @@
 #define PAIR (2 * BLOCK * LD)
 #define STAGE_ROOM (KEPT + STAGES * PAIR > 2 * TILE * LD ? KEPT + STAGES * PAIR : 2 * TILE * LD)
 #define ALL_ROOM (STAGE_ROOM + TILE * LW) // weights that go through local memory are at the end
-#ifdef SIZED
-#define LOCAL_ROOM LOCAL_SIZED(matrix_element, rows, ALL_ROOM)
-#if SIZED < ALL_ROOM * (16 / PER)
-#error "the launch assigns too little local memory"
-#endif
-#else
-#define LOCAL_ROOM LOCAL matrix_element rows[ALL_ROOM]
-#endif
 
 // What both kernels read.
 struct inputs {
@@ -154,7 +146,7 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_matrix_keys(GLOBAL uchar *d
 	GLOBAL uchar *step_base, ulong step_at, GLOBAL uchar *seen_base, ulong seen_at,
 	struct attention_args a)
 {
-	LOCAL_ROOM;
+	LOCAL_SIZED(matrix_element, rows, ALL_ROOM);
 	LOCAL float lse[STAGES * BLOCK], r[STAGES * BLOCK];
 	struct own_rows k_own, v_own;
 	struct matrix_sums p[STACK * (BLOCK / 16)], ds[STACK * (BLOCK / 16)];
@@ -256,7 +248,7 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_matrix_queries(GLOBAL uchar
 	GLOBAL uchar *step_base, ulong step_at, GLOBAL uchar *seen_base, ulong seen_at,
 	struct attention_args a)
 {
-	LOCAL_ROOM;
+	LOCAL_SIZED(matrix_element, rows, ALL_ROOM);
 	LOCAL int found;
 	struct own_rows q_own, g_own;
 	struct matrix_sums p[STACK * (BLOCK / 16)], ds[STACK * (BLOCK / 16)], dq[STACK * (COLUMNS / 16)];

@@ -23,7 +23,6 @@
 #ifndef QUADS_OUT
 #define QUADS_OUT 0
 #endif
-#define LOG2_E 1.44269504088896340736f
 #define TILE (ITEMS / WG_ITEMS * WG_LINES)
 #define PER 8
 #define PASS (ITEMS / 8)          // rows whose quads the items copy at a time
@@ -31,9 +30,6 @@
 // The number of wg_rows of a tile of keys, or of values.
 #define QUERY_ROOM (TILE * HEAD / 512)
 #define BLOCK_ROOM (BLOCK * HEAD / 512)
-#if defined SIZED && SIZED < (QUERY_ROOM + STAGES * 2 * BLOCK_ROOM) * 1024
-#error "the launch assigns too little local memory"
-#endif
 
 // The quads that an item copies: one of every PASS rows, in each block of 64 columns.
 struct row_copies {
@@ -174,13 +170,6 @@ FN void values_seen(float (&out)[HEAD / 2], const ushort *weights, const struct 
 			out[i] = w == 0.0f ? out[i] : FMA(w, f32_of_bits(v, STORE), out[i]);
 		}
 	}
-}
-
-// Query t sees keys 0 .. keys_of - 1, if query 0 sees `more` keys, of which `seen` exist.
-FN int keys_of(const struct attention_args *a, int seen, int more, int t)
-{
-	int n = a->causal ? more + t : more;
-	return n < 0 ? 0 : n < seen ? n : seen;
 }
 
 KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) attention_wgmma(GLOBAL uchar *o_base, ulong o_at,

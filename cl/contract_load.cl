@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loads a and b for contract_blocks.cl, contract_matrix.cl and contract_stages.cl: tiles of LINES
+// Loads a and b for contract_blocks.cl, contract_matrix.cl and contract_copies.cl: tiles of LINES
 // rows of a, or columns of b, and DEPTH steps of k are copied to local memory in quads, which are 16
 // bytes of neighbouring elements. Groups: (tiles along n, tiles along m, batch index; with SPLIT
 // times s.cut[3], the number of splits of k, innermost).
@@ -129,22 +129,6 @@ FN bool block_of(struct block *b, contraction s, int lines_m, int lines_n)
 	bool there = line_of(s, &line, &b->index);
 	b->m = line * lines_m;
 	b->n = (long)GROUP_ID(0) * lines_n;
-	block_part(b, s);
-	return there;
-}
-
-// The same, but groups go through `band` rows of blocks column by column.
-FN bool block_of_band(struct block *b, contraction s, int lines_m, int lines_n, int band)
-{
-	long line;
-	bool there = line_of(s, &line, &b->index);
-	uint columns = (uint)GROUPS(0), lines = (uint)s.lines;
-	ulong at = (ulong)line * columns + GROUP_ID(0);
-	uint first = (uint)line / (uint)band * (uint)band;
-	uint height = lines - first < (uint)band ? lines - first : (uint)band;
-	uint within = (uint)(at - (ulong)first * columns);
-	b->m = (long)(first + within % height) * lines_m;
-	b->n = (long)(within / height) * lines_n;
 	block_part(b, s);
 	return there;
 }

@@ -1,19 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Contraction with matrix units (matrix.cl), tiles loaded by asynchronous copies: while the units
 // multiply one stage of tiles, the copies of the next STAGES - 2 are in flight. Tiles keep the form
-// that their operand has in memory, in lines along k or turned. Both operands have whole quads
-// (QUADS of contract_load.cl); bytes lie along k.
+// that their operand has in memory, in lines along k or turned; bytes lie along k.
 // A group computes BM x BN elements with WARPS_M x WARPS_N warps, each with TILES_M x TILES_N
-// matrices of 16 x 16. Groups: see contract_load.cl; BAND rows of tiles are computed together, so
-// that groups that run at the same time share operands in the cache. Reference: kern_contract.c of
+// matrices of 16 x 16. Groups: see contract_load.cl, in bands as in contract_copies.cl. Reference: kern_contract.c of
 // the CPU backend. MATRIX is DTYPE; WARP is the number of items per warp.
-#ifndef MATRIX
-#define MATRIX 4
-#define DTYPE 4
-#define A_FORM 3
-#define B_FORM 2
-#endif
-#include "contract_load.cl"
+#include "contract_copies.cl"
 #include "matrix.cl"
 
 #ifndef WARPS_M
@@ -27,10 +19,6 @@
 #ifndef BK // steps of k per stage: an even number of MATRIX_K
 #define BK (8 * PER)
 #endif
-#ifndef STAGES // at least 3
-#define STAGES 3
-#endif
-#define BAND 8
 #define BM (WARPS_M * TILES_M * 16)
 #define BN (WARPS_N * TILES_N * 16)
 #define ITEMS (WARPS_M * WARPS_N * WARP)
@@ -44,9 +32,6 @@
 #define COPIES_A (BM * BK / PER / ITEMS) // quads per item and stage
 #define COPIES_B (BN * BK / PER / ITEMS)
 #define PARTS (BK / MATRIX_K)
-#if defined SIZED && SIZED < STAGES * STAGE * (16 / PER)
-#error "the launch assigns too little local memory"
-#endif
 
 // The quads of an operand that an item copies: EACH stage, `hop` elements apart in memory.
 struct copies {
@@ -66,8 +51,8 @@ FN struct copies copies_of(const struct side *s, int form, int lines, int item)
 	c.hop = ITEMS / row * (form & ALONG_K ? s->line : s->step);
 	c.stage = BK * s->step;
 	c.from = s->from + (form & ALONG_K ? other * s->line + at * s->step : at * s->line + other * s->step);
-	c.along = (int)min_of(form & ALONG_K ? s->steps : s->lines, 0x7fffffff) - at;
-	c.across = (int)min_of(form & ALONG_K ? s->lines : s->steps, 0x7fffffff) - other;
+	c.along = left_from(form & ALONG_K ? s->steps : s->lines, at);
+	c.across = left_from(form & ALONG_K ? s->lines : s->steps, other);
 	return c;
 }
 
@@ -75,12 +60,12 @@ FN struct copies copies_of(const struct side *s, int form, int lines, int item)
 FN void copies_start(const struct copies *c, int form, int lines, int first, int end, LOCAL_POINTER element *tile)
 {
 	const int row = form & ALONG_K ? BK / PER : lines / PER, ld = form & ALONG_K ? LD_K : lines + 8;
-	const int size = sizeof(element), exist = c->along < 0 ? 0 : c->along > PER ? PER : c->along;
+	const int bytes = quad_bytes(c->along);
 
 	UNROLL
 	for (int e = first; e < end; e++)
 		quad_copy(c->from + e * c->hop, tile + c->to + e * (ITEMS / row) * ld,
-			e * (ITEMS / row) < c->across ? exist * size : 0);
+			e * (ITEMS / row) < c->across ? bytes : 0);
 }
 
 FN void copies_step(struct copies *c, int form)
@@ -116,7 +101,7 @@ KERNEL void WORK_GROUP_REGISTERS(ITEMS, 1) contract_stages(GLOBAL uchar *a_base,
 	int item = LOCAL_ID(0), lane = item % WARP, warp = item / WARP;
 	int line_m = warp / WARPS_N * TILES_M * 16, line_n = warp % WARPS_N * TILES_N * 16;
 	struct block block;
-	if (!block_of_band(&block, s, BM, BN, BAND))
+	if (!block_of_band(&block, s, BM, BN))
 		return;
 	const struct side a = side_a(a_base, a_at, s, &block), b = side_b(b_base, b_at, s, &block);
 	struct copies a_copies = copies_of(&a, A_FORM, BM, item), b_copies = copies_of(&b, B_FORM, BN, item);

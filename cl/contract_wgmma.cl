@@ -4,15 +4,9 @@
 // the multiplications of the previous stage may still run. Both operands have whole quads (QUADS of
 // contract_load.cl) and keep the form they have in memory.
 // A group computes 64 GROUPS_M x BN elements, a warp group 64 x BN of them, by 64 steps of k per stage.
-// Groups: see contract_load.cl, in bands as in contract_stages.cl. Reference: kern_contract.c of the
+// Groups: see contract_load.cl, in bands as in contract_copies.cl. Reference: kern_contract.c of the
 // CPU backend. MATRIX is DTYPE.
-#ifndef MATRIX
-#define MATRIX 4
-#define DTYPE 4
-#define A_FORM 3
-#define B_FORM 2
-#endif
-#include "contract_load.cl"
+#include "contract_copies.cl"
 #include "wgmma.cl"
 
 #ifndef GROUPS_M
@@ -21,22 +15,15 @@
 #ifndef BN
 #define BN 128
 #endif
-#ifndef STAGES // at least 3
-#define STAGES 3
-#endif
 #ifndef MIN_GROUPS // groups that share a unit
 #define MIN_GROUPS 1
 #endif
-#define BAND 8
 #define BK WG_ROW
 #define BM (GROUPS_M * WG_LINES)
 #define ITEMS (GROUPS_M * WG_ITEMS)
 #define STAGE ((BM + BN) / 8) // of wg_rows; a tile has as many rows as lines
 #define TURNED(form) (!((form) & ALONG_K))
 #define PASS (ITEMS / 8) // rows whose quads the items copy at a time
-#if defined SIZED && SIZED < STAGES * STAGE * 1024
-#error "the launch assigns too little local memory"
-#endif
 
 // The quads of an operand that an item copies: one of every PASS rows of a tile.
 struct copies {
@@ -54,8 +41,8 @@ FN struct copies copies_of(const struct side *s, int form, int item)
 	c.line = s->line;
 	c.step = s->step;
 	c.from = s->from + (TURNED(form) ? at * s->line + row * s->step : row * s->line + at * s->step);
-	c.lines = (int)min_of(s->lines, 0x7fffffff) - (TURNED(form) ? at : row);
-	c.steps = (int)min_of(s->steps, 0x7fffffff) - (TURNED(form) ? row : at);
+	c.lines = left_from(s->lines, TURNED(form) ? at : row);
+	c.steps = left_from(s->steps, TURNED(form) ? row : at);
 	return c;
 }
 
@@ -71,7 +58,7 @@ FN void copies_start(struct copies *c, int form, int lines, LOCAL_POINTER ushort
 		const int along = TURNED(form) ? c->lines - line : c->steps;
 		const bool there = TURNED(form) ? step < c->steps : line < c->lines;
 		quad_copy(c->from + line * c->line + step * c->step, tile + c->to + e * PASS * WG_ROW,
-			there ? (along < 0 ? 0 : along > PER ? PER : along) * 2 : 0);
+			there ? quad_bytes(along) : 0);
 	}
 	c->from += BK * c->step;
 	c->steps -= BK;
@@ -115,7 +102,7 @@ KERNEL void __launch_bounds__(ITEMS, MIN_GROUPS) contract_wgmma(GLOBAL uchar *a_
 	float sums[BN / 2];
 	int item = LOCAL_ID(0), lane = item % WG_ITEMS, mine = wg_number(item) * WG_LINES;
 	struct block block;
-	if (!block_of_band(&block, s, BM, BN, BAND))
+	if (!block_of_band(&block, s, BM, BN))
 		return;
 	const struct side a = side_a(a_base, a_at, s, &block), b = side_b(b_base, b_at, s, &block);
 	struct copies a_copies = copies_of(&a, A_FORM, item), b_copies = copies_of(&b, B_FORM, item);

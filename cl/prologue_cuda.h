@@ -22,11 +22,18 @@ typedef unsigned long ulong;
 #define KERNEL extern "C" __global__
 #define GLOBAL
 #define LOCAL __shared__ __attribute__((aligned(16)))
-// Declares an array whose bytes the launch assigns, see `sized` of struct yk_gpu_build.
-#ifdef __CUDA_ARCH__ // declared arrays have at most 48 KiB
-#define LOCAL_SIZED(type, name, n) extern __shared__ __attribute__((aligned(1024))) type name[]
-#else
+// Declares an array of which the launch assigns SIZED bytes, see `sized` of struct yk_gpu_build; or, if
+// SIZED is not defined, an array of n elements.
+#if !defined SIZED
 #define LOCAL_SIZED(type, name, n) LOCAL type name[n]
+#elif defined __CUDA_ARCH__ // declared arrays have at most 48 KiB
+#define LOCAL_SIZED(type, name, n) \
+	static_assert((n) * sizeof(type) <= SIZED, "the launch assigns too little local memory"); \
+	extern __shared__ __attribute__((aligned(1024))) type name[]
+#else
+#define LOCAL_SIZED(type, name, n) \
+	static_assert((n) * sizeof(type) <= SIZED, "the launch assigns too little local memory"); \
+	LOCAL type name[n]
 #endif
 #define LOCAL_POINTER
 #define FN static __device__ __forceinline__
