@@ -454,9 +454,11 @@ void promote(std::initializer_list<Op *> ops, bool real)
 		dtype = kind == REAL ? yoke_f32 : yoke_i64;
 	if (real && kind_of_dtype(dtype) != REAL)
 		dtype = yoke_f32;
-	for (Op *o : ops)
-		if (o->h && o->h != YOKE_NONE && !o->number && yoke_dtype(o->h) != dtype)
+	for (Op *o : ops) {
+		const int d = o->h && o->h != YOKE_NONE && !o->number ? yoke_dtype(o->h) : 0;
+		if (d && d != dtype) // a host scalar has no dtype: it takes that of the others
 			o->own(yoke_cast(o->h, dtype));
+	}
 }
 
 Ops::Ops(nb::handle list, bool optional, const char *call)

@@ -264,3 +264,10 @@ def test_chains_and_temporaries_leave_nothing(rng):
     y.numpy()
     del y
     assert yoke.stats().live_handles == before
+
+
+def test_a_host_scalar_takes_the_dtype_of_the_other_operand():
+    x, s = yoke.tensor([1.0], "f64"), yoke.scalar(0.1)
+    assert (x * s).item() == (s * x).item() == 0.1 and (yoke.tensor([3]) * yoke.scalar(2)).tolist() == [6]
+    yoke.scalar_set(s, 0.3)
+    assert yoke.mul(x, s).item() == 0.3 and (yoke.ones(1, dtype="f16") * s).dtype is yoke.f16
