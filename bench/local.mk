@@ -8,7 +8,7 @@ EXTRA_DIST += bench/advice.py bench/built.sh bench/bundle.sh bench/gpu.sh bench/
 peersdir = $(pkgdatadir)/bench/peers
 dist_peers_DATA = bench/peers/data_pandas.py \
 	bench/peers/data_torch.py bench/peers/fit_torch.py bench/peers/generate_torch.py bench/peers/gpt_torch.py bench/peers/gpu_torch.py bench/peers/lora_torch.py \
-	bench/peers/matrices_torch.py bench/peers/ops_torch.py bench/peers/optim_torch.py bench/peers/profile_torch.py bench/peers/resnet_torch.py bench/peers/resolvent_torch.py \
+	bench/peers/matrices_torch.py bench/peers/ops_torch.py bench/peers/optim_torch.py bench/peers/profile_torch.py bench/peers/programs_torch.py bench/peers/resnet_torch.py bench/peers/resolvent_torch.py \
 	bench/peers/statistics_numpy.py
 
 bench: $(bench_programs)
