@@ -16,13 +16,13 @@
 
 static const char *const to_half = " matmul attention grouped_matmul conv conv_x conv_w qlinear ";
 static const char *const to_f32 = " pow exp log log1p expm1 sum prod reduce_max reduce_min cumsum cumprod resolvent"
-	" eigh cholesky solve_triangular lu solve inv det slogdet cofactor qr svd pinv matrix_exp"
+	" eigh cholesky solve_triangular lu solve inv det slogdet cofactor qr lstsq svd pinv matrix_exp"
 	" moments asin acos atan atan2 lgamma digamma erfinv hypot"
-	" sparse sparse_x sparse_w fft recurrent ctc ";
+	" sparse sparse_x sparse_w fft recurrent ctc grid_sample ";
 static const char *const widest =
 	" uniform normal add sub mul div min max mod neg abs sign floor round ceil sqrt rsqrt recip square sin cos"
 	" tanh sigmoid erf eq ne lt le gt ge isfinite and or xor not shl shr select concat slice_update scatter_add"
-	" scatter_add_along slice_update_at scatter_set ";
+	" scatter_add_along slice_update_at scatter_set copysign ";
 static const char *const inside = " softmax layer_norm batch_norm rms_norm cross_entropy rope ";
 
 static void column(void)
