@@ -11,7 +11,7 @@ python_files = python/pyproject.toml python/CMakeLists.txt python/README.md pyth
 	python/yoke/nn/_conv.py python/yoke/nn/_dropout.py python/yoke/nn/_function.py python/yoke/nn/_layer.py \
 	python/yoke/nn/_linear.py python/yoke/nn/_losses.py python/yoke/nn/_margins.py python/yoke/nn/_module.py \
 	python/yoke/nn/_norm.py python/yoke/nn/_padding.py python/yoke/nn/_pooling.py python/yoke/nn/_recurrent.py \
-	python/yoke/nn/_sequences.py python/yoke/nn/_shaping.py python/yoke/nn/_transformer.py python/yoke/nn/functional.py \
+	python/yoke/nn/_sequences.py python/yoke/nn/_shaping.py python/yoke/nn/_transformer.py python/yoke/nn/functional.py python/yoke/nn/init.py \
 	python/tests/test_nn_parity.py \
 	python/examples/digits.py python/tests/conftest.py python/tests/test_algebra.py python/tests/test_bad.py python/tests/test_devices.py python/tests/test_docs.py python/tests/test_engine.py python/tests/test_fft.py python/tests/test_recurrent.py python/tests/test_finetune.py python/tests/test_headers.py python/tests/test_linalg.py python/tests/test_manners.py python/tests/test_models.py python/tests/test_modules.py python/tests/test_nn.py python/tests/test_numpy.py python/tests/test_op.py python/tests/test_ops.py python/tests/test_parity.py python/tests/test_real.py python/tests/test_records.py python/tests/test_serve.py \
 	python/tests/test_optim.py python/tests/test_share.py python/tests/test_tensor.py python/tests/test_torch.py

@@ -400,3 +400,60 @@ def test_a_layers_function_is_not_overridden_in_silence():
     assert Wide(3)(yoke.ones(1, 3)).shape == (1, 6) and repr(Wide(3)) == "Wide(n=3)"
     assert pickle.loads(pickle.dumps(nn.Linear(2, 3)))(yoke.ones(1, 2)).shape == (1, 3)
     assert repr(optim.SGD(Wide(2), lr=0.1)) == "SGD(2 parameters, lr=0.1)"
+
+
+FIRST = {  # bounds of uniform numbers, or mean and deviation, of a weight [64,32,3,3]: 288 inputs, 576 outputs
+    "uniform_": ((-0.5, 2.0), "uniform", (-0.5, 2.0)), "normal_": ((1.0, 0.5), "normal", (1.0, 0.5)),
+    "xavier_uniform_": ((2.0,), "uniform", (-2 * (6 / 864) ** 0.5, 2 * (6 / 864) ** 0.5)), "xavier_normal_": ((2.0,), "normal", (0, 2 * (2 / 864) ** 0.5)),
+    "kaiming_uniform_": ((5 ** 0.5,), "uniform", (-288 ** -0.5, 288 ** -0.5)), "kaiming_normal_": ((0, "fan_out", "relu"), "normal", (0, (2 / 576) ** 0.5)),
+}
+
+
+@pytest.mark.parametrize("name", FIRST)
+def test_first_values(name):
+    args, kind, (a, b) = FIRST[name]
+    layer = nn.Conv2d(32, 64, 3)
+    yoke.random.seed(5)
+    assert getattr(nn.init, name)(layer.weight, *args)._handle() == layer.weight._handle()
+    x = layer.weight.numpy().astype("f8")
+    mean, deviation = ((a + b) / 2, (b - a) / 12 ** 0.5) if kind == "uniform" else (a, b)
+    assert abs(x.mean() - mean) < 5 * deviation / x.size ** 0.5 and abs(x.std() / deviation - 1) < 0.03
+    if kind == "uniform":
+        assert a <= x.min() < a + (b - a) / 500 and b >= x.max() > b - (b - a) / 500
+    assert getattr(nn.init, name)(layer.weight, *args).numpy().mean() != x.mean()
+
+
+def test_first_values_of_other_kinds():
+    init, p = nn.init, nn.Linear(40, 30).weight
+    x = init.trunc_normal_(p, 0.5, 2.0, -1.0, 1.0).numpy()
+    assert -1 <= x.min() and x.max() <= 1 and abs(x.mean() - 0.04) < 0.1
+    for shape in ((30, 40), (40, 30)):
+        q = init.orthogonal_(nn.Linear(shape[1], shape[0]).weight, 2.0).numpy()
+        square = q @ q.T if shape[0] < shape[1] else q.T @ q
+        np.testing.assert_allclose(square, 4 * np.eye(30), atol=1e-5)
+    assert (init.eye_(p).numpy() == np.eye(30, 40)).all() and (init.ones_(p).numpy() == 1).all() and (init.constant_(p, 3).numpy() == 3).all()
+    assert (init.zeros_(p).numpy() == 0).all() and init.calculate_gain("tanh") == 5 / 3 and init.calculate_gain("leaky_relu", 0.2) == (2 / 1.04) ** 0.5
+    for bad in (lambda: init.xavier_normal_(nn.Linear(3, 3).bias), lambda: init.kaiming_normal_(p, mode="best"), lambda: init.calculate_gain("best"),
+                lambda: init.trunc_normal_(p, a=1, b=0)):
+        with pytest.raises(ValueError):
+            bad()
+    with pytest.raises(TypeError, match="parameter"):
+        init.zeros_(yoke.ones(2))
+
+
+def test_apply_and_registered_names():
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b = nn.Linear(2, 3), nn.Sequential(nn.Linear(3, 3), nn.ReLU())
+            self.register_buffer("table", yoke.arange(3).float())
+            self.register_buffer("mask", yoke.ones(3), persistent=False)
+            self.register_parameter("scale", nn.Parameter([2.0]))
+            self.register_parameter("none", None)
+
+    seen, net = [], Net()
+    assert net.apply(lambda m: seen.append(type(m).__name__)) is net and seen == ["Linear", "Linear", "ReLU", "Sequential", "Net"]
+    net.apply(lambda m: nn.init.zeros_(m.weight) if isinstance(m, nn.Linear) else None)
+    assert not net.a.weight.numpy().any() and not net.b[0].weight.numpy().any() and net.scale.tolist() == [2.0] and net.none is None
+    assert [n for n, _ in net.named_buffers()] == ["table"] and len(list(net.buffers())) == 1 and net.mask.tolist() == [1, 1, 1]
+    assert "table" in net.state_dict() and "mask" not in net.state_dict() and "scale" in net.parameters()

@@ -14,7 +14,7 @@ A parameter's name is its path of attributes, "up.weight", also in files.
 """
 from __future__ import annotations
 
-from . import functional as functional
+from . import functional as functional, init as init
 from ._activations import (CELU, ELU, GELU, GLU, SELU, Activation, Hardshrink, Hardsigmoid, Hardswish, Hardtanh, LeakyReLU, LogSigmoid,
                            LogSoftmax, Mish, PReLU, ReLU, ReLU6, RReLU, Sigmoid, SiLU, Softmax, Softmax2d, Softmin, Softplus,
                            Softshrink, Softsign, Tanh, Tanhshrink, Threshold)
@@ -68,7 +68,7 @@ __all__ = [
     "Softshrink", "Softsign", "Tanh", "Tanhshrink", "Threshold", "Transformer", "TransformerDecoder",
     "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer", "TripletMarginLoss",
     "TripletMarginWithDistanceLoss", "Unflatten", "Unfold", "Upsample", "UpsamplingBilinear2d", "UpsamplingNearest2d",
-    "ZeroPad1d", "ZeroPad2d", "ZeroPad3d", "functional", "pack_padded_sequence", "pack_sequence", "pad_packed_sequence",
+    "ZeroPad1d", "ZeroPad2d", "ZeroPad3d", "functional", "init", "pack_padded_sequence", "pack_sequence", "pad_packed_sequence",
     "pad_sequence", "unpack_sequence", "unpad_sequence",
 ]
 

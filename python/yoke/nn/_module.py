@@ -158,6 +158,29 @@ class Module:
         """This module and all of its descendants."""
         return (m for _, m in self.named_modules())
 
+    def named_buffers(self) -> Iterator[tuple[str, Tensor]]:
+        """What is saved with the network and not trained, with its path."""
+        return ((path, t) for path, t, flags in _core.module_each(self._module()) if flags & _core.MODULE_BUFFER)
+
+    def buffers(self) -> Iterator[Tensor]:
+        """What is saved with the network and not trained."""
+        return (t for _, t in self.named_buffers())
+
+    def register_buffer(self, name: str, tensor: Any, persistent: bool = True) -> None:
+        """self.name = Buffer(tensor); if not persistent, an attribute that is neither saved nor moved."""
+        setattr(self, name, Buffer(tensor) if persistent and tensor is not None else tensor)
+
+    def register_parameter(self, name: str, param: Any) -> None:
+        """self.name = Parameter(param); None is stored as it is."""
+        setattr(self, name, param if param is None or isinstance(param, Parameter) else Parameter(param))
+
+    def apply(self, fn: Callable[[Module], Any]) -> Module:
+        """Calls fn with each module below, the deeper ones first, and with this one."""
+        for m in self.children():
+            m.apply(fn)
+        fn(self)
+        return self
+
     def state_dict(self) -> dict[str, Any]:
         """All parameters and buffers, copied to NumPy arrays, by path."""
         return {path: t.numpy() for path, t, _ in _core.module_each(self._module())}
