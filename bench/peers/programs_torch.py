@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Training steps of whole programs, the same text with the package yoke and with PyTorch, in turn on the CPU.
+"""Training steps of whole programs on the CPU, the same text with the package yoke and with PyTorch: each in a process of its own,
+in turn.
 
     programs_torch.py [NAME ..] [turns=40] [seconds=15] [threads=2]
 
@@ -10,10 +11,13 @@ first and the last step, which are equal up to rounding but where a program draw
 A program sees one library as m, its layers as nn, its functions as F, and a generator of NumPy; it defines a class Net, arrays
 X and Y, and a function loss.
 """
+import multiprocessing
 import os
 import statistics
 import sys
 import time
+
+REST = 0.02  # seconds before each step, after which the other library's threads have stopped to spin
 
 PROGRAMS = {
     "mnist convolutions": '''
@@ -207,27 +211,51 @@ def built(library, program, threads):
     return net, step
 
 
+def work(library, program, threads, pipe):
+    """A library's process: sends or takes the weights, then trains a step for each message and answers with its time and loss."""
+    net, step = built(library, program, threads)
+    if library == "yoke":
+        net.load_state_dict(pipe.recv())
+    else:
+        pipe.send({n: t.detach().numpy() for n, t in net.state_dict().items() if not n.endswith("num_batches_tracked")})
+    while pipe.recv():
+        time.sleep(REST)
+        start = time.perf_counter()
+        loss = step()
+        pipe.send((time.perf_counter() - start, loss))
+
+
+def compare(program, turns, seconds, threads):
+    """Prints a row."""
+    processes = multiprocessing.get_context("spawn")
+    pipes, begin, rows = [], time.time(), []
+    for library in ("torch", "yoke"):
+        mine, other = processes.Pipe()
+        processes.Process(target=work, args=(library, program, threads, other), daemon=True).start()
+        pipes.append(mine)
+    peer, ours = pipes
+    ours.send(peer.recv())
+    while len(rows) < turns and time.time() - begin < seconds:
+        row = []
+        for pipe in (ours, peer):
+            pipe.send(True)
+            row.append(pipe.recv())
+        rows.append(row)
+    for pipe in pipes:
+        pipe.send(False)
+    mine, other = (1e3 * statistics.median(row[k][0] for row in rows) for k in (0, 1))
+    losses = " .. ".join(f"{row[0][1]:.5f} {row[1][1]:.5f}" for row in (rows[0], rows[-1]))
+    print(f"{program:26} {mine:9.2f} {other:11.2f} {other / mine:6.2f}  {losses}", flush=True)
+
+
 def main():
     how = dict(a.split("=", 1) for a in sys.argv[1:] if "=" in a)
     chosen = [a for a in sys.argv[1:] if "=" not in a]
-    turns, seconds, threads = int(how.get("turns", 40)), float(how.get("seconds", 15)), int(how.get("threads", 2))
+    threads = int(how.get("threads", 2))
     os.environ.setdefault("YOKE_THREADS", str(threads))
     print(f"{'program':26} {'yoke ms':>9} {'PyTorch ms':>11} {'ratio':>6}  losses, first and last")
     for program in chosen or PROGRAMS:
-        ours, step = built("yoke", program, threads)
-        theirs, peer = built("torch", program, threads)
-        ours.load_state_dict({n: t.detach().numpy() for n, t in theirs.state_dict().items() if not n.endswith("num_batches_tracked")})
-        times, losses, begin = ([], []), [], time.time()
-        while len(losses) < turns and time.time() - begin < seconds:
-            row = []
-            for run, spent in zip((step, peer), times):
-                start = time.perf_counter()
-                row.append(run())
-                spent.append(time.perf_counter() - start)
-            losses.append(row)
-        mine, other = (1e3 * statistics.median(t) for t in times)
-        print(f"{program:26} {mine:9.2f} {other:11.2f} {other / mine:6.2f}  {losses[0][0]:.5f} {losses[0][1]:.5f} .. "
-              f"{losses[-1][0]:.5f} {losses[-1][1]:.5f}", flush=True)
+        compare(program, int(how.get("turns", 40)), float(how.get("seconds", 15)), threads)
 
 
 if __name__ == "__main__":
