@@ -16,3 +16,10 @@ python_files = python/pyproject.toml python/CMakeLists.txt python/README.md pyth
 	python/examples/digits.py python/tests/conftest.py python/tests/test_algebra.py python/tests/test_bad.py python/tests/test_devices.py python/tests/test_docs.py python/tests/test_engine.py python/tests/test_fft.py python/tests/test_recurrent.py python/tests/test_finetune.py python/tests/test_headers.py python/tests/test_linalg.py python/tests/test_manners.py python/tests/test_models.py python/tests/test_modules.py python/tests/test_nn.py python/tests/test_numpy.py python/tests/test_op.py python/tests/test_ops.py python/tests/test_parity.py python/tests/test_real.py python/tests/test_records.py python/tests/test_serve.py \
 	python/tests/test_optim.py python/tests/test_share.py python/tests/test_tensor.py python/tests/test_torch.py
 EXTRA_DIST += $(python_files)
+
+# what python/develop.sh builds
+clean-local: clean-python
+clean-python:
+	rm -rf python/gen python/obj python/Makefile python/python python/yoke/_core.*
+	test ! -d python || find python -type l -exec rm -f {} +
+.PHONY: clean-python
