@@ -11,7 +11,7 @@
 
 enum { WEIGHT, SLOWNESS }; // the kind's numbers: t^beta2_decay, 1 / sqrt(t)
 
-// What all parameters of a group share.
+// Operands that are the same for all parameters of a group.
 struct shared {
 	const struct yk_optim_group *g;
 	yoke_tensor *go;     // is the step not skipped?  NULL: it never is

@@ -320,11 +320,6 @@ void yk_optim_groups_free(struct yoke_optim *o)
 	}
 }
 
-static int scalar_make(yoke_tensor **to)
-{
-	return (*to = yoke_keep(yoke_scalar(0))) ? 0 : yk_error_last();
-}
-
 // Creates the group of the members that have the options and dtype of member `first`.
 static int group_make(const struct yoke_optim *o, int first, struct yk_optim_group *g)
 {
@@ -335,17 +330,14 @@ static int group_make(const struct yoke_optim *o, int first, struct yk_optim_gro
 	g->states = yk_optim_part_states(o->kind, like->option);
 	g->window = yk_optim_window(like->option);
 	const size_t states = (size_t)(g->states + g->window);
-	int err = scalar_make(&g->lr);
-	for (int k = 0; k < YK_OPTIM_NUMBERS && o->kind->number[k].name && !err; k++)
-		err = scalar_make(&g->number[k]);
 	g->member = calloc(n, sizeof *g->member);
 	g->p = calloc(4 * n, sizeof *g->p);
 	g->state = calloc(states + 1, sizeof *g->state);
 	for (size_t k = 0; k < states && g->state; k++)
 		if (!(g->state[k] = calloc(n, sizeof **g->state)))
 			return yk_fail(YOKE_ENOMEM, "optim_step: no memory");
-	if (err || !g->member || !g->p || !g->state)
-		return err ? err : yk_fail(YOKE_ENOMEM, "optim_step: no memory");
+	if (!g->member || !g->p || !g->state)
+		return yk_fail(YOKE_ENOMEM, "optim_step: no memory");
 	g->g = g->p + n;
 	g->P = g->g + n;
 	g->made = g->P + n;

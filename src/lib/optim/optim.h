@@ -148,7 +148,7 @@ struct yk_optim_group {
 	int states, window;
 	const char *list[YK_OPTIM_STATES]; // names of states in formulas
 	yoke_tensor ***state;              // [states + window][n]
-	yoke_tensor *lr, *number[YK_OPTIM_NUMBERS]; // host scalars
+	yoke_tensor *lr, *number[YK_OPTIM_NUMBERS]; // host scalars of the last step, or NULL
 	struct yk_optim_formula *formula;           // those compiled so far (map.c)
 };
 
