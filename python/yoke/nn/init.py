@@ -14,6 +14,7 @@ import math
 
 from .. import _core
 from .._matrices import _matrix
+from ..random import _opened
 
 Tensor = _core.Tensor
 
@@ -49,8 +50,7 @@ def trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float 
     if not a < b:
         raise ValueError(f"trunc_normal_: a is below b, got {a} and {b}")
     low, high = (math.erf((end - mean) / (std * math.sqrt(2))) for end in (a, b))
-    u = _core.uniform("f64", tensor.shape) + 2.0 ** -25  # neither 0 nor 1
-    x = _core.erfinv(u * (high - low) + low) * (std * math.sqrt(2)) + mean
+    x = _core.erfinv(_opened("trunc_normal_", tensor.shape) * (high - low) + low) * (std * math.sqrt(2)) + mean
     return _assigned(tensor, _core.clamp(x, a, b))
 
 
