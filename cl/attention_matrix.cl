@@ -10,9 +10,9 @@
 #ifndef STAGES
 #define STAGES 1
 #endif
-// Local memory: with STAGES 1, values, then keys; otherwise PAIR elements per stage, keys first. Before and
-// after the loop over keys that holds the tile of queries, unless the multiplications read it, behind the
-// stages. Weights that go through local memory replace the keys, or the second stage while there is only
+// Local memory: with STAGES 1, values, then keys; otherwise PAIR elements per stage, keys first. The same memory
+// holds the tile of queries before and after the loop over keys; if the products read that tile in the loop, it
+// follows the stages. Weights that go through local memory replace the keys, or the second stage while there is only
 // one, or have memory of their own, at the end.
 #define PAIR (2 * BLOCK * LD)
 #define LARGER(a, b) ((a) > (b) ? (a) : (b))

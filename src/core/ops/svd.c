@@ -276,8 +276,8 @@ static yk_id by_normal(struct yk_graph *g, yk_id r, yk_id x)
 	return yk_triangular(g, r, yk_triangular(g, r, x, YOKE_UPPER | YOKE_TRANSPOSED), YOKE_UPPER);
 }
 
-// Of a tall a, with w = (a' a)^-1 g: by b a w, by a (b - a x) w' - a w x'.  Of a wide one, with u = (a a')^-1 a g and
-// y = (a a')^-1 b: by b u, by a y (g - a' u)' - u x'.
+// Gradients for a cotangent g of x.  If a is tall, w = (a' a)^-1 g: that of b is a w, that of a is (b - a x) w' - a w x'.
+// If a is wide, u = (a a')^-1 a g and y = (a a')^-1 b: that of b is u, that of a is y (g - a' u)' - u x'.
 static void grad_lstsq(struct yk_graph *g, uint32_t node, const yk_id *gout, yk_id *gin)
 {
 	const struct yk_node_copy n = yk_node_copy(g, node);

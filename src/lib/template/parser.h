@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the parsers of expressions and of statements share: the position in the lexemes, and constructors of nodes.
+// Declarations for the parsers of expressions and of statements: the position in the lexemes, and constructors of nodes.
 #ifndef YK_TEMPLATE_PARSER_H
 #define YK_TEMPLATE_PARSER_H
 
