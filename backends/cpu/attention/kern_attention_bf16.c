@@ -96,7 +96,7 @@ static void pair_lanes(P *p, const float *e, const float *keep, int64_t n)
 			}
 			put_lanes(lanes[k], x);
 		}
-		pair_line(p, lanes[0], lanes[1]);
+		yk_join32(p, p + 16, lanes[0], lanes[1]);
 	}
 }
 

@@ -10,6 +10,7 @@
 #ifdef YK_AMX
 #include "../vector/amx.h"
 #endif
+#include "../vector/pairs.h"
 #include "kern_attention_tile.h"
 
 // Two bf16 along the axis that is summed over; the element of the smaller index in the lower half.
@@ -197,75 +198,22 @@ static bool copy_rows(const struct attention *a, const struct heads *from, int64
 	return !memcmp(&infinite, &(vh2){ 0 }, sizeof infinite);
 }
 
-// to[i] = the pair of x[i] and y[i], i < UNIT
-static inline void pair_line(P *to, const uint16_t *x, const uint16_t *y)
-{
-#if defined __AVX512F__
-	const __m512i iota = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
-	const __m512i first = _mm512_or_si512(
-		iota, _mm512_slli_epi32(_mm512_add_epi32(iota, _mm512_set1_epi32(32)), 16));
-	const __m512i second = _mm512_add_epi16(first, _mm512_set1_epi16(16));
-	const __m512i low = _mm512_loadu_si512(x), high = _mm512_loadu_si512(y);
-	_mm512_storeu_si512(to, _mm512_permutex2var_epi16(low, first, high));
-	_mm512_storeu_si512(to + 16, _mm512_permutex2var_epi16(low, second, high));
-#else
-	for (int i = 0; i < UNIT; i++)
-		to[i] = x[i] | (P)y[i] << 16;
-#endif
-}
-
 // to[p][i] = the pair of elements i of rows 2 p and 2 p + 1, i < ld; n rows
 static void pair_rows(P *to, const uint16_t *rows, int64_t n, int64_t ld)
 {
 	for (int64_t p = 0; p < n / 2; p++, to += ld, rows += 2 * ld)
 		for (int64_t i = 0; i < ld; i += UNIT)
-			pair_line(to + i, rows + i, rows + ld + i);
+			yk_join32(to + i, to + i + 16, rows + i, rows + ld + i);
 }
 
 // to[p][i] = from[i][p], n rows of `depth`; both are multiples of 16
 static void transpose_pairs(P *to, int64_t ldt, const P *from, int64_t ldf, int64_t n,
 			    int64_t depth)
 {
-#if defined __AVX512F__
-	// 32-bit, then 64-bit words within 128 bits, then 128-bit blocks
 	for (int64_t i = 0; i < n; i += 16)
-		for (int64_t p = 0; p < depth; p += 16) {
-			__m512i x[16], y[16];
-#pragma GCC unroll 16
-			for (int r = 0; r < 16; r++)
-				x[r] = _mm512_loadu_si512(from + (i + r) * ldf + p);
-#pragma GCC unroll 8
-			for (int r = 0; r < 16; r += 2) {
-				y[r] = _mm512_unpacklo_epi32(x[r], x[r + 1]);
-				y[r + 1] = _mm512_unpackhi_epi32(x[r], x[r + 1]);
-			}
-#pragma GCC unroll 4
-			for (int r = 0; r < 16; r += 4) {
-				x[r] = _mm512_unpacklo_epi64(y[r], y[r + 2]);
-				x[r + 1] = _mm512_unpackhi_epi64(y[r], y[r + 2]);
-				x[r + 2] = _mm512_unpacklo_epi64(y[r + 1], y[r + 3]);
-				x[r + 3] = _mm512_unpackhi_epi64(y[r + 1], y[r + 3]);
-			}
-#pragma GCC unroll 4
-			for (int r = 0; r < 4; r++) {
-				y[r] = _mm512_shuffle_i32x4(x[r], x[r + 4], 0x88);
-				y[r + 4] = _mm512_shuffle_i32x4(x[r], x[r + 4], 0xdd);
-				y[r + 8] = _mm512_shuffle_i32x4(x[r + 8], x[r + 12], 0x88);
-				y[r + 12] = _mm512_shuffle_i32x4(x[r + 8], x[r + 12], 0xdd);
-			}
-#pragma GCC unroll 8
-			for (int r = 0; r < 8; r++) {
-				_mm512_storeu_si512(to + (p + r) * ldt + i,
-						    _mm512_shuffle_i32x4(y[r], y[r + 8], 0x88));
-				_mm512_storeu_si512(to + (p + r + 8) * ldt + i,
-						    _mm512_shuffle_i32x4(y[r], y[r + 8], 0xdd));
-			}
-		}
-#else
-	for (int64_t i = 0; i < n; i++)
-		for (int64_t p = 0; p < depth; p++)
-			to[p * ldt + i] = from[i * ldf + p];
-#endif
+		for (int64_t p = 0; p < depth; p += 16)
+			yk_transpose16(to + p * ldt + i, ldt * (int64_t)sizeof *to, from + i * ldf + p,
+				       ldf * (int64_t)sizeof *from);
 }
 
 // Rows of a block of KEYS keys as the left operand of a product that sums over keys:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contractions of bf16 with AMX: four tiles of sums, 32 by 32, over two tiles of a and two of b. A
-// panel of a is [k / 32][half][16 rows][16 pairs], of b [k / 32][half][16 pairs][16 columns],
-// zero-padded. Subnormals are treated as zero.
+// Contractions of bf16 with AMX: four tiles of sums, 32 by 32, over two tiles of a and two of b. Rows of a
+// are read in place, or from panels where they are not contiguous along k. A panel of a is [k / 32][half]
+// [16 rows][16 pairs], of b [k / 32][half][16 pairs][16 columns], zero-padded. Subnormals are treated as zero.
 #include "config.h"
 
 #include <stdatomic.h>
@@ -9,6 +9,7 @@
 
 #include "../vector/amx.h"
 #include "../vector/half.h"
+#include "../vector/pairs.h"
 #include "kern_contract.h"
 
 #define ENTRY_RUN LEVEL(yk_gemm_bf16)
@@ -19,10 +20,10 @@ enum { SIDE = 16, DEEP = 2 * SIDE, TILE = SIDE * SIDE }; // DEEP: steps of k; TI
 #define VL SIDE
 #define MR 32
 #define NR 32
-// A panel of b, 24 KiB, stays in L1 while panels of a stream from L2: with both from L2, a block of
-// four tiles would need 64 bytes a cycle, which is more than L2 delivers.
-#define KC 384
+// Long panels, because storing a block of sums takes as long as two or three steps along k.
+#define KC 768
 #define K_UNIT DEEP
+#define BANDS
 #define DEPTH(k) (((k) + DEEP - 1) / DEEP * SIDE)
 
 #include "kern_contract_pairs.h"
@@ -31,6 +32,10 @@ enum { SIDE = 16, DEEP = 2 * SIDE, TILE = SIDE * SIDE }; // DEEP: steps of k; TI
 static void pack_columns(P *to, const char *from, int64_t across, int wide, int64_t along,
 			 int k)
 {
+	if (along == 1 && wide == SIDE && k == DEEP) {
+		yk_transpose16(to, SIDE * sizeof(P), from, across * 2);
+		return;
+	}
 	if (wide < SIDE || k < DEEP)
 		memset(to, 0, TILE * sizeof(P));
 	pack_pairs(to, SIDE, from, across, wide, along, k);
@@ -44,7 +49,7 @@ static void pack_rows(P *to, const char *from, int64_t across, int wide, int64_t
 	if (along != 1) {
 		P columns[TILE];
 		pack_columns(columns, from, across, wide, along, k);
-		pack_transposed(to, SIDE, (const char *)columns, SIDE * sizeof(P), SIDE, SIDE);
+		yk_transpose16(to, SIDE * sizeof(P), columns, SIDE * sizeof(P));
 		return;
 	}
 	if (wide < SIDE || k < DEEP)
@@ -56,29 +61,60 @@ static void pack_rows(P *to, const char *from, int64_t across, int wide, int64_t
 typedef void pack_fn(P *to, const char *from, int64_t across, int wide, int64_t along,
 		     int k);
 
+// Packs DEEP columns of b or rows of a, k <= DEEP deep, whose first `left` exist.
+static void pack_block(pack_fn *one, P *to, const char *from, int64_t across, int64_t left, int64_t along, int k)
+{
+	for (int half = 0; half < 2; half++, left -= SIDE)
+		one(to + half * TILE, (const char *)half_at(from, half * SIDE * across), across,
+		    left > SIDE ? SIDE :
+		    left > 0	? (int)left :
+				  0,
+		    along, k);
+}
+
+// The same for `panels` neighbouring whole blocks that are dense across, `stride` pairs apart in the packed matrix. Rows of
+// several blocks are read at once, because a row alone has only a cache line of a block.
+static void pack_dense(pack_fn *one, P *to, int64_t stride, const uint16_t *from, int panels, int64_t along)
+{
+	P columns[2 * TILE];
+
+	if (one == pack_columns) {
+		for (int l = 0; l < SIDE; l++, from += 2 * along, to += SIDE)
+			for (int i = 0; i < panels; i++)
+				yk_join32(to + i * stride, to + i * stride + TILE, from + i * DEEP, from + along + i * DEEP);
+		return;
+	}
+	for (int i = 0; i < panels; i++, from += DEEP, to += stride) {
+		for (int l = 0; l < SIDE; l++)
+			yk_join32(columns + l * SIDE, columns + TILE + l * SIDE, from + 2 * l * along, from + (2 * l + 1) * along);
+		yk_transpose16(to, SIDE * sizeof(P), columns, SIDE * sizeof(P));
+		yk_transpose16(to + TILE, SIDE * sizeof(P), columns + TILE, SIDE * sizeof(P));
+	}
+}
+
 // As in kern_contract_pack.h; l is a multiple of DEEP.
 static void pack(pack_fn *one, P *to, const char *from, int64_t across, int64_t many,
 		 int64_t along, int64_t k, int64_t l, int64_t rows)
 {
-	int64_t end = l + rows, step = across == 1 && along != 1 ? PACK_ROWS : rows;
+	enum { PANELS = 4 };
+	const bool dense = across == 1 && along != 1;
+	const int64_t end = l + rows, stride = MR * DEPTH(k), group = dense ? PANELS * MR : MR;
 
-	for (; l < end; l += step)
-		for (int64_t i = 0; i < many; i += MR) {
-			int64_t stop = end - l < step ? end : l + step;
-			P *panel = to + i * DEPTH(k) + DEPTH(l) * MR;
-			for (int64_t q = l; q < stop; q += DEEP)
-				for (int half = 0; half < 2; half++, panel += TILE) {
-					int64_t at = i + half * SIDE, left = many - at;
-					one(panel,
-					    (const char *)half_at(from, at * across +
-									      q * along),
-					    across,
-					    left > SIDE ? SIDE :
-					    left > 0	? (int)left :
-							  0,
-					    along,
-					    stop - q < DEEP ? (int)(stop - q) : DEEP);
-				}
+	for (int64_t i = 0; i < many; i += group)
+		for (int64_t q = l; q < end; q += DEEP) {
+			const int64_t stop = many < i + group ? many : i + group;
+			const int k_here = end - q < DEEP ? (int)(end - q) : DEEP;
+			P *panel = to + i / MR * stride + DEPTH(q) * MR;
+			int64_t at = i;
+			if (dense && k_here == DEEP && stop - at >= MR) {
+				const int whole = (int)((stop - at) / MR);
+				pack_dense(one, panel, stride, half_at(from, at + q * along), whole, along);
+				at += whole * MR;
+				panel += whole * stride;
+			}
+			for (; at < stop; at += MR, panel += stride)
+				pack_block(one, panel, (const char *)half_at(from, at * across + q * along), across, many - at, along,
+					   k_here);
 		}
 }
 
@@ -94,11 +130,41 @@ static void pack_b(P *to, const struct yk_gemm *g, const char *b, int64_t n, int
 	pack(pack_columns, to, b, g->bn, n, g->bk, k, l, rows);
 }
 
-// c (32,32) = or += panels of a and b. tall, wide: the second halves are not empty.
-FLAT void multiply_four(int64_t depth, const P *a, const P *b, T *c, int64_t ldc,
+// MR rows of a, K_UNIT columns of which a pair of tiles holds: in memory, or in a panel.
+struct band {
+	const char *at;
+	int64_t row;  // bytes from a row to the next
+	int64_t deep; // bytes from K_UNIT columns to the next
+	int64_t half; // bytes from the first SIDE rows to the others
+};
+
+static struct band packed_band(const P *panel)
+{
+	return (struct band){ (const char *)panel, SIDE * sizeof(P), 2 * TILE * sizeof(P), TILE * sizeof(P) };
+}
+
+static struct band band_in_place(const char *a, int64_t am)
+{
+	return (struct band){ a, 2 * am, DEEP * 2, SIDE * 2 * am };
+}
+
+// Prefetches a quarter of the tiles of b that are multiplied two steps later. It costs 4 % where a core runs one
+// thread. Where another thread shares the core, products wait for every load, and it gains 20 %.
+FLAT void prefetch_quarter(const P *b, int quarter)
+{
+	enum { LINE = 64 / sizeof(P), AHEAD = 2 * 2 * TILE, QUARTER = TILE / 2 };
+
+#pragma GCC unroll 8
+	for (int i = 0; i < QUARTER; i += LINE)
+		__builtin_prefetch(b + AHEAD + quarter * QUARTER + i);
+}
+
+// c (32,32) = or += a band times a panel of b. tall, wide: the second halves are not empty.
+FLAT void multiply_four(int64_t depth, const struct band *s, const P *b, T *c, int64_t ldc,
 			bool add, const bool tall, const bool wide)
 {
-	const int64_t line = ldc * (int64_t)sizeof(T), row = SIDE * sizeof(P);
+	const int64_t line = ldc * (int64_t)sizeof(T), row = SIDE * sizeof(P), a_row = s->row, deep = s->deep;
+	const char *a = s->at, *a_below = a + s->half;
 	T *below = c + SIDE * ldc;
 
 	yk_tile_zero(0);
@@ -114,20 +180,24 @@ FLAT void multiply_four(int64_t depth, const P *a, const P *b, T *c, int64_t ldc
 		if (tall && wide)
 			yk_tile_load(3, below + SIDE, line);
 	}
-	for (int64_t l = 0; l < depth; l += SIDE, a += 2 * TILE, b += 2 * TILE) {
-		yk_tile_load(4, a, row);
+	for (int64_t l = 0; l < depth; l += SIDE, a += deep, a_below += deep, b += 2 * TILE) {
+		yk_tile_load(4, a, a_row);
 		yk_tile_load(6, b, row);
 		yk_tile_multiply(0, 4, 6);
+		prefetch_quarter(b, 0);
 		if (wide) {
 			yk_tile_load(7, b + TILE, row);
 			yk_tile_multiply(1, 4, 7);
 		}
+		prefetch_quarter(b, 1);
 		if (tall) {
-			yk_tile_load(5, a + TILE, row);
+			yk_tile_load(5, a_below, a_row);
 			yk_tile_multiply(2, 5, 6);
+			prefetch_quarter(b, 2);
 			if (wide)
 				yk_tile_multiply(3, 5, 7);
 		}
+		prefetch_quarter(b, 3);
 	}
 	yk_tile_store(0, c, line);
 	if (wide)
@@ -138,7 +208,7 @@ FLAT void multiply_four(int64_t depth, const P *a, const P *b, T *c, int64_t ldc
 		yk_tile_store(3, below + SIDE, line);
 }
 
-static void multiply_block(int64_t depth, const P *a, const P *b, T *c, int64_t ldc,
+static void multiply_block(int64_t depth, const struct band *a, const P *b, T *c, int64_t ldc,
 			   bool add, bool tall, bool wide)
 {
 	if (tall && wide)
@@ -151,35 +221,37 @@ static void multiply_block(int64_t depth, const P *a, const P *b, T *c, int64_t 
 		multiply_four(depth, a, b, c, ldc, add, false, false);
 }
 
-// c (m,n) = or += packed a (m,k) times packed b (k,n).
-static void multiply_panels(const P *a, const P *b, T *c, int64_t ldc, int64_t m,
-			    int64_t n, int64_t k, bool add)
+// c (m,n) = or += a band (m,k) times packed b (k,n); m <= MR. The tiles are configured.
+static void multiply_band(const struct band *a, const P *b, T *c, int64_t ldc, int64_t m,
+			  int64_t n, int64_t k, bool add)
 {
-	int64_t depth = DEPTH(k);
+	const int64_t depth = DEPTH(k);
 	T edge[MR * NR];
 
-	yk_tiles_begin(SIDE, DEEP * 2);
-	for (int64_t j = 0; j < n; j += NR)
-		for (int64_t i = 0; i < m; i += MR) {
-			int rows = m - i < MR ? (int)(m - i) : MR;
-			int cols = n - j < NR ? (int)(n - j) : NR;
-			bool tall = rows > SIDE, wide = cols > SIDE;
-			const P *pa = a + i * depth, *pb = b + j * depth;
-			T *to = c + i * ldc + j;
+	for (int64_t j = 0; j < n; j += NR, c += NR, b += NR * depth) {
+		int cols = n - j < NR ? (int)(n - j) : NR;
+		bool tall = m > SIDE, wide = cols > SIDE;
 
-			if (rows % SIDE == 0 && cols % SIDE == 0) {
-				multiply_block(depth, pa, pb, to, ldc, add, tall, wide);
-				continue;
-			}
-			// uses a whole block, so that sums have the same order as inside
-			for (int p = 0; p < rows && add; p++)
-				memcpy(edge + p * NR, to + p * ldc,
-				       (size_t)cols * sizeof(T));
-			multiply_block(depth, pa, pb, edge, NR, add, tall, wide);
-			for (int p = 0; p < rows; p++)
-				memcpy(to + p * ldc, edge + p * NR,
-				       (size_t)cols * sizeof(T));
+		if (m % SIDE == 0 && cols % SIDE == 0) {
+			multiply_block(depth, a, b, c, ldc, add, tall, wide);
+			continue;
 		}
+		// uses a whole block, so that sums have the same order as inside
+		for (int p = 0; p < m && add; p++)
+			memcpy(edge + p * NR, c + p * ldc, (size_t)cols * sizeof(T));
+		multiply_block(depth, a, b, edge, NR, add, tall, wide);
+		for (int p = 0; p < m; p++)
+			memcpy(c + p * ldc, edge + p * NR, (size_t)cols * sizeof(T));
+	}
+}
+
+static void begin_tiles(void)
+{
+	yk_tiles_begin(SIDE, DEEP * 2);
+}
+
+static void end_tiles(void)
+{
 	yk_tiles_end();
 }
 
@@ -199,7 +271,10 @@ bool LEVEL(yk_amx_works)(void)
 	}
 	pack(pack_rows, a, (const char *)x, DEEP, MR, 1, DEEP, 0, DEEP);
 	pack(pack_columns, b, (const char *)y, 1, NR, NR, DEEP, 0, DEEP);
-	multiply_panels(a, b, c, NR, MR, NR, DEEP, false);
+	const struct band band = packed_band(a);
+	begin_tiles();
+	multiply_band(&band, b, c, NR, MR, NR, DEEP, false);
+	end_tiles();
 	for (int i = 0; i < MR; i++)
 		for (int j = 0; j < NR; j++) {
 			float sum = 0;

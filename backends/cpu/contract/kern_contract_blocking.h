@@ -22,7 +22,14 @@ enum mode {
 
 enum {
 	L2_COLS = 256 / NR * NR, // columns of packed b that stay in L2
+#ifdef BANDS
+	SMALL = 1 << 19,         // min products per work item
+	BAND_ROWS = 8 * MR,      // max rows of a work item
+	BAND_COLS = 8 * NR,      // max columns of a work item
+	BAND_B = 512 << 10,      // elements of packed b that stay in L2
+#else
 	SMALL = 1 << 17,         // min products per work item
+#endif
 	MANY = 32,               // work items that suffice for load balance
 	STAYS = 64 << 10,        // bytes of unpacked b that stay in cache
 	OUTSIDE = 1 << 20,       // bytes of a that exceed L2
@@ -212,10 +219,13 @@ static void block_local(const struct yk_gemm *g, struct yk_blocking *c)
 		halve(g, c, c->nb <= n_min || (c->mb > c->nb && c->mb > m_min));
 }
 
-// True if a's rows are contiguous and no longer than a panel, so that a need not be packed.
+// True if a need not be packed, because its rows are contiguous and no longer than a panel, or consist of whole cache lines.
 static bool reads_rows_in_place(const struct yk_gemm *g, const struct yk_blocking *blocking)
 {
-#ifdef PAIRS
+#ifdef BANDS
+	(void)blocking;
+	return g->ak == 1 && g->am % K_UNIT == 0;
+#elif defined PAIRS
 	(void)g, (void)blocking;
 	return false;
 #else
@@ -223,6 +233,33 @@ static bool reads_rows_in_place(const struct yk_gemm *g, const struct yk_blockin
 #endif
 }
 
+#ifdef BANDS
+// How much of k is processed at a time so that a work item's block of packed b stays in L2; a multiple of kc.
+static int64_t band_depth(const struct yk_gemm *g, const struct yk_blocking *c)
+{
+	const int64_t depth = BAND_B / c->nb / c->kc * c->kc;
+	return c->mb <= MR ? g->k : depth < c->kc ? c->kc : depth;
+}
+
+static void block_bands(const struct yk_gemm *g, struct yk_blocking *c)
+{
+	c->mb = even(g->m, BAND_ROWS, MR);
+	c->nb = even(g->n, BAND_COLS, NR);
+	while (items(g, c) < MANY && worth_dividing(g, c) && (c->mb > 2 * MR || c->nb > 2 * NR))
+		halve(g, c, c->mb > 2 * MR && c->mb >= c->nb);
+	// all of k if the result cannot hold partial sums, otherwise what fits
+	c->ns = sums_in_c(g) ? min(g->n, 16 * c->nb) : g->n;
+	c->ks = g->k;
+	if (sums_in_c(g))
+		c->ks = min(g->k, ceil_div(SHARE, ceil_div(c->ns, NR) * NR * DEPTH(c->kc)) * c->kc);
+	else
+		c->ns = min(g->n, ceil_div(SHARE, DEPTH(g->k)));
+	c->ns = ceil_div(c->ns, c->nb) * c->nb;
+	c->share_a = !reads_rows_in_place(g, c) && g->n > c->nb && products(g->m, 1, c->ks) * sizeof(P) <= 2. * COPY_A;
+}
+#endif
+
+#ifndef BANDS
 static void block_shared(const struct yk_gemm *g, struct yk_blocking *c)
 {
 	int64_t panels;
@@ -260,6 +297,7 @@ static void block_shared(const struct yk_gemm *g, struct yk_blocking *c)
 		      products(g->m, 1, c->ks) * sizeof(P) <= COPY_A;
 #endif
 }
+#endif
 
 #ifndef PAIRS
 static void block_copying(const struct yk_gemm *g, struct yk_blocking *c)
@@ -330,7 +368,11 @@ static struct yk_blocking blocking(const struct yk_gemm *g)
 		block_local(g, &c);
 	} else {
 		c.mode = SHARED;
+#ifdef BANDS
+		block_bands(g, &c);
+#else
 		block_shared(g, &c);
+#endif
 	}
 	return c;
 }

@@ -171,33 +171,6 @@ static void pack_a_at(P *to, const struct yk_gemm *g, const char *a, int64_t m, 
 #include "kern_contract_join.h"
 #endif
 
-static void local_item(void *arg, int64_t item)
-{
-	struct job *job = arg;
-	const struct yk_gemm *g = job->g;
-	const struct yk_blocking *blocking = &g->blocking;
-	struct work p = work_of(job, item);
-	bool direct = sums_in_c(g);
-	int64_t a_size = blocking->mb * DEPTH(blocking->kc), b_size = blocking->nb * DEPTH(blocking->kc);
-	struct scratch r;
-	P *a, *b;
-	T *c;
-
-	if (!take_scratch(job, a_size + b_size + (direct ? 0 : p.m * p.n), &r))
-		return;
-	a = (P *)r.at;
-	b = a + a_size;
-	c = direct ? sums_at(g, p.c) : r.at + a_size + b_size;
-	for (int64_t l = 0; l < g->k; l += blocking->kc) {
-		int64_t k = min(blocking->kc, g->k - l);
-		pack_b_at(b, g, at(g, p.b, l, g->bk, 0, 0), p.j, p.n, l, k, 0, k);
-		pack_a_at(a, g, p.a, p.m, l, k, 0, k);
-		multiply_panels(a, b, c, direct ? g->cm : p.n, p.m, p.n, k, l > 0);
-	}
-	if (!direct)
-		finish(g, &r, c, p.n, p.c, p.j, p.m, p.n);
-}
-
 // Address in packed a of row i in the panel of kc columns that starts at l; k is the panel's depth.
 static P *shared_a(const struct job *job, int64_t l, int64_t i, int64_t k)
 {
@@ -265,6 +238,36 @@ static void pack_item(void *arg, int64_t item)
 			  rows);
 }
 
+#ifdef BANDS
+#include "kern_contract_bands.h"
+#else
+static void local_item(void *arg, int64_t item)
+{
+	struct job *job = arg;
+	const struct yk_gemm *g = job->g;
+	const struct yk_blocking *blocking = &g->blocking;
+	struct work p = work_of(job, item);
+	bool direct = sums_in_c(g);
+	int64_t a_size = blocking->mb * DEPTH(blocking->kc), b_size = blocking->nb * DEPTH(blocking->kc);
+	struct scratch r;
+	P *a, *b;
+	T *c;
+
+	if (!take_scratch(job, a_size + b_size + (direct ? 0 : p.m * p.n), &r))
+		return;
+	a = (P *)r.at;
+	b = a + a_size;
+	c = direct ? sums_at(g, p.c) : r.at + a_size + b_size;
+	for (int64_t l = 0; l < g->k; l += blocking->kc) {
+		int64_t k = min(blocking->kc, g->k - l);
+		pack_b_at(b, g, at(g, p.b, l, g->bk, 0, 0), p.j, p.n, l, k, 0, k);
+		pack_a_at(a, g, p.a, p.m, l, k, 0, k);
+		multiply_panels(a, b, c, direct ? g->cm : p.n, p.m, p.n, k, l > 0);
+	}
+	if (!direct)
+		finish(g, &r, c, p.n, p.c, p.j, p.m, p.n);
+}
+
 #ifndef PAIRS
 static void rows_in_place(const struct job *job, const char *a, T *c, int64_t ldc, int64_t j,
 		       int64_t m, int64_t n)
@@ -316,6 +319,7 @@ static void shared_item(void *arg, int64_t item)
 	if (!direct)
 		finish(g, &r, c, ldc, to, job->j0 + j, m, n);
 }
+#endif
 
 static void run_shared(struct job *job)
 {

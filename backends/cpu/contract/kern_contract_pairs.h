@@ -63,6 +63,18 @@ FLAT void pack_pairs(P *to, const int width, const char *from, int64_t across, i
 				*half_at(from, i * across + (k - 1) * along);
 }
 
+// Sums of tiles are not subnormal, which the instruction would take for zero.
+static void put_row(uint16_t *to, const T *sums, int64_t n)
+{
+	int64_t j = 0;
+#if defined BANDS && defined __AVX512BF16__
+	for (; j + 32 <= n; j += 32)
+		_mm512_storeu_si512(to + j, (__m512i)_mm512_cvtne2ps_pbh(_mm512_loadu_ps(sums + j + 16), _mm512_loadu_ps(sums + j)));
+#endif
+	for (; j < n; j++)
+		to[j] = yk_bf16_of_f32(sums[j]);
+}
+
 // Stores finished sums (m,n), rows ld apart, to c.
 static void put_sums(const struct yk_gemm *g, const T *sums, int64_t ld, char *c,
 		     int64_t m, int64_t n)
@@ -77,8 +89,7 @@ static void put_sums(const struct yk_gemm *g, const T *sums, int64_t ld, char *c
 	}
 	for (int64_t i = 0; i < m; i++, to += g->cm, sums += ld)
 		if (g->cn == 1)
-			for (int64_t j = 0; j < n; j++)
-				to[j] = yk_bf16_of_f32(sums[j]);
+			put_row(to, sums, n);
 		else
 			for (int64_t j = 0; j < n; j++)
 				to[j * g->cn] = yk_bf16_of_f32(sums[j]);
