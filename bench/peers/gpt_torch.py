@@ -4,6 +4,10 @@
 
     yoke train data=TEXT steps=0 out=START layers=2 ...
     gpt_torch.py START TEXT steps=500 lr=1e-3 warmup=100 [batch=32] [threads=2] [ranks=2] [micro_batches=2]
+                 [bf16=1] [sdpa=1] [fused=1] [compile=1]
+
+bf16=1 is autocast to bfloat16, sdpa=1 scaled_dot_product_attention instead of products and softmax, fused=1 the fused AdamW,
+compile=1 torch.compile.
 
 With ranks=N as many processes, each with its share of a step's parts of `batch` windows, by DistributedDataParallel
 over gloo; threads are a process's.  One process takes its parts one behind another.
@@ -70,7 +74,7 @@ def resident():
         return int(f.read().split()[1]) * resource.getpagesize()
 
 
-def forward(p, ids, layers, heads, mask):
+def forward(p, ids, layers, heads, mask, sdpa):
     b, t = ids.shape
     x = F.embedding(ids, p["wte.weight"]) + p["wpe.weight"][:t]
     e = x.shape[2]
@@ -79,8 +83,12 @@ def forward(p, ids, layers, heads, mask):
         h = F.layer_norm(x, (e,), w["norm1.weight"], w["norm1.bias"])
         q, k, v = F.linear(h, w["attn.qkv.weight"], w["attn.qkv.bias"]).split(e, 2)
         q, k, v = (z.view(b, t, heads, e // heads).transpose(1, 2) for z in (q, k, v))
-        a = (q @ k.transpose(2, 3)) * (1 / math.sqrt(e // heads)) + mask[:t, :t]
-        a = (F.softmax(a, 3) @ v).transpose(1, 2).reshape(b, t, e)
+        if sdpa:
+            a = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        else:
+            a = (q @ k.transpose(2, 3)) * (1 / math.sqrt(e // heads)) + mask[:t, :t]
+            a = F.softmax(a, 3) @ v
+        a = a.transpose(1, 2).reshape(b, t, e)
         x = x + F.linear(a, w["attn.proj.weight"], w["attn.proj.bias"])
         h = F.layer_norm(x, (e,), w["norm2.weight"], w["norm2.bias"])
         h = F.gelu(F.linear(h, w["mlp.up.weight"], w["mlp.up.bias"]), approximate="tanh")
@@ -89,15 +97,15 @@ def forward(p, ids, layers, heads, mask):
     return F.linear(x, p["wte.weight"])
 
 
-def loss_of(p, ids, layers, heads, mask):
-    logits = forward(p, ids[:, :-1], layers, heads, mask)
+def loss_of(p, ids, layers, heads, mask, sdpa=False):
+    logits = forward(p, ids[:, :-1], layers, heads, mask, sdpa)
     return F.cross_entropy(logits.reshape(-1, logits.shape[-1]), ids[:, 1:].reshape(-1))
 
 
 class Net(torch.nn.Module):
-    def __init__(self, p, layers, heads, mask):
+    def __init__(self, p, *shape):
         super().__init__()
-        self.names, self.shape = list(p), (layers, heads, mask)
+        self.names, self.shape = list(p), shape
         self.list = torch.nn.ParameterList(p.values())  # they are Parameters, which must remain those of p
 
     def forward(self, ids):
@@ -125,6 +133,7 @@ def main():
     manifest = json.load(open(f"{folder}/manifest.json"))
     config = manifest["config"]
     get = lambda key: float(o.get(key, AUTO[key] if config[key] == "auto" else config[key]))
+    flag = lambda key: o.get(key, "0") == "1"
     layers, heads, context, batch = (int(get(k)) for k in ("layers", "heads", "context", "batch"))
     steps, warmup, seed = int(get("steps")), int(get("warmup")), int(get("seed"))
     files = [f["name"] for f in manifest["files"]] if isinstance(manifest["files"], list) \
@@ -142,9 +151,11 @@ def main():
     plain = [v for v in p.values() if v.dim() != 2]
     opt = torch.optim.AdamW([{"params": decay, "weight_decay": get("weight_decay")},
                              {"params": plain, "weight_decay": 0.0}],
-                            lr=0.0, betas=(get("beta1"), get("beta2")), eps=1e-8)
+                            lr=0.0, betas=(get("beta1"), get("beta2")), eps=1e-8, fused=flag("fused"))
     mask = torch.full((context, context), -math.inf).triu(1)
-    net = Net(p, layers, heads, mask)
+    net = Net(p, layers, heads, mask, flag("sdpa"))
+    if flag("compile"):
+        net = torch.compile(net)
     if ranks > 1:
         torch.distributed.init_process_group("gloo")
         net = torch.nn.parallel.DistributedDataParallel(net)
@@ -170,7 +181,8 @@ def main():
         for i in range(mine):
             # gradients are thus summed over processes only after the last micro-batch
             with net.no_sync() if ranks > 1 and i + 1 < mine else contextlib.nullcontext():
-                loss = net(ids[i]) / mine
+                with torch.autocast("cpu", torch.bfloat16, enabled=flag("bf16")):
+                    loss = net(ids[i]) / mine
                 loss.backward()
         torch.nn.utils.clip_grad_norm_(list(p.values()), get("clip"))
         opt.step()
