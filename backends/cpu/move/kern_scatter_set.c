@@ -19,16 +19,25 @@ static uint64_t can(const struct yoke_op *op)
 	       ISA(yk_move).can(&copy);
 }
 
-// Rows of one element, at indices and of values that are lines.
+// Rows of one element, at indices and of values that are lines. A work item writes those of an interval of y, so that of equal
+// indices the last one counts.
+struct elements {
+	const struct yoke_view *y;
+	int64_t n;
+	const struct line *idx, *v;
+	bool wide; // i64 indices
+	int64_t items;
+};
+
 #define ELEMENTS(name, T) \
-	static void name(const struct yoke_view *y, int64_t n, const struct line *idx, const struct line *v, bool wide) \
+	static inline void name(const struct elements *e, int64_t begin, int64_t end, bool wide) \
 	{ \
-		const T *x = (const T *)v->at; \
-		T *to = (T *)yk_ptr(y); \
-		for (int64_t i = 0; i < n; i++) { \
-			const int64_t row = line_index(idx, i, wide); \
-			if (row >= 0) \
-				to[row * y->strides[0]] = x[i * v->step]; \
+		const T *x = (const T *)e->v->at; \
+		T *to = (T *)yk_ptr(e->y); \
+		for (int64_t i = 0; i < e->n; i++) { \
+			const int64_t row = line_index(e->idx, i, wide); \
+			if (row >= begin && row < end) \
+				to[row * e->y->strides[0]] = x[i * e->v->step]; \
 		} \
 	}
 ELEMENTS(elements_1, uint8_t)
@@ -37,30 +46,41 @@ ELEMENTS(elements_4, uint32_t)
 ELEMENTS(elements_8, uint64_t)
 #undef ELEMENTS
 
-static void elements(const struct yoke_view *y, int64_t n, const struct line *idx, const struct line *v, bool wide)
+static inline void elements(const struct elements *e, int64_t begin, int64_t end, bool wide)
 {
-	switch (yk_esize(y->dtype)) {
-	case 1: elements_1(y, n, idx, v, wide); break;
-	case 2: elements_2(y, n, idx, v, wide); break;
-	case 4: elements_4(y, n, idx, v, wide); break;
-	default: elements_8(y, n, idx, v, wide);
+	switch (yk_esize(e->y->dtype)) {
+	case 1: elements_1(e, begin, end, wide); break;
+	case 2: elements_2(e, begin, end, wide); break;
+	case 4: elements_4(e, begin, end, wide); break;
+	default: elements_8(e, begin, end, wide);
 	}
+}
+
+static void elements_item(void *arg, int64_t item)
+{
+	const struct elements *e = arg;
+	const int64_t rows = e->y->dims[0], each = (rows + e->items - 1) / e->items, begin = item * each;
+	const int64_t end = begin + each < rows ? begin + each : rows;
+	if (e->wide)
+		elements(e, begin, end, true);
+	else
+		elements(e, begin, end, false);
 }
 
 static int run_elements(const struct yoke_op *op, int64_t n, const struct line *idx, const struct line *v)
 {
+	enum { MANY = 16 << 10 }; // indices for which it is worth waking the other threads
 	const struct yoke_view *y = &op->out[0];
 	const bool wide = op->in[1].dtype == yoke_i64;
 	const int64_t bad = wide ? first_outside(idx, n, true, -1, y->dims[0]) : first_outside(idx, n, false, -1, y->dims[0]);
 	if (bad >= 0)
 		return out_of_range("scatter_set", &op->in[1], bad, y->dims[0]);
-	const int e = copy_x(op);
-	if (e < 0)
-		return e;
-	if (wide)
-		elements(y, n, idx, v, true);
-	else
-		elements(y, n, idx, v, false);
+	const int err = copy_x(op);
+	if (err < 0)
+		return err;
+	// each item reads all indices; how many items there are does not change the result
+	struct elements e = { y, n, idx, v, wide, n < MANY ? 1 : yk_team_size() };
+	yk_team_run(e.items, elements_item, &e);
 	return 0;
 }
 
