@@ -99,7 +99,7 @@ static double seconds(const struct yk_isa *isa, const struct yoke_op *op)
 static void measure(const struct yk_isa *isa, const struct problem *p)
 {
 	const bool level = isa->products != 0;
-	const double peak = level ? peak_bf16_gflops() : peak_gflops(isa->name);
+	const double peak = level ? peak_bf16_gflops(isa->name) : peak_gflops(isa->name);
 	double forward[RUNS], back[RUNS];
 	const double pairs = (double)(p->B * p->H) * (double)p->T * (double)(p->T + 1) / 2;
 	for (int i = -WARM; i < RUNS; i++) {

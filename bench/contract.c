@@ -291,11 +291,11 @@ int main(int argc, char **argv)
 	}
 	yk_team_limit(threads ? atoi(threads) : 0);
 	peak[0] = peak_gflops(isa->name);
-	peak[1] = peak_bf16_gflops();
+	peak[1] = peak_bf16_gflops(isa->name);
 	printf("# %s, %d threads (%s)%s%s; peers: %s; %s\n", isa->name, yk_team_size(),
 	       yk_team_bound(), threads ? ", limit " : "", threads ? threads : "",
 	       peer_sgemm_name(), peer_matmul_name());
-	printf("# multiply-add peak f32 %.1f, vdpbf16ps %.1f GFLOP/s; %.0f ms of warm-up before "
+	printf("# multiply-add peak f32 %.1f, bf16 %.1f GFLOP/s; %.0f ms of warm-up before "
 	       "each turn, medians of %d rounds\n",
 	       peak[0], peak[1], WARM_UP * 1e3, ROUNDS);
 	printf("%-4s %4s %4s %4s %-3s %-2s %8s %8s %8s  %5s %5s %-4s %5s\n", "", "M", "N",

@@ -29,7 +29,7 @@ const char *peer_matmul_name(void);
 // GFLOP/s of multiply-adds in registers by as many threads as the team has, the upper limit of any
 // f32 product; 0 where the instruction set has no fma.
 double peak_gflops(const char *isa);
-// The same for bf16 by vdpbf16ps; 0 without it.
-double peak_bf16_gflops(void);
+// The same for bf16 by vdpbf16ps, or by AMX tiles if that is the instruction set; 0 without either.
+double peak_bf16_gflops(const char *isa);
 
 #endif
