@@ -9,7 +9,6 @@
 
 #include "../vector/amx.h"
 #include "../vector/half.h"
-#include "../vector/pairs.h"
 #include "kern_contract.h"
 
 #define ENTRY_RUN LEVEL(yk_gemm_bf16)

@@ -3,6 +3,8 @@
 // the element of smaller k in its lower half; if k is odd, the last pair is completed with 0.
 // Included by kern_contract_bf16.c and _amx.c.
 
+#include "../vector/pairs.h"
+
 #define FLAT __attribute__((always_inline)) static inline
 #define PAIRS
 #define T float
@@ -75,6 +77,27 @@ static void put_row(uint16_t *to, const T *sums, int64_t n)
 		to[j] = yk_bf16_of_f32(sums[j]);
 }
 
+// Columns of sums (m,n) become rows of c, `step` apart.
+static void put_columns(uint16_t *to, int64_t step, const T *sums, int64_t ld, int64_t m, int64_t n)
+{
+	enum { SQUARE = 16 };
+	T turned[SQUARE * SQUARE];
+
+	for (int64_t j = 0; j < n; j += SQUARE)
+		for (int64_t i = 0; i < m; i += SQUARE) {
+			const int64_t rows = m - i < SQUARE ? m - i : SQUARE, cols = n - j < SQUARE ? n - j : SQUARE;
+			const T *from = sums + i * ld + j;
+			if (rows == SQUARE && cols == SQUARE)
+				yk_transpose16(turned, SQUARE * sizeof(T), from, ld * (int64_t)sizeof(T));
+			else
+				for (int64_t q = 0; q < cols; q++)
+					for (int64_t p = 0; p < rows; p++)
+						turned[q * SQUARE + p] = from[p * ld + q];
+			for (int64_t q = 0; q < cols; q++)
+				put_row(to + (j + q) * step + i, turned + q * SQUARE, rows);
+		}
+}
+
 // Stores finished sums (m,n), rows ld apart, to c.
 static void put_sums(const struct yk_gemm *g, const T *sums, int64_t ld, char *c,
 		     int64_t m, int64_t n)
@@ -87,10 +110,13 @@ static void put_sums(const struct yk_gemm *g, const T *sums, int64_t ld, char *c
 				((T *)c)[i * g->cm + j * g->cn] = sums[i * ld + j];
 		return;
 	}
-	for (int64_t i = 0; i < m; i++, to += g->cm, sums += ld)
-		if (g->cn == 1)
-			put_row(to, sums, n);
-		else
+	if (g->cn == 1)
+		for (int64_t i = 0; i < m; i++)
+			put_row(to + i * g->cm, sums + i * ld, n);
+	else if (g->cm == 1)
+		put_columns(to, g->cn, sums, ld, m, n);
+	else
+		for (int64_t i = 0; i < m; i++)
 			for (int64_t j = 0; j < n; j++)
-				to[j * g->cn] = yk_bf16_of_f32(sums[j]);
+				to[i * g->cm + j * g->cn] = yk_bf16_of_f32(sums[i * ld + j]);
 }
