@@ -163,7 +163,7 @@ static json_t *to_json(const struct yk_checkpoint *c)
 
 static int check_self(json_t *o, const char *path)
 {
-	const char *stored;
+	const char *stored = "";
 	char hex[17];
 	int e = yk_json_str(o, path, "xxh64", &stored);
 

@@ -378,7 +378,7 @@ static int wrap(yoke_tokenizer *t, size_t before)
 static int post(yoke_tokenizer *t, const json_t *j)
 {
 	const size_t before = t->before.n;
-	const char *type;
+	const char *type = "";
 	int e = 0;
 
 	if (!j || json_is_null(j))
