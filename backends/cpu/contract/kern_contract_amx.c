@@ -63,12 +63,9 @@ typedef void pack_fn(P *to, const char *from, int64_t across, int wide, int64_t 
 // Packs DEEP columns of b or rows of a, k <= DEEP deep, whose first `left` exist.
 static void pack_block(pack_fn *one, P *to, const char *from, int64_t across, int64_t left, int64_t along, int k)
 {
-	for (int half = 0; half < 2; half++, left -= SIDE)
+	for (int half = 0; half < 2; half++, left -= left < SIDE ? left : SIDE)
 		one(to + half * TILE, (const char *)half_at(from, half * SIDE * across), across,
-		    left > SIDE ? SIDE :
-		    left > 0	? (int)left :
-				  0,
-		    along, k);
+		    left < SIDE ? (int)left : SIDE, along, k);
 }
 
 // The same for `panels` neighbouring whole blocks that are dense across, `stride` pairs apart in the packed matrix. Rows of

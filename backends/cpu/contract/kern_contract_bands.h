@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Work items of products by tiles. An item computes its block of c in bands of MR rows: the sums of a band are finished while a
-// near cache has them, and its rows of a are read in place where a is contiguous along k. The item's block of packed b stays in L2
-// from band to band. If k is too long for that, the item takes a part of k at a time and keeps the sums of all its bands.
-// Included by kern_contract_gemm.h for a level that defines BANDS, multiply_band, packed_band, band_in_place, begin_tiles and end_tiles.
+// Work items of products by tiles. An item computes its block of c in bands of MR rows: the sums of
+// a band are finished while a near cache has them, and its rows of a are read in place where a is
+// contiguous along k. The item's block of packed b stays in L2 from band to band. If k is too long
+// for that, the item takes a part of k at a time and keeps the sums of all its bands.
+// Included by kern_contract_gemm.h for a level that defines BANDS, multiply_band, packed_band,
+// band_in_place, begin_tiles and end_tiles.
 
 struct bands {
 	const struct job *job;
-	struct work p;    // the block of c; p.a: the matrix from the block's first row on
+	struct work p; // the block of c; p.a: the matrix from the block's first row on
 	struct scratch r;
-	P *panel;         // scratch for MR rows of a, kc columns deep
-	T *sums;          // of the current band, or of all, unless they are in c
-	int64_t ld;       // of sums
-	bool all;         // sums holds all bands
+	P *panel;   // scratch for MR rows of a, kc columns deep
+	T *sums;    // of the current band, or of all, unless they are in c
+	int64_t ld; // of sums
+	bool all;   // sums holds all bands
 };
 
 // Elements of scratch for a panel of a and the sums; deep: how much of k is processed at a time.
@@ -19,10 +21,13 @@ static int64_t band_scratch(struct bands *s, int64_t deep, int64_t k)
 {
 	const struct yk_gemm *g = s->job->g;
 	const bool direct = sums_in_c(g);
+	int64_t rows = MR;
 
-	s->ld = direct ? g->cm : ceil_div(s->p.n, NR) * NR;
 	s->all = k > deep;
-	return MR * DEPTH(g->blocking.kc) + (direct ? 0 : (s->all ? ceil_div(s->p.m, MR) : 1) * MR * s->ld);
+	if (s->all)
+		rows *= ceil_div(s->p.m, MR);
+	s->ld = direct ? g->cm : ceil_div(s->p.n, NR) * NR;
+	return MR * DEPTH(g->blocking.kc) + (direct ? 0 : rows * s->ld);
 }
 
 static bool band_begin(struct bands *s, struct job *job, int64_t elements)
@@ -49,9 +54,10 @@ static struct band band_at(const struct bands *s, int64_t i, int64_t m, int64_t 
 	return packed_band(s->panel);
 }
 
-// Adds the products of columns l .. end - 1 of a. Their rows of b: blocks of kc rows, `width` columns wide, of which the item's
-// start at column j.
-static void run_bands(struct bands *s, const P *b, int64_t width, int64_t j, int64_t l, int64_t end, bool last)
+// Adds the products of columns l .. end - 1 of a. Their rows of b: blocks of kc rows, `width` columns
+// wide, of which the item's start at column j.
+static void run_bands(struct bands *s, const P *b, int64_t width, int64_t j, int64_t l, int64_t end,
+		      bool last)
 {
 	const struct yk_gemm *g = s->job->g;
 	const struct work *p = &s->p;
@@ -64,8 +70,9 @@ static void run_bands(struct bands *s, const P *b, int64_t width, int64_t j, int
 		for (int64_t q = l; q < end; q += kc) {
 			const int64_t k = min(kc, end - q);
 			const struct band a = band_at(s, i, rows, q, k);
-			multiply_band(&a, b + DEPTH(q - l) * width + j * DEPTH(k), c, s->ld, direct ? rows : MR,
-				      direct ? p->n : s->ld, k, s->job->k0 + q > 0);
+			multiply_band(&a, b + DEPTH(q - l) * width + j * DEPTH(k), c, s->ld,
+				      direct ? rows : MR, direct ? p->n : s->ld, k,
+				      s->job->k0 + q > 0);
 		}
 		if (last && !direct)
 			finish(g, &s->r, c, s->ld, to, p->j, rows, p->n);
@@ -89,7 +96,8 @@ static void local_item(void *arg, int64_t item)
 		const int64_t end = min(g->k, l + deep);
 		for (int64_t q = l; q < end; q += kc) {
 			const int64_t k = min(kc, end - q);
-			pack_b(b + DEPTH(q - l) * width, g, at(g, s.p.b, q, g->bk, 0, 0), s.p.n, k, 0, k);
+			pack_b(b + DEPTH(q - l) * width, g, at(g, s.p.b, q, g->bk, 0, 0), s.p.n, k,
+			       0, k);
 		}
 		run_bands(&s, b, width, 0, l, end, end == g->k);
 	}
@@ -105,18 +113,19 @@ static void shared_item(void *arg, int64_t item)
 	const int64_t i = item % rows * blocking->mb, j = item / rows * blocking->nb;
 	const int64_t deep = band_depth(g, blocking);
 	struct bands s = { .job = job,
-			    .p = { .i = i,
-				   .j = job->j0 + j,
-				   .m = min(blocking->mb, g->m - i),
-				   .n = min(blocking->nb, job->ns - j),
-				   .a = at(g, job->a, i, g->am, 0, 0),
-				   .c = job->c + i * g->cm + (job->j0 + j) * g->cn } };
+			   .p = { .i = i,
+				  .j = job->j0 + j,
+				  .m = min(blocking->mb, g->m - i),
+				  .n = min(blocking->nb, job->ns - j),
+				  .a = at(g, job->a, i, g->am, 0, 0),
+				  .c = job->c + i * g->cm + (job->j0 + j) * g->cn } };
 
 	if (!band_begin(&s, job, band_scratch(&s, deep, job->ks)))
 		return;
 	for (int64_t l = 0; l < job->ks; l += deep) {
 		const int64_t end = min(job->ks, l + deep);
-		run_bands(&s, (const P *)g->workspace + DEPTH(l) * width, width, j, l, end, end == job->ks);
+		run_bands(&s, (const P *)g->workspace + DEPTH(l) * width, width, j, l, end,
+			  end == job->ks);
 	}
 	end_tiles();
 }
