@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "vector/shuffle.h"
 #include "yoke-plugin.h"
 
 // ---- segments ----

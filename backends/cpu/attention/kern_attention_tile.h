@@ -238,14 +238,14 @@ static inline void transpose(float *to, int64_t ldt, const float *from, int64_t 
 			v4 x[4], y[4];
 			for (int i = 0; i < 4; i++)
 				memcpy(&x[i], from + (r + i) * ldf + c, sizeof x[i]);
-			y[0] = __builtin_shufflevector(x[0], x[1], 0, 4, 1, 5);
-			y[1] = __builtin_shufflevector(x[2], x[3], 0, 4, 1, 5);
-			y[2] = __builtin_shufflevector(x[0], x[1], 2, 6, 3, 7);
-			y[3] = __builtin_shufflevector(x[2], x[3], 2, 6, 3, 7);
-			x[0] = __builtin_shufflevector(y[0], y[1], 0, 1, 4, 5) * s;
-			x[1] = __builtin_shufflevector(y[0], y[1], 2, 3, 6, 7) * s;
-			x[2] = __builtin_shufflevector(y[2], y[3], 0, 1, 4, 5) * s;
-			x[3] = __builtin_shufflevector(y[2], y[3], 2, 3, 6, 7) * s;
+			y[0] = YK_SHUFFLE(x[0], x[1], 0, 4, 1, 5);
+			y[1] = YK_SHUFFLE(x[2], x[3], 0, 4, 1, 5);
+			y[2] = YK_SHUFFLE(x[0], x[1], 2, 6, 3, 7);
+			y[3] = YK_SHUFFLE(x[2], x[3], 2, 6, 3, 7);
+			x[0] = YK_SHUFFLE(y[0], y[1], 0, 1, 4, 5) * s;
+			x[1] = YK_SHUFFLE(y[0], y[1], 2, 3, 6, 7) * s;
+			x[2] = YK_SHUFFLE(y[2], y[3], 0, 1, 4, 5) * s;
+			x[3] = YK_SHUFFLE(y[2], y[3], 2, 3, 6, 7) * s;
 			for (int i = 0; i < 4; i++)
 				memcpy(to + (c + i) * ldt + r, &x[i], sizeof x[i]);
 		}

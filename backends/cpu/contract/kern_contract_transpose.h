@@ -14,15 +14,15 @@ FLAT void transpose4(const char *from, int64_t stride, CELL *to, int width)
 	four a = *(const four_u *)from, b = *(const four_u *)(from + stride);
 	four c = *(const four_u *)(from + 2 * stride),
 	     d = *(const four_u *)(from + 3 * stride);
-	four ab = __builtin_shufflevector(a, b, 0, 4, 1, 5);
-	four cd = __builtin_shufflevector(c, d, 0, 4, 1, 5);
-	four AB = __builtin_shufflevector(a, b, 2, 6, 3, 7);
-	four CD = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+	four ab = YK_SHUFFLE(a, b, 0, 4, 1, 5);
+	four cd = YK_SHUFFLE(c, d, 0, 4, 1, 5);
+	four AB = YK_SHUFFLE(a, b, 2, 6, 3, 7);
+	four CD = YK_SHUFFLE(c, d, 2, 6, 3, 7);
 
-	*(four_u *)to = __builtin_shufflevector(ab, cd, 0, 1, 4, 5);
-	*(four_u *)(to + width) = __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
-	*(four_u *)(to + 2 * width) = __builtin_shufflevector(AB, CD, 0, 1, 4, 5);
-	*(four_u *)(to + 3 * width) = __builtin_shufflevector(AB, CD, 2, 3, 6, 7);
+	*(four_u *)to = YK_SHUFFLE(ab, cd, 0, 1, 4, 5);
+	*(four_u *)(to + width) = YK_SHUFFLE(ab, cd, 2, 3, 6, 7);
+	*(four_u *)(to + 2 * width) = YK_SHUFFLE(AB, CD, 0, 1, 4, 5);
+	*(four_u *)(to + 3 * width) = YK_SHUFFLE(AB, CD, 2, 3, 6, 7);
 }
 
 // Columns that are transposed for all rows before the next columns: few enough that they stay in L1,

@@ -137,8 +137,8 @@ static void put_second(T *to, const T *from, int64_t n)
 	for (; i + 8 < n; i += 8) {
 		const eight x = *(const eight *)(from + i);
 		eight *a = (eight *)(to + 2 * i), *b = (eight *)(to + 2 * i + 8);
-		*a = __builtin_shufflevector(*a, x, 8, 1, 9, 3, 10, 5, 11, 7);
-		*b = __builtin_shufflevector(*b, x, 12, 1, 13, 3, 14, 5, 15, 7);
+		*a = YK_SHUFFLE(*a, x, 8, 1, 9, 3, 10, 5, 11, 7);
+		*b = YK_SHUFFLE(*b, x, 12, 1, 13, 3, 14, 5, 15, 7);
 	}
 	for (; i < n; i++)
 		to[2 * i] = from[i];

@@ -17,14 +17,14 @@ typedef REAL FFT(four)
 #define FOUR FFT(four)
 static inline __attribute__((always_inline)) void FFT(transpose)(const FOUR x[4], FOUR y[4])
 {
-	const FOUR ab = __builtin_shufflevector(x[0], x[1], 0, 4, 1, 5),
-		   cd = __builtin_shufflevector(x[2], x[3], 0, 4, 1, 5);
-	const FOUR AB = __builtin_shufflevector(x[0], x[1], 2, 6, 3, 7),
-		   CD = __builtin_shufflevector(x[2], x[3], 2, 6, 3, 7);
-	y[0] = __builtin_shufflevector(ab, cd, 0, 1, 4, 5);
-	y[1] = __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
-	y[2] = __builtin_shufflevector(AB, CD, 0, 1, 4, 5);
-	y[3] = __builtin_shufflevector(AB, CD, 2, 3, 6, 7);
+	const FOUR ab = YK_SHUFFLE(x[0], x[1], 0, 4, 1, 5),
+		   cd = YK_SHUFFLE(x[2], x[3], 0, 4, 1, 5);
+	const FOUR AB = YK_SHUFFLE(x[0], x[1], 2, 6, 3, 7),
+		   CD = YK_SHUFFLE(x[2], x[3], 2, 6, 3, 7);
+	y[0] = YK_SHUFFLE(ab, cd, 0, 1, 4, 5);
+	y[1] = YK_SHUFFLE(ab, cd, 2, 3, 6, 7);
+	y[2] = YK_SHUFFLE(AB, CD, 0, 1, 4, 5);
+	y[3] = YK_SHUFFLE(AB, CD, 2, 3, 6, 7);
 }
 #endif
 

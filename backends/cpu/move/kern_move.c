@@ -53,18 +53,18 @@ static void transpose_8(uint32_t *y, int64_t to_b, const uint32_t *x, int64_t fr
 	for (int i = 0; i < 8; i++)
 		memcpy(&r[i], x + i * from_a, sizeof r[i]);
 	for (int i = 0; i < 8; i += 2) {
-		s[i] = __builtin_shufflevector(r[i], r[i + 1], 0, 8, 2, 10, 4, 12, 6, 14);
-		s[i + 1] = __builtin_shufflevector(r[i], r[i + 1], 1, 9, 3, 11, 5, 13, 7, 15);
+		s[i] = YK_SHUFFLE(r[i], r[i + 1], 0, 8, 2, 10, 4, 12, 6, 14);
+		s[i + 1] = YK_SHUFFLE(r[i], r[i + 1], 1, 9, 3, 11, 5, 13, 7, 15);
 	}
 	for (int i = 0; i < 8; i++) {
 		int k = (i & 4) | (i & 1);
-		r[i] = i & 2 ? __builtin_shufflevector(s[k], s[k + 2], 2, 3, 10, 11, 6, 7, 14, 15) :
-			       __builtin_shufflevector(s[k], s[k + 2], 0, 1, 8, 9, 4, 5, 12, 13);
+		r[i] = i & 2 ? YK_SHUFFLE(s[k], s[k + 2], 2, 3, 10, 11, 6, 7, 14, 15) :
+			       YK_SHUFFLE(s[k], s[k + 2], 0, 1, 8, 9, 4, 5, 12, 13);
 	}
 	for (int i = 0; i < 8; i++) {
 		int k = i & 3;
-		v8 t = i & 4 ? __builtin_shufflevector(r[k], r[k + 4], 4, 5, 6, 7, 12, 13, 14, 15) :
-			       __builtin_shufflevector(r[k], r[k + 4], 0, 1, 2, 3, 8, 9, 10, 11);
+		v8 t = i & 4 ? YK_SHUFFLE(r[k], r[k + 4], 4, 5, 6, 7, 12, 13, 14, 15) :
+			       YK_SHUFFLE(r[k], r[k + 4], 0, 1, 2, 3, 8, 9, 10, 11);
 		memcpy(y + i * to_b, &t, sizeof t);
 	}
 }

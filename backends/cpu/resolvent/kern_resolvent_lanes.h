@@ -82,19 +82,19 @@ static inline void NAME(turn)(rv *v)
 #pragma GCC unroll 16
 		for (int k = 0; k < W / 2; k++) {
 #if VF * 4 / IS_BYTES == 16
-			t[2 * k] = __builtin_shufflevector(v[k], v[k + W / 2], 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21,
+			t[2 * k] = YK_SHUFFLE(v[k], v[k + W / 2], 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21,
 							   6, 22, 7, 23);
-			t[2 * k + 1] = __builtin_shufflevector(v[k], v[k + W / 2], 8, 24, 9, 25, 10, 26, 11, 27, 12, 28,
+			t[2 * k + 1] = YK_SHUFFLE(v[k], v[k + W / 2], 8, 24, 9, 25, 10, 26, 11, 27, 12, 28,
 							       13, 29, 14, 30, 15, 31);
 #elif VF * 4 / IS_BYTES == 8
-			t[2 * k] = __builtin_shufflevector(v[k], v[k + W / 2], 0, 8, 1, 9, 2, 10, 3, 11);
-			t[2 * k + 1] = __builtin_shufflevector(v[k], v[k + W / 2], 4, 12, 5, 13, 6, 14, 7, 15);
+			t[2 * k] = YK_SHUFFLE(v[k], v[k + W / 2], 0, 8, 1, 9, 2, 10, 3, 11);
+			t[2 * k + 1] = YK_SHUFFLE(v[k], v[k + W / 2], 4, 12, 5, 13, 6, 14, 7, 15);
 #elif VF * 4 / IS_BYTES == 4
-			t[2 * k] = __builtin_shufflevector(v[k], v[k + W / 2], 0, 4, 1, 5);
-			t[2 * k + 1] = __builtin_shufflevector(v[k], v[k + W / 2], 2, 6, 3, 7);
+			t[2 * k] = YK_SHUFFLE(v[k], v[k + W / 2], 0, 4, 1, 5);
+			t[2 * k + 1] = YK_SHUFFLE(v[k], v[k + W / 2], 2, 6, 3, 7);
 #else
-			t[2 * k] = __builtin_shufflevector(v[k], v[k + W / 2], 0, 2);
-			t[2 * k + 1] = __builtin_shufflevector(v[k], v[k + W / 2], 1, 3);
+			t[2 * k] = YK_SHUFFLE(v[k], v[k + W / 2], 0, 2);
+			t[2 * k + 1] = YK_SHUFFLE(v[k], v[k + W / 2], 1, 3);
 #endif
 		}
 #pragma GCC unroll 16
@@ -107,17 +107,17 @@ static inline void NAME(turn)(rv *v)
 static inline void NAME(join)(rv re, rv im, rv *two)
 {
 #if VF * 4 / IS_BYTES == 16
-	two[0] = __builtin_shufflevector(re, im, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
-	two[1] = __builtin_shufflevector(re, im, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+	two[0] = YK_SHUFFLE(re, im, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+	two[1] = YK_SHUFFLE(re, im, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
 #elif VF * 4 / IS_BYTES == 8
-	two[0] = __builtin_shufflevector(re, im, 0, 8, 1, 9, 2, 10, 3, 11);
-	two[1] = __builtin_shufflevector(re, im, 4, 12, 5, 13, 6, 14, 7, 15);
+	two[0] = YK_SHUFFLE(re, im, 0, 8, 1, 9, 2, 10, 3, 11);
+	two[1] = YK_SHUFFLE(re, im, 4, 12, 5, 13, 6, 14, 7, 15);
 #elif VF * 4 / IS_BYTES == 4
-	two[0] = __builtin_shufflevector(re, im, 0, 4, 1, 5);
-	two[1] = __builtin_shufflevector(re, im, 2, 6, 3, 7);
+	two[0] = YK_SHUFFLE(re, im, 0, 4, 1, 5);
+	two[1] = YK_SHUFFLE(re, im, 2, 6, 3, 7);
 #else
-	two[0] = __builtin_shufflevector(re, im, 0, 2);
-	two[1] = __builtin_shufflevector(re, im, 1, 3);
+	two[0] = YK_SHUFFLE(re, im, 0, 2);
+	two[1] = YK_SHUFFLE(re, im, 1, 3);
 #endif
 }
 
@@ -127,17 +127,17 @@ static inline void NAME(part)(const REAL *from, rv *re, rv *im)
 	memcpy(&a, from, sizeof a);
 	memcpy(&b, from + W, sizeof b);
 #if VF * 4 / IS_BYTES == 16
-	*re = __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
-	*im = __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
+	*re = YK_SHUFFLE(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+	*im = YK_SHUFFLE(a, b, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31);
 #elif VF * 4 / IS_BYTES == 8
-	*re = __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14);
-	*im = __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15);
+	*re = YK_SHUFFLE(a, b, 0, 2, 4, 6, 8, 10, 12, 14);
+	*im = YK_SHUFFLE(a, b, 1, 3, 5, 7, 9, 11, 13, 15);
 #elif VF * 4 / IS_BYTES == 4
-	*re = __builtin_shufflevector(a, b, 0, 2, 4, 6);
-	*im = __builtin_shufflevector(a, b, 1, 3, 5, 7);
+	*re = YK_SHUFFLE(a, b, 0, 2, 4, 6);
+	*im = YK_SHUFFLE(a, b, 1, 3, 5, 7);
 #else
-	*re = __builtin_shufflevector(a, b, 0, 2);
-	*im = __builtin_shufflevector(a, b, 1, 3);
+	*re = YK_SHUFFLE(a, b, 0, 2);
+	*im = YK_SHUFFLE(a, b, 1, 3);
 #endif
 }
 

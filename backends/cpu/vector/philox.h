@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "shuffle.h"
 #include "vec.h"
 #include "vmath.h"
 
@@ -72,11 +73,6 @@ static inline vq vq_mul(vq a, vq b)
 #define YK_EACH_LANE 0, 1
 #define YK_ZIP_EVEN 0, 2
 #define YK_ZIP_ODD 1, 3
-#endif
-#if defined __clang__
-#define YK_SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
-#else
-#define YK_SHUFFLE(a, b, ...) __builtin_shuffle(a, b, (vq){ __VA_ARGS__ })
 #endif
 
 // Both output words of a last round: the second is the product's lower half; the first is its upper

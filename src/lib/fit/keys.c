@@ -121,7 +121,7 @@ static int rename_key(json_t *object, const char *where, const struct yk_fit_key
 
 int yk_fit_keys(json_t *object, const char *where, const struct yk_fit_key *key, int n, void *to)
 {
-	const char *names[64];
+	const char *names[64] = { NULL };
 	for (int i = 0; i < n; i++)
 		names[i] = key[i].name;
 	int err = 0;

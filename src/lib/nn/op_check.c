@@ -404,7 +404,7 @@ static int compare_gradient(struct check *c, int i, const double *g)
 {
 	struct move queue[RANGES + DIRECTIONS];
 	struct weighed here = { 0 };
-	double got, want;
+	double got = 0, want = 0;
 	int known = 0, n = 0, split = -1; // split: the first inconclusive direction
 	for (int d = 0; d < DIRECTIONS; d++)
 		queue[n++] = (struct move){ i, d, 0, c->in[i].n };

@@ -175,8 +175,9 @@ static void put_float(struct yk_render *r, const struct spec *s, double d, struc
 	} else {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
-		if (yk_asprintf(&text, form, s->precision < 0 ? 6 : s->precision, fabs(d)) < 0)
+		const int length = yk_asprintf(&text, form, s->precision < 0 ? 6 : s->precision, fabs(d));
 #pragma GCC diagnostic pop
+		if (length < 0)
 			yk_render_fail(r, YOKE_ENOMEM, "no memory for a number");
 		else
 			put_number(r, s, signbit(d) && !isnan(d), text, to);
