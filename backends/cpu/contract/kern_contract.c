@@ -9,8 +9,8 @@
 
 #ifdef YK_LEVEL
 enum {
-	SKINNY = 4,   // max rows for which the f32 routine reads b in place
-	FEW_ROWS = 64 // AMX: max rows of a for which b, if it is contiguous along k, is read in place of a
+	SKINNY = 4,    // max rows for which the f32 routine reads b in place
+	SWAP_ROWS = 64 // AMX: max rows of a for which b, if it is contiguous along k, is read in place of a
 };
 #endif
 
@@ -63,7 +63,7 @@ static void orient(struct yk_gemm *g)
 {
 	bool columns = g->n > 1 && g->cn != 1 && (g->cm == 1 || g->m == 1);
 #ifdef YK_AMX
-	bool in_place = g->dtype == yoke_bf16 && g->ak == 1 && g->bk == 1 && g->m > SKINNY && g->m <= FEW_ROWS && g->n > 2 * g->m;
+	bool in_place = g->dtype == yoke_bf16 && g->ak == 1 && g->bk == 1 && g->m > SKINNY && g->m <= SWAP_ROWS && g->n > 2 * g->m;
 #else
 	bool in_place = false;
 #endif

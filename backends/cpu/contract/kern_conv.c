@@ -425,11 +425,11 @@ static void take_second(float *to, const float *from, int64_t n)
 	int64_t i = 0;
 
 	for (; i + 8 < n; i += 8)
-		*(eight *)(to + i) = YK_SHUFFLE(*(const eight *)(from + 2 * i), *(const eight *)(from + 2 * i + 8), 0, 2,
-							     4, 6, 8, 10, 12, 14);
+		*(eight *)(to + i) = YK_SHUFFLE(*(const eight *)(from + 2 * i), *(const eight *)(from + 2 * i + 8),
+					     0, 2, 4, 6, 8, 10, 12, 14);
 	for (; i + 4 < n; i += 4)
-		*(four *)(to + i) = YK_SHUFFLE(*(const four *)(from + 2 * i), *(const four *)(from + 2 * i + 4), 0, 2, 4,
-							    6);
+		*(four *)(to + i) = YK_SHUFFLE(*(const four *)(from + 2 * i), *(const four *)(from + 2 * i + 4),
+					    0, 2, 4, 6);
 	for (; i < n; i++)
 		to[i] = from[2 * i];
 }
