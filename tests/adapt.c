@@ -2,6 +2,8 @@
 // Tests dist.adapt: the group's first rank chooses the collective algorithm from a table of
 // times. Each permitted algorithm is tried, 50 steps apart; the fastest one is kept if it is at
 // least 1.2 times as fast as the initial one; a change of the times causes a new choice.
+#include "config.h"
+
 #include <stdlib.h>
 #include <string.h>
 

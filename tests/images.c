@@ -279,7 +279,7 @@ static void test_random(void)
 	float first[3 * N][SIZE];
 	bool same = d != NULL, moved = false;
 	for (int workers = 0; workers < 4 && same; workers += 3) {
-		char settings[60];
+		char settings[80];
 		void *data[2];
 		int at = 0;
 		snprintf(settings, sizeof settings, "batch=4 workers=%d shuffle=0 last=keep epochs=3 seed=5", workers);
