@@ -27,6 +27,7 @@ libyokecore_la_SOURCES += \
 	src/core/plan/key.c \
 	src/core/plan/launch.c \
 	src/core/plan/layout.c \
+	src/core/plan/overwrite.c \
 	src/core/plan/lower.c \
 	src/core/plan/miss.c \
 	src/core/plan/order.c \
@@ -38,6 +39,7 @@ libyokecore_la_SOURCES += \
 	src/core/plan/key.h \
 	src/core/plan/varying.h \
 	src/core/plan/launch.h \
+	src/core/plan/layout.h \
 	src/core/plan/passes.h \
 	src/core/plan/plan.h \
 	src/core/plan/planner.h \
