@@ -5,11 +5,12 @@
 // Each item holds a part of the operands, loaded from tiles in local memory in which the steps of k
 // of a line (row of a, column of b) are adjacent and lines are `stride` elements apart, in the
 // turned form lines are adjacent and steps are apart; and MATRIX_SUMS of the sums, at the positions
-// given by matrix_row and matrix_column. A tile and its stride are aligned to 16 bytes. The prologue
-// defines these functions where the processor has instructions for it (MATRIX_UNITS). Otherwise the
-// loops below read the tiles during the multiplication, so tiles must not change between load and
-// multiply.
+// given by matrix_row and matrix_column. A tile and its stride are aligned to 16 bytes.
+// matrix_units.cl defines these functions where the processor has instructions for it
+// (MATRIX_UNITS). Otherwise the loops below read the tiles during the multiplication, so tiles must
+// not change between load and multiply.
 #include "half.cl"
+#include "matrix_units.cl"
 
 #ifndef WARP
 #define WARP 32
