@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contractions of bf16 with AMX: four tiles of sums, 32 by 32, over two tiles of a and two of b. Rows of a
-// are read in place, or from panels where they are not contiguous along k. A panel of a is [k / 32][half]
-// [16 rows][16 pairs], of b [k / 32][half][16 pairs][16 columns], zero-padded. Subnormals are treated as zero.
+// Contractions of bf16 with AMX: four tiles of sums, 32 by 32, over two tiles of a and two of b.
+// Rows of a are read in place, or from panels where they are not contiguous along k. A panel of a
+// is [k / 32][half] [16 rows][16 pairs], of b [k / 32][half][16 pairs][16 columns], zero-padded.
+// Subnormals are treated as zero.
 #include "config.h"
 
 #include <stdatomic.h>
@@ -57,39 +58,48 @@ static void pack_rows(P *to, const char *from, int64_t across, int wide, int64_t
 		memcpy(to + i * SIDE, half_at(from, i * across), (size_t)k * sizeof(uint16_t));
 }
 
-typedef void pack_fn(P *to, const char *from, int64_t across, int wide, int64_t along,
-		     int k);
+enum operand { ROWS_OF_A, COLUMNS_OF_B };
 
 // Packs DEEP columns of b or rows of a, k <= DEEP deep, whose first `left` exist.
-static void pack_block(pack_fn *one, P *to, const char *from, int64_t across, int64_t left, int64_t along, int k)
+static void pack_block(enum operand what, P *to, const uint16_t *from, int64_t across, int64_t left,
+		       int64_t along, int k)
 {
-	for (int half = 0; half < 2; half++, left -= left < SIDE ? left : SIDE)
-		one(to + half * TILE, (const char *)half_at(from, half * SIDE * across), across,
-		    left < SIDE ? (int)left : SIDE, along, k);
+	for (int half = 0; half < 2; half++, to += TILE, from += SIDE * across) {
+		const int wide = left < SIDE ? (int)left : SIDE;
+		if (what == ROWS_OF_A)
+			pack_rows(to, (const char *)from, across, wide, along, k);
+		else
+			pack_columns(to, (const char *)from, across, wide, along, k);
+		left -= wide;
+	}
 }
 
-// The same for `panels` neighbouring whole blocks that are dense across, `stride` pairs apart in the packed matrix. Rows of
-// several blocks are read at once, because a row alone has only a cache line of a block.
-static void pack_dense(pack_fn *one, P *to, int64_t stride, const uint16_t *from, int panels, int64_t along)
+// The same for `panels` neighbouring whole blocks that are dense across, `stride` pairs apart in
+// the packed matrix. Rows of several blocks are read at once, because a row alone has only a cache
+// line of a block.
+static void pack_dense(enum operand what, P *to, int64_t stride, const uint16_t *from, int panels,
+		       int64_t along)
 {
 	P columns[2 * TILE];
 
-	if (one == pack_columns) {
+	if (what == COLUMNS_OF_B) {
 		for (int l = 0; l < SIDE; l++, from += 2 * along, to += SIDE)
 			for (int i = 0; i < panels; i++)
-				yk_join32(to + i * stride, to + i * stride + TILE, from + i * DEEP, from + along + i * DEEP);
+				yk_join32(to + i * stride, to + i * stride + TILE, from + i * DEEP,
+					  from + along + i * DEEP);
 		return;
 	}
 	for (int i = 0; i < panels; i++, from += DEEP, to += stride) {
 		for (int l = 0; l < SIDE; l++)
-			yk_join32(columns + l * SIDE, columns + TILE + l * SIDE, from + 2 * l * along, from + (2 * l + 1) * along);
+			yk_join32(columns + l * SIDE, columns + TILE + l * SIDE,
+				  from + 2 * l * along, from + (2 * l + 1) * along);
 		yk_transpose16(to, SIDE * sizeof(P), columns, SIDE * sizeof(P));
 		yk_transpose16(to + TILE, SIDE * sizeof(P), columns + TILE, SIDE * sizeof(P));
 	}
 }
 
 // As in kern_contract_pack.h; l is a multiple of DEEP.
-static void pack(pack_fn *one, P *to, const char *from, int64_t across, int64_t many,
+static void pack(enum operand what, P *to, const char *from, int64_t across, int64_t many,
 		 int64_t along, int64_t k, int64_t l, int64_t rows)
 {
 	enum { PANELS = 4 };
@@ -100,30 +110,31 @@ static void pack(pack_fn *one, P *to, const char *from, int64_t across, int64_t 
 		for (int64_t q = l; q < end; q += DEEP) {
 			const int64_t stop = many < i + group ? many : i + group;
 			const int k_here = end - q < DEEP ? (int)(end - q) : DEEP;
+			const uint16_t *x = half_at(from, i * across + q * along);
 			P *panel = to + i / MR * stride + DEPTH(q) * MR;
 			int64_t at = i;
 			if (dense && k_here == DEEP && stop - at >= MR) {
 				const int whole = (int)((stop - at) / MR);
-				pack_dense(one, panel, stride, half_at(from, at + q * along), whole, along);
+				pack_dense(what, panel, stride, x, whole, along);
 				at += whole * MR;
 				panel += whole * stride;
 			}
 			for (; at < stop; at += MR, panel += stride)
-				pack_block(one, panel, (const char *)half_at(from, at * across + q * along), across, many - at, along,
-					   k_here);
+				pack_block(what, panel, x + (at - i) * across, across, many - at,
+					   along, k_here);
 		}
 }
 
 static void pack_a(P *to, const struct yk_gemm *g, const char *a, int64_t m, int64_t k,
 		   int64_t l, int64_t rows)
 {
-	pack(pack_rows, to, a, g->am, m, g->ak, k, l, rows);
+	pack(ROWS_OF_A, to, a, g->am, m, g->ak, k, l, rows);
 }
 
 static void pack_b(P *to, const struct yk_gemm *g, const char *b, int64_t n, int64_t k,
 		   int64_t l, int64_t rows)
 {
-	pack(pack_columns, to, b, g->bn, n, g->bk, k, l, rows);
+	pack(COLUMNS_OF_B, to, b, g->bn, n, g->bk, k, l, rows);
 }
 
 // MR rows of a, K_UNIT columns of which a pair of tiles holds: in memory, or in a panel.
@@ -136,7 +147,8 @@ struct band {
 
 static struct band packed_band(const P *panel)
 {
-	return (struct band){ (const char *)panel, SIDE * sizeof(P), 2 * TILE * sizeof(P), TILE * sizeof(P) };
+	return (struct band){ (const char *)panel, SIDE * sizeof(P), 2 * TILE * sizeof(P),
+			      TILE * sizeof(P) };
 }
 
 static struct band band_in_place(const char *a, int64_t am)
@@ -144,8 +156,9 @@ static struct band band_in_place(const char *a, int64_t am)
 	return (struct band){ a, 2 * am, DEEP * 2, SIDE * 2 * am };
 }
 
-// Prefetches a quarter of the tiles of b that are multiplied two steps later. It costs 4 % where a core runs one
-// thread. Where another thread shares the core, products wait for every load, and it gains 20 %.
+// Prefetches a quarter of the tiles of b that are multiplied two steps later. It costs 4 % where a
+// core runs one thread. Where another thread shares the core, products wait for every load, and it
+// gains 20 %.
 FLAT void prefetch_quarter(const P *b, int quarter)
 {
 	enum { LINE = 64 / sizeof(P), AHEAD = 2 * 2 * TILE, QUARTER = TILE / 2 };
@@ -159,7 +172,8 @@ FLAT void prefetch_quarter(const P *b, int quarter)
 FLAT void multiply_four(int64_t depth, const struct band *s, const P *b, T *c, int64_t ldc,
 			bool add, const bool tall, const bool wide)
 {
-	const int64_t line = ldc * (int64_t)sizeof(T), row = SIDE * sizeof(P), a_row = s->row, deep = s->deep;
+	const int64_t line = ldc * (int64_t)sizeof(T), row = SIDE * sizeof(P), a_row = s->row,
+		      deep = s->deep;
 	const char *a = s->at, *a_below = a + s->half;
 	T *below = c + SIDE * ldc;
 
@@ -265,8 +279,8 @@ bool LEVEL(yk_amx_works)(void)
 		x[i] = yk_bf16_of_f32((float)(i * 7 % 23 - 11));
 		y[i] = yk_bf16_of_f32((float)(i * 5 % 19 - 9));
 	}
-	pack(pack_rows, a, (const char *)x, DEEP, MR, 1, DEEP, 0, DEEP);
-	pack(pack_columns, b, (const char *)y, 1, NR, NR, DEEP, 0, DEEP);
+	pack(ROWS_OF_A, a, (const char *)x, DEEP, MR, 1, DEEP, 0, DEEP);
+	pack(COLUMNS_OF_B, b, (const char *)y, 1, NR, NR, DEEP, 0, DEEP);
 	const struct band band = packed_band(a);
 	begin_tiles();
 	multiply_band(&band, b, c, NR, MR, NR, DEEP, false);

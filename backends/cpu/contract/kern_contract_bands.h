@@ -54,8 +54,8 @@ static struct band band_at(const struct bands *s, int64_t i, int64_t m, int64_t 
 	return packed_band(s->panel);
 }
 
-// Adds the products of columns l .. end - 1 of a. Their rows of b: blocks of kc rows, `width` columns
-// wide, of which the item's start at column j.
+// Adds the products of columns l .. end - 1 of a. Their rows of b: blocks of kc rows, `width`
+// columns wide, of which the item's start at column j.
 static void run_bands(struct bands *s, const P *b, int64_t width, int64_t j, int64_t l, int64_t end,
 		      bool last)
 {
@@ -75,7 +75,7 @@ static void run_bands(struct bands *s, const P *b, int64_t width, int64_t j, int
 				      s->job->k0 + q > 0);
 		}
 		if (last && !direct)
-			finish(g, &s->r, c, s->ld, to, p->j, rows, p->n);
+			finish(g, &s->r, c, s->ld, to, s->job->j0 + p->j, rows, p->n);
 	}
 }
 
@@ -108,23 +108,14 @@ static void shared_item(void *arg, int64_t item)
 {
 	struct job *job = arg;
 	const struct yk_gemm *g = job->g;
-	const struct yk_blocking *blocking = &g->blocking;
-	const int64_t rows = ceil_div(g->m, blocking->mb), width = ceil_div(job->ns, NR) * NR;
-	const int64_t i = item % rows * blocking->mb, j = item / rows * blocking->nb;
-	const int64_t deep = band_depth(g, blocking);
-	struct bands s = { .job = job,
-			   .p = { .i = i,
-				  .j = job->j0 + j,
-				  .m = min(blocking->mb, g->m - i),
-				  .n = min(blocking->nb, job->ns - j),
-				  .a = at(g, job->a, i, g->am, 0, 0),
-				  .c = job->c + i * g->cm + (job->j0 + j) * g->cn } };
+	const int64_t width = ceil_div(job->ns, NR) * NR, deep = band_depth(g, &g->blocking);
+	struct bands s = { .job = job, .p = shared_work_of(job, item) };
 
 	if (!band_begin(&s, job, band_scratch(&s, deep, job->ks)))
 		return;
 	for (int64_t l = 0; l < job->ks; l += deep) {
 		const int64_t end = min(job->ks, l + deep);
-		run_bands(&s, (const P *)g->workspace + DEPTH(l) * width, width, j, l, end,
+		run_bands(&s, (const P *)g->workspace + DEPTH(l) * width, width, s.p.j, l, end,
 			  end == job->ks);
 	}
 	end_tiles();

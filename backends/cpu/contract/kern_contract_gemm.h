@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Work items of a contraction, for one element type T. The scheme is that of Goto and van de Geijn
 // 2008 (ACM TOMS 34:3) with a and b exchanged to suit row-major results: a panel of a stays in L1,
-// panels of b stream from L2. kern_contract_blocking.h chooses the mode and the sizes. Included last
-// by kern_contract_f32.c and similar files.
+// panels of b stream from L2. kern_contract_blocking.h chooses the mode and the sizes. Included
+// last by kern_contract_f32.c and similar files.
 
 #include "kern_contract_blocking.h"
 
@@ -75,10 +75,26 @@ static struct work work_of(const struct job *job, int64_t item)
 	return p;
 }
 
+// The block of an item of a SHARED product; j counts from the block of b being processed.
+static struct work shared_work_of(const struct job *job, int64_t item)
+{
+	const struct yk_gemm *g = job->g;
+	const struct yk_blocking *blocking = &g->blocking;
+	const int64_t rows = ceil_div(g->m, blocking->mb);
+	const int64_t i = item % rows * blocking->mb, j = item / rows * blocking->nb;
+
+	return (struct work){ .i = i,
+			      .j = j,
+			      .m = min(blocking->mb, g->m - i),
+			      .n = min(blocking->nb, job->ns - j),
+			      .a = at(g, job->a, i, g->am, 0, 0),
+			      .c = job->c + i * g->cm + (job->j0 + j) * g->cn };
+}
+
 // Packs columns j .. j + n - 1 of b, rows l0 .. l0 + k - 1; `from` is the first row. Fills only
 // rows l .. l + rows - 1 of the panels, or all of them for windows.
-static void pack_b_at(P *to, const struct yk_gemm *g, const char *from, int64_t j, int64_t n, int64_t l0, int64_t k,
-			 int64_t l, int64_t rows)
+static void pack_b_at(P *to, const struct yk_gemm *g, const char *from, int64_t j, int64_t n,
+		      int64_t l0, int64_t k, int64_t l, int64_t rows)
 {
 #ifndef PAIRS
 	if (g->win) {
@@ -127,7 +143,8 @@ static void finish(const struct yk_gemm *g, struct scratch *r, T *sums, int64_t 
 #ifndef PAIRS
 // The same for dense columns at the positions in win->a_at; fills only rows l .. end - 1 of the
 // panels.
-static void pack_scattered(T *to, const struct yk_gemm *g, const T *a, int64_t m, int64_t l0, int64_t k, int64_t l, int64_t end)
+static void pack_scattered(T *to, const struct yk_gemm *g, const T *a, int64_t m, int64_t l0,
+			   int64_t k, int64_t l, int64_t end)
 {
 	for (int64_t i = 0; i < m; i += MR) {
 		const int wide = (int)min(MR, m - i);
@@ -145,8 +162,8 @@ static void pack_scattered(T *to, const struct yk_gemm *g, const T *a, int64_t m
 
 // Packs m rows of a from `a` on, columns l0 .. l0 + k - 1; fills only rows l .. l + rows - 1 of the
 // panels.
-static void pack_a_at(P *to, const struct yk_gemm *g, const char *a, int64_t m, int64_t l0, int64_t k, int64_t l,
-		      int64_t rows)
+static void pack_a_at(P *to, const struct yk_gemm *g, const char *a, int64_t m, int64_t l0,
+		      int64_t k, int64_t l, int64_t rows)
 {
 #ifndef PAIRS
 	const int64_t end = l + rows, run = g->win ? g->win->a_run : 0;
@@ -231,11 +248,11 @@ static void pack_item(void *arg, int64_t item)
 	}
 	if (b)
 		pack_b_at((P *)g->workspace + DEPTH(l) * panels * NR + first * DEPTH(k), g,
-			     at(g, job->b, job->k0 + l, g->bk, job->j0 + first, g->bn), job->j0 + first, many,
-			     job->k0 + l, k, row, rows);
+			  at(g, job->b, job->k0 + l, g->bk, job->j0 + first, g->bn),
+			  job->j0 + first, many, job->k0 + l, k, row, rows);
 	else
-		pack_a_at(shared_a(job, l, first, k), g, at(g, job->a, first, g->am, 0, 0), many, job->k0 + l, k, row,
-			  rows);
+		pack_a_at(shared_a(job, l, first, k), g, at(g, job->a, first, g->am, 0, 0), many,
+			  job->k0 + l, k, row, rows);
 }
 
 #ifdef BANDS
@@ -248,7 +265,8 @@ static void local_item(void *arg, int64_t item)
 	const struct yk_blocking *blocking = &g->blocking;
 	struct work p = work_of(job, item);
 	bool direct = sums_in_c(g);
-	int64_t a_size = blocking->mb * DEPTH(blocking->kc), b_size = blocking->nb * DEPTH(blocking->kc);
+	int64_t a_size = blocking->mb * DEPTH(blocking->kc),
+		b_size = blocking->nb * DEPTH(blocking->kc);
 	struct scratch r;
 	P *a, *b;
 	T *c;
@@ -286,38 +304,36 @@ static void shared_item(void *arg, int64_t item)
 	struct job *job = arg;
 	const struct yk_gemm *g = job->g;
 	const struct yk_blocking *blocking = &g->blocking;
-	bool direct = sums_in_c(g);
-	int64_t rows = ceil_div(g->m, blocking->mb), width = ceil_div(job->ns, NR) * NR;
-	int64_t i = item % rows * blocking->mb, j = item / rows * blocking->nb;
-	int64_t m = min(blocking->mb, g->m - i), n = min(blocking->nb, job->ns - j);
-	int64_t to = job->c + i * g->cm + (job->j0 + j) * g->cn, ldc = direct ? g->cm : n;
-	bool in_place = reads_rows_in_place(g, blocking);
-	int64_t a_size = blocking->share_a || in_place ? 0 : blocking->mb * DEPTH(blocking->kc);
+	const struct work p = shared_work_of(job, item);
+	const bool direct = sums_in_c(g), in_place = reads_rows_in_place(g, blocking);
+	const int64_t width = ceil_div(job->ns, NR) * NR, ldc = direct ? g->cm : p.n;
+	const int64_t a_size =
+		blocking->share_a || in_place ? 0 : blocking->mb * DEPTH(blocking->kc);
 	struct scratch r;
 	P *a;
 	T *c;
 
-	if (!take_scratch(job, a_size + (direct ? 0 : m * n), &r))
+	if (!take_scratch(job, a_size + (direct ? 0 : p.m * p.n), &r))
 		return;
 	a = (P *)r.at;
-	c = direct ? sums_at(g, to) : r.at + a_size;
+	c = direct ? sums_at(g, p.c) : r.at + a_size;
 #ifndef PAIRS
 	if (in_place)
-		rows_in_place(job, at(g, job->a, i, g->am, 0, 0), c, ldc, j, m, n);
+		rows_in_place(job, p.a, c, ldc, p.j, p.m, p.n);
 #endif
 	for (int64_t l = 0; l < job->ks && !in_place; l += blocking->kc) {
 		int64_t k = min(blocking->kc, job->ks - l);
-		const P *b = (const P *)g->workspace + DEPTH(l) * width + j * DEPTH(k);
+		const P *b = (const P *)g->workspace + DEPTH(l) * width + p.j * DEPTH(k);
 		if (blocking->share_a)
-			a = shared_a(job, l, i, k);
+			a = shared_a(job, l, p.i, k);
 		else
-			pack_a_at(a, g, at(g, job->a, i, g->am, 0, 0), m, job->k0 + l, k, 0, k);
-		for (int64_t q = 0; q < n; q += L2_COLS)
-			multiply_panels(a, b + q * DEPTH(k), c + q, ldc, m,
-					min(L2_COLS, n - q), k, job->k0 + l > 0);
+			pack_a_at(a, g, p.a, p.m, job->k0 + l, k, 0, k);
+		for (int64_t q = 0; q < p.n; q += L2_COLS)
+			multiply_panels(a, b + q * DEPTH(k), c + q, ldc, p.m,
+					min(L2_COLS, p.n - q), k, job->k0 + l > 0);
 	}
 	if (!direct)
-		finish(g, &r, c, ldc, to, job->j0 + j, m, n);
+		finish(g, &r, c, ldc, p.c, job->j0 + p.j, p.m, p.n);
 }
 #endif
 
